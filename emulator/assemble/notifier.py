@@ -20,7 +20,7 @@ from emulator.api.service import BankService
 from emulator.bank import notifications
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import META, NOTIFICATION
-from emulator.bank.notifications import Outcome
+from emulator.bank.notifications import DeliveryResult
 from emulator.bank.payment import progression
 from emulator.store import StoreUnwritable
 
@@ -33,7 +33,7 @@ PAUSE = 1.0  # seconds after a failed change: the disk may be full
 TAKE_OVER = 20.0  # seconds of real time after which another process may send what this one has claimed
 
 Result = TypeVar("Result")
-Post = Callable[[str, bytes, str], Awaitable[Outcome]]
+Post = Callable[[str, bytes, str], Awaitable[DeliveryResult]]
 """Post a body to an address under an X-Request-ID."""
 
 Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
@@ -63,7 +63,7 @@ class Notifier:
         self._again = False
         self._paused_until = 0.0  # of the loop's time
         self._sending: dict[str, str] = {}  # the TPP of each notification that is being sent
-        self._settled: list[tuple[BankService, str, Outcome]] = []
+        self._settled: list[tuple[BankService, str, DeliveryResult]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -167,7 +167,7 @@ class Notifier:
                 self._again = False
                 self._wake()
 
-    async def _serve(self, service: BankService, settled: list[tuple[str, Outcome]], post: Post) -> None:
+    async def _serve(self, service: BankService, settled: list[tuple[str, DeliveryResult]], post: Post) -> None:
         try:
             claimed = await self._change(service, lambda: self._claim(service, settled))
         except Exception as error:
@@ -185,7 +185,7 @@ class Notifier:
                 self._sending[notification["id"]] = notification["tpp"]
                 self._spawn(self._send(service, notification, post))
 
-    def _claim(self, service: BankService, settled: list[tuple[str, Outcome]]) -> list[Notification]:
+    def _claim(self, service: BankService, settled: list[tuple[str, DeliveryResult]]) -> list[Notification]:
         """Everything that is to be changed in a bank now, as one change; what is to be sent then."""
         bank = service.bank
         service.settle()

@@ -1,4 +1,4 @@
-"""One bank: its documents, clock, ids and settings, handed as first argument to every rule of the domain."""
+"""One bank: its documents, clock, ids and settings; the first argument of every function of the domain."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from emulator.store import DependentCache, Documents, Kind
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
-# Called after a change of the settings, with the settings before it; rooms above add their own functions.
+# Called after the settings have changed, with the previous settings; other packages add their functions.
 SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
 
 
 def progress_event(bank: Bank, kind: str, status: str, *, done: int, of: int) -> Event:
-    """The event that says how far long work is."""
+    """The event that reports the progress of a long operation: `done` of `of` steps."""
     return {"type": kind, "id": bank.name, "status": status, "at": bank.clock.stamp(), "done": done, "of": of}
 
 
@@ -39,12 +39,12 @@ class FallingDue:
 class Bank:
     """An independent bank (own customers, clock, settings).
 
-    `payers`: the customers of requests, by what their headers name (see `access`); `accounts`: those they may pay from,
-    and those that they pay to (see `initiation`).
-    `defaults` are the settings that a reset restores, `begins` the clock; `seed` and `ids_form` come from `--seed` and
-    `--ids`; `stream`: what ids are drawn under (None: the name); `initial`: the fixture that reset and initialize
-    restore (None: what the bank was created with); `notify_hosts`: where notifications may go whatever the TPP's
-    certificate says (`--allow-notify`).
+    `payers` caches the customers of requests, by their headers (see `access`); `accounts` the accounts that they pay
+    from and to (see `initiation`).
+    `defaults` are the settings that a reset restores, `begins` the clock. `seed` and `ids_form` come from `--seed` and
+    `--ids`; ids are derived from `stream` (None: the name). `initial` is the fixture that reset and initialize restore
+    (None: the one that the bank was created with). `notify_hosts` are hosts that may receive notifications whatever
+    the TPP's certificate says (`--allow-notify`).
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Bank:
         self.notify_hosts = notify_hosts
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
-        # the day on which a consent was last used, by its id, until it is written
+        # consent id -> the day on which it was last used, until the day is written
         self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
-        self.moves = 0  # of the clock that are under way and apply what is due themselves, see `progression`
+        self.moves = 0  # moves of the clock in progress, which apply due steps themselves (see `progression`)
         self.falling_due: FallingDue | None = None
         self.watchers: list[Watcher] = []
-        self._watched = set() if watched is None else watched  # the names of the watched banks, shared by all
+        self._watched = set() if watched is None else watched  # names of banks with watchers, shared by all banks
         self.follower: Callable[[Event], None] | None = None
         documents.listen(self.tell)
         self.settings = self.defaults
@@ -87,7 +87,7 @@ class Bank:
         self.settings = merged(self.defaults, changes)
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
-        """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every problem."""
+        """Merge `changes` into the settings; raises BankError FORMAT_ERROR with every problem."""
         before, settings = self.settings, merged(self.settings, changes)
         SETTINGS.write(self.documents, {"id": "settings", **settings.beside(self.defaults)})
         for follow in SETTINGS_FOLLOWERS:
@@ -95,13 +95,13 @@ class Bank:
         return settings
 
     def make_room(self, kind: Kind[Any], most: int, **equals: str) -> None:
-        """Evict the oldest of the documents with these members when there are `most`."""
+        """Evict the oldest of the documents with these members if there are `most` or more."""
         oldest = self.documents.first(kind, **equals) if self.documents.count(kind, **equals) >= most else None
         if oldest is not None:
             self.documents.delete(kind, oldest["id"])
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` with every event from now on, with None when the bank is deleted; call the answer to stop."""
+        """Call `watcher` with every event, and with None when the bank is deleted; call the result to stop."""
         self.watchers.append(watcher)
         self._watched.add(self.name)
 
@@ -113,15 +113,15 @@ class Bank:
         return end
 
     def publish(self, event: Event) -> None:
-        """Tell the watchers once the change is stored: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4)."""
+        """Send an event to the watchers once the change is stored: `{"type": ..., "at": ..., ...}` (CONTRACT 9.4)."""
         self.documents.publish(event)
 
     def dismiss(self) -> None:
-        """Tell the watchers that the bank is deleted."""
+        """Notify the watchers that the bank is deleted."""
         self.tell(None)
 
     def tell(self, event: Event | None) -> None:
-        """Hand an event to whoever watches at this process."""
+        """Pass an event to the watchers in this process."""
         if self.follower is not None and event is not None and event["type"] != "request":
             self.follower(event)
         for watcher in tuple(self.watchers):

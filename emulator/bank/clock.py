@@ -1,7 +1,7 @@
 """Bank time: the only reader of the wall clock in the core.
 
-Bank time is either live (real time plus an offset) or frozen (a moment that only moves on request). Both are
-stored in the document `meta/clock`, so that a restart continues there.
+Bank time is either live (real time plus an offset) or frozen (a moment that only moves on request). It is stored in
+the document `meta/clock`, so that it continues after a restart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEW_CLOCK: ClockDocument = {"id": "clock", "mode": "live", "offset": 0.0}
 
 
 def real_now() -> datetime:
-    """Real time in UTC: for signatures and certificates, which the TPP makes outside bank time (CONTRACT 3.1)."""
+    """Real time in UTC: for signatures and certificates, which do not use bank time (CONTRACT 3.1)."""
     return datetime.now(UTC)
 
 
@@ -54,7 +54,7 @@ def _second(seconds: int) -> str:
 
 
 def later(stamped: str, by: timedelta) -> str:
-    """The stamp of a moment that is whole seconds after another."""
+    """The stamp of the moment `by` (whole seconds) after another."""
     return _later(stamped[:_SECONDS], by) + stamped[_SECONDS:]
 
 
@@ -65,7 +65,7 @@ def _later(second: str, by: timedelta) -> str:
 
 @lru_cache(maxsize=256)
 def moment(text: str) -> datetime:
-    """The moment that `stamp` wrote."""
+    """The moment of a stamp; the inverse of `stamp`."""
     return datetime.fromisoformat(text)
 
 
@@ -93,7 +93,7 @@ LIVE = Beginning()
 
 
 class Clock:
-    """The clock of one bank; it stands still between `hold` and `release`, so that a request has one moment."""
+    """The clock of one bank; bank time stands still between `hold` and `release`, that is, during a request."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -109,13 +109,13 @@ class Clock:
         self._held: str | None = None
 
     def hold(self) -> str:
-        """Stop bank time at this moment, whose stamp is given, until `release`; setting the clock ends this too."""
+        """Stop bank time until `release`, or until the clock is set, and return its stamp."""
         self._held = held = self._frozen or self._live()
         return held
 
     def _live(self) -> str:
         now = time.time_ns() // 1000
-        if now < self._latest:  # the host's clock was set back: bank time stands until that has caught up
+        if now < self._latest:  # the host's clock was set back: bank time stands still until it has caught up
             now = self._latest
         else:
             self._latest = now
@@ -125,12 +125,12 @@ class Clock:
         return max(real_now(), _EPOCH + self._latest * _MICROSECOND)
 
     def not_before(self, real: float) -> None:
-        """Start live bank time no earlier than at this real time (seconds since 1970), at which it was last stored."""
+        """Do not let live bank time run before this real time (seconds since 1970), at which it was last stored."""
         self._latest = max(self._latest, int(real * 1_000_000))
 
     @property
     def latest(self) -> int:
-        """The latest real time that bank time was taken from, in microseconds since 1970."""
+        """The latest real time that bank time was derived from, in microseconds since 1970."""
         return self._latest
 
     def release(self) -> None:
@@ -154,30 +154,30 @@ class Clock:
         return oslo_date(self.now())
 
     def set(self, *, now: datetime | None = None, mode: Mode | None = None) -> None:
-        """Set moment and mode; the caller has checked that time does not go backwards where it must not."""
+        """Set moment and mode; the caller checks that time does not go backwards."""
         at = now or self.now()
         mode = mode or self._mode
         if mode == "frozen":
             document: ClockDocument = {"id": "clock", "mode": "frozen", "now": stamp(at)}
         else:
-            # Without a new moment a live clock keeps its offset: setting `live` twice must not let time drift.
+            # Without a new moment a live clock keeps its offset: setting `live` twice must not shift bank time.
             keeps = now is None and self._mode == "live"
             offset = self._offset if keeps else at - self._real_now()
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
         CLOCK.write(self._documents, document)
 
-    def noted(self) -> ClockDocument:
-        """The clock's document with the moment of a live clock in it too, for an image of the documents."""
+    def with_moment(self) -> ClockDocument:
+        """The clock's document with the moment of a live clock added, for a snapshot of the documents."""
         if self._mode == "frozen":
             return {"id": "clock", "mode": "frozen", "now": self.stamp()}
         return {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
 
     def resume(self) -> None:
-        """Let a live clock continue from the moment in the document `noted`."""
+        """Let a live clock continue from the moment that `with_moment` stored."""
         document = CLOCK.read(self._documents)
         if document is not None and document["mode"] == "live" and "now" in document:
             self.set(now=moment(document["now"]))
 
     def advance(self, by: timedelta) -> None:
-        """Move bank time forward by `by`; what falls due is applied by `progression.run_due`."""
+        """Move bank time forward by `by`; `progression.run_due` applies the work that becomes due."""
         self.set(now=self.now() + by)

@@ -1,7 +1,7 @@
-"""What a value must be like: exact, with `*`, or `{gt, lt, in, regex, absent}`; nested in mappings and lists.
+"""Conditions on a value: exact, with `*`, or `{gt, lt, in, regex, absent}`; nested in mappings and lists.
 
-Rules match requests with it, stories expect answers with it. A rule reads loosely (`10` fits "10.00", since what
-stands in headers and amounts is text), an expectation strictly (text is text, a number is a number).
+Rules match requests with them, stories check answers with them. A rule compares loosely (`10` fits "10.00", because
+headers and amounts are text), an expectation strictly (text is text, a number is a number).
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from emulator.bank.problems import Path, described
 
 
 class _Absent:
-    """What stands for a member that is not there."""
+    """The value of a member that is absent."""
 
     def __repr__(self) -> str:
         return "nothing"
 
 
 ABSENT = _Absent()
-MOST_COMPARED = 50  # entries of a list that are looked at for the nearest one
+MOST_COMPARED = 50  # entries of a list that are compared to find the most similar one
 Difference = tuple[Path, str]
 
 
 class Condition(Protocol):
-    """What a value must be like."""
+    """A condition that a value fits or not."""
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        """Where and why `value` (ABSENT: not there) does not fit; nothing when it fits."""
+        """Where and why `value` (or ABSENT) does not fit; yields nothing if it fits."""
         ...
 
 
 def fits(condition: Condition, value: Any) -> bool:
-    """Whether a value fits; of the usual conditions without putting into words why not."""
+    """Whether a value fits; common conditions are evaluated without building the texts of differences."""
     if isinstance(condition, Exactly):
         return condition.holds(value)
     if isinstance(condition, Members) and isinstance(value, dict):
@@ -47,7 +47,7 @@ def fits(condition: Condition, value: Any) -> bool:
 
 
 def number(value: Any) -> Decimal | None:
-    """A number, also one that stands in text (CONTRACT 13, Control)."""
+    """The value as a number, also if it is a number in text (CONTRACT 13, Control); else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -60,7 +60,7 @@ def number(value: Any) -> Decimal | None:
 
 
 def wildcard(pattern: str, text: str) -> bool:
-    """Whether `text` is `pattern`, in which each `*` stands for any characters."""
+    """Whether `text` matches `pattern`, in which each `*` stands for any characters."""
     first, *others = pattern.split("*")
     if not others:
         return pattern == text
@@ -77,7 +77,7 @@ def wildcard(pattern: str, text: str) -> bool:
 
 
 def _described(value: Any) -> str:
-    return "nothing there" if value is ABSENT else described(value)
+    return "nothing" if value is ABSENT else described(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class Exactly:
             yield path, f"expected {described(self.wanted)}, found {_described(value)}"
 
     def holds(self, value: Any) -> bool:
-        """Whether the value is what is wanted."""
+        """Whether the value fits."""
         wanted = self.wanted
         if value is ABSENT:
             return False
         if isinstance(wanted, str):
             if isinstance(value, dict | list):
                 return wanted == "*"
-            # With a * it asks for what the value looks like, as a regex does, and not for a text.
+            # With a * it is a pattern, as a regex is, and not a text of its own type.
             text = _text_of(value, self.strict and "*" not in wanted)
             return text is not None and wildcard(wanted, text)
         if isinstance(wanted, bool) or wanted is None:
@@ -110,7 +110,7 @@ class Exactly:
 
 
 def _text_of(value: Any, strict: bool) -> str | None:
-    """The text as which a value is compared with one; `strict`: none but a text has one."""
+    """The value as text, for a comparison with a text; `strict`: None unless it is a text."""
     if value is ABSENT or isinstance(value, dict | list) or (strict and not isinstance(value, str)):
         return None
     return _as_text(value)
@@ -126,7 +126,7 @@ Constant = str | Decimal
 
 
 def constants_of(value: Any) -> Iterator[Constant]:
-    """The constants (see `constants`) that a value fits, of those that are read loosely."""
+    """The constants (see `constants`) that a value fits in a loose comparison."""
     if value is ABSENT or isinstance(value, dict | list):
         return
     yield _as_text(value)
@@ -136,7 +136,7 @@ def constants_of(value: Any) -> Iterator[Constant]:
 
 
 def constants(condition: Condition) -> frozenset[Constant] | None:
-    """The values one of which a loose condition asks for: text without `*` and numbers; None for another condition."""
+    """The values that a loose condition allows, if they are texts without `*` or numbers; else None."""
     if isinstance(condition, Every) and len(condition.conditions) == 1:
         condition = condition.conditions[0]
     if isinstance(condition, OneOf):
@@ -152,42 +152,42 @@ def constants(condition: Condition) -> frozenset[Constant] | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`gt` and `lt`: numbers, also where they stand in text."""
+    """`gt` and `lt`: compares numbers, also numbers in text."""
 
     sign: str
     bound: Decimal
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        given = number(value)
-        if given is None or not (given > self.bound if self.sign == "gt" else given < self.bound):
+        actual = number(value)
+        if actual is None or not (actual > self.bound if self.sign == "gt" else actual < self.bound):
             word = "more" if self.sign == "gt" else "less"
             yield path, f"expected {word} than {self.bound}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """`in`: one of several; `texts` are those without `*`, of which there may be very many."""
+    """`in`: one of several; `texts` are those without `*`, possibly very many; `listed` names all of them."""
 
     texts: frozenset[str]
     others: tuple[Exactly, ...]
-    named: str
+    listed: str
     strict: bool = False
 
     @classmethod
     def of(cls, wanted: list[Any], strict: bool) -> OneOf:
-        """A condition that holds for each of those wanted."""
+        """The condition that a value is one of those wanted."""
         texts = frozenset(one for one in wanted if isinstance(one, str) and "*" not in one)
         others = tuple(Exactly(one, strict) for one in wanted if not isinstance(one, str) or "*" in one)
         return cls(texts, others, ", ".join(map(str, wanted)), strict)
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         if _text_of(value, self.strict) not in self.texts and not any(fits(other, value) for other in self.others):
-            yield path, f"expected one of {self.named}, found {_described(value)}"
+            yield path, f"expected one of {self.listed}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """`regex`: the expression is found in the text."""
+    """`regex`: the text contains a match of the expression."""
 
     pattern: Pattern
 
@@ -197,14 +197,14 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class There:
-    """`absent`: true when the member must not be there, false when it must."""
+class Presence:
+    """`absent`: true if the member must be absent, false if it must be present."""
 
     absent: bool
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         if (value is ABSENT) != self.absent:
-            yield path, f"expected {'nothing here' if self.absent else 'a value'}, found {_described(value)}"
+            yield path, f"expected {'nothing' if self.absent else 'a value'}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """A mapping that has at least these members; of a list (in a rule) any entry may be it."""
+    """A mapping with at least these members; in a rule, a list with at least one such entry fits too."""
 
     members: tuple[tuple[str, Condition], ...]
     strict: bool = False
@@ -241,7 +241,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A list that has these entries in this order, others may stand between; an empty one is an empty list."""
+    """A list with these entries in this order, possibly with others between them; without entries, an empty list."""
 
     entries: tuple[Condition, ...]
 
@@ -269,7 +269,7 @@ class Entries:
 
 
 def compiled(stated: Any, *, strict: bool = False) -> Condition:
-    """The condition that a validated form states: a value, a text with `*`, Operators, a list or a mapping."""
+    """The condition for a validated form: a value, a text with `*`, Operators, a list or a mapping."""
     if isinstance(stated, Operators):
         return Every(tuple(_operators(stated, strict)))
     if isinstance(stated, list):
@@ -288,4 +288,4 @@ def _operators(stated: Operators, strict: bool) -> Iterator[Condition]:
     if stated.regex is not None:
         yield Matching(expression(stated.regex))
     if stated.absent is not None:
-        yield There(stated.absent)
+        yield Presence(stated.absent)

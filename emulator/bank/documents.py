@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
-# ---- meta: one document each, so that a snapshot holds them too (see `kinds.Singleton`)
+# ---- meta: one document each, so that snapshots include them (see `kinds.Singleton`)
 
 
 class ClockDocument(TypedDict):
@@ -21,7 +21,7 @@ class ClockDocument(TypedDict):
     id: Literal["clock"]
     mode: Literal["live", "frozen"]
     now: NotRequired[str]  # frozen: the moment; live: only in a snapshot, bank time when it was saved
-    offset: NotRequired[float]  # live: seconds that bank time is ahead of real time
+    offset: NotRequired[float]  # live: bank time minus real time, in seconds
 
 
 class SettingsDocument(TypedDict, total=False):
@@ -49,7 +49,7 @@ class SettingsDocument(TypedDict, total=False):
 class FixtureSource(TypedDict):
     """A fixture, stored so that a restart uses the same one."""
 
-    fixtures: str  # NAME or FILE, as given
+    fixtures: str  # NAME or FILE, as specified
     text: NotRequired[str]  # of a file: its content, since the file may change
 
 
@@ -63,7 +63,7 @@ class BankDocument(FixtureSource):
 
 
 class ConsoleDocument(TypedDict):
-    """Logins to the console that ended before their time (of the default bank: they are the process's)."""
+    """Console logins that were ended before they expired; stored in the default bank, for the whole process."""
 
     id: Literal["console"]
     ended: dict[str, int]  # when they started, in seconds of Unix time, by their id
@@ -104,25 +104,25 @@ class ScenarioDocument(TypedDict):
 
 
 class Identity(TypedDict):
-    """The members of a sandbox document that stay when the others are replaced."""
+    """The members of a sandbox document that are kept when the others are replaced."""
 
     id: str
     created: NotRequired[str]
 
 
 class Customer(TypedDict):
-    """Who owns accounts."""
+    """An owner of accounts."""
 
     id: str
     customerNumber: str  # private: the national identity number; corporate: the organisation number, usually
     type: Literal["private", "corporate"]
     name: str
     organisationNumber: NotRequired[str]
-    created: NotRequired[str]  # not of a customer of the fixture; so in all lists
+    created: NotRequired[str]  # absent for a customer of the fixture; so for accounts, cards and agreements
 
 
 class Person(TypedDict):
-    """A person who authenticates: a private customer, or somebody who acts for a firm."""
+    """A person who authenticates: a private customer, or somebody who acts for a company."""
 
     id: str  # the national identity number
     name: str
@@ -136,14 +136,14 @@ class Engagement(TypedDict):
     accountId: str
     iban: str  # of the account
     roles: list[str]  # VIEW, REGISTER
-    registerLimit: NotRequired[str | float]  # most that one payment may be, in the account's currency
+    registerLimit: NotRequired[str | float]  # the largest single payment, in the account's currency
     approvalLimit: NotRequired[str | float]  # above it a second signature is needed
-    admits: NotRequired[bool]  # the engagement is why its private customer may act under the agreement
+    admits: NotRequired[bool]  # its private customer may act under the agreement only because of this engagement
     joined: NotRequired[bool]  # only in answers: an owner's account that belongs to the agreement automatically
 
 
 class Agreement(TypedDict):
-    """A corporate agreement: who acts with which accounts."""
+    """A corporate agreement: which persons may use which accounts."""
 
     id: str  # psuCorporateId, a UUID
     owner: str  # id of a customer
@@ -267,7 +267,7 @@ class Batch(TypedDict):
 
 
 class Entry(Texts, total=False):
-    """The members of a transaction (SPEC 2.9), before it belongs to an account."""
+    """The members of a transaction (SPEC 2.9) that is not booked on an account yet."""
 
     amount: str  # signed: negative leaves the account
     bookingDate: str  # not while pending
@@ -292,7 +292,7 @@ class Transaction(Texts):
     currency: str
     valueDate: str
     bookingDate: NotRequired[str]  # not while pending
-    due: NotRequired[str]  # the moment at which a pending one of the fixture is booked
+    due: NotRequired[str]  # the moment at which a pending transaction of the fixture is booked
     bankTransactionCode: NotRequired[str]  # ISO 20022, PMNT-ICDT-DMCT
     proprietaryBankTransactionCode: NotRequired[str]
     currencyExchange: NotRequired[CurrencyExchange]
@@ -313,7 +313,7 @@ class Card(TypedDict):
     status: str
     usage: str  # PRIV or ORGA
     creditLimit: str
-    booked: str  # balance: what is owed is negative
+    booked: str  # balance; a debt is negative
     lastChange: str  # moment
     accountNumber: NotRequired[str]  # BBAN of the account that it is settled through
     posted: NotRequired[dict[str, Any]]  # creditLimit, balances as posted to the sandbox interface
@@ -352,7 +352,7 @@ class CardTransaction(TypedDict):
 
 
 class Session(TypedDict):
-    """An SCA under a TPP-Session-ID, which makes further ones unnecessary for an hour."""
+    """A completed SCA under a TPP-Session-ID, valid for an hour."""
 
     id: str
     key: str  # `tpp|TPP-Session-ID`
@@ -396,9 +396,9 @@ class Acting(TypedDict):
 
 
 class Approach(TypedDict, total=False):
-    """What the headers of a request ask of the SCA (SPEC 2.1, 5.3); members of absent headers are left out."""
+    """The requirements on the SCA from a request's headers (SPEC 2.1, 5.3); an absent header has no member."""
 
-    redirectUri: str  # of every SCA: TPP-Redirect-URI
+    redirectUri: str  # TPP-Redirect-URI; every SCA has it
     tppName: str  # for people
     app: bool  # shown as if in the bank's app (TPP-Redirect-Preferred: false)
     sessionId: str  # TPP-Session-ID
@@ -427,12 +427,12 @@ class Sca(ScaTarget):
     purpose: str  # access, consent, user, payment, basket or cancellation
     status: Literal["started", "finalised", "failed"]
     created: str
-    passing: NotRequired[Literal["yes"]]  # not needed for long: the oldest are evicted
+    passing: NotRequired[Literal["yes"]]  # may be evicted: the oldest are deleted when there are many
     person: NotRequired[str]  # national identity number of the identified person
     chosen: NotRequired[Acting]  # the context that the person chose
     ended: NotRequired[str]  # moment
     redirect: NotRequired[str]  # where the browser was sent at the end
-    passed: NotRequired[list[str]]  # the steps that the customer has taken
+    passed: NotRequired[list[str]]  # the steps that the customer has completed
     mistyped: NotRequired[bool]  # an unknown identity number was typed once
 
 
@@ -442,7 +442,7 @@ class Login(TypedDict):
     id: str  # the token that the browser stores
     nationalId: str
     expires: str  # moment
-    passing: Literal["yes"]  # the oldest are evicted
+    passing: Literal["yes"]  # may be evicted: the oldest are deleted when there are many
 
 
 class Quota(TypedDict):
@@ -456,7 +456,7 @@ class Quota(TypedDict):
 
 
 class StatusChange(TypedDict):
-    """A status that a payment took."""
+    """A status of a payment, and when it was reached."""
 
     status: str
     at: str  # moment
@@ -470,7 +470,7 @@ class Execution(TypedDict):
 
 
 class Price(TypedDict):
-    """What a payment costs its debtor, in the currency of the debtor's account."""
+    """The cost of a payment for its debtor, in the currency of the debtor's account."""
 
     amount: str
     fee: NotRequired[str]  # if there is one
@@ -479,7 +479,7 @@ class Price(TypedDict):
 
 
 class BulkEntry(Price):
-    """The state of one entry of a bulk, beside its member of `initiation.payments`."""
+    """The state of one entry of a bulk, whose data is in `initiation.payments`."""
 
     status: str  # OPEN (not funded yet), HELD, ACSC, RJCT, CANC
     pendingId: NotRequired[str]  # its pending transaction
@@ -489,7 +489,7 @@ PartyNameMatch = Literal["MTCH", "CMTC", "NMTC", "NOAP"]
 
 
 class PayeeVerification(TypedDict):
-    """How the creditor's name matches that of the account's holder."""
+    """How well the creditor's name matches the name of the account's holder."""
 
     partyNameMatch: PartyNameMatch
     matchedName: NotRequired[str]  # the holder's name, of CMTC
@@ -513,14 +513,14 @@ class Payment(Price):
     currency: str  # of the debtor's account
     likeness: str  # a hash, the same for logical duplicates
     entries: NotRequired[list[BulkEntry]]  # of a bulk
-    sca: NotRequired[str]  # token of the open SCA in the links, if any
+    sca: NotRequired[str]  # token of the open SCA that its links name
     basketId: NotRequired[str]
     signedBy: NotRequired[list[str]]  # national identity numbers, in order
-    due: NotRequired[str]  # moment of the next step, if time causes it
+    due: NotRequired[str]  # moment of the next step, if it depends on time
     executeAt: NotRequired[str]  # moment of the (next) execution, once it is authorised
     executeOn: NotRequired[str]  # standing order: date of the next execution
     executions: NotRequired[list[Execution]]  # standing order: the last 100, oldest first
-    giveUpAt: NotRequired[str]  # moment at which it is rejected if there still is no money
+    giveUpAt: NotRequired[str]  # moment at which it is rejected if it is still not funded
     fundsAvailable: NotRequired[bool]  # from authorisation on
     held: NotRequired[str]  # reserved on the debtor's account, fee included
     pendingId: NotRequired[str]  # its pending transaction
@@ -532,7 +532,7 @@ class Payment(Price):
 
 
 class Authorisation(TypedDict):
-    """An SCA that a TPP asked for, with an id to read its scaStatus by."""
+    """An SCA that a TPP requested, with the id for reading its scaStatus."""
 
     id: str
     target: str  # id of a payment or basket
@@ -550,7 +550,7 @@ class Basket(TypedDict):
     agreement: str | None
     payments: list[str]  # ids, in the order of the request
     created: str
-    sca: NotRequired[str]  # token of the open SCA in the links, if any
+    sca: NotRequired[str]  # token of the open SCA that its links name
     signed: NotRequired[str]  # moment
 
 
@@ -568,7 +568,7 @@ class Subscription(TypedDict):
     queued: int  # notifications so far
     effect: NotRequired[str]  # scripted: late, twice, reordered, dropped or forged
     delay: NotRequired[float]  # of the effect late: seconds of bank time
-    passing: NotRequired[Literal["yes"]]  # of a consent that is not given yet: deleted when there are many
+    passing: NotRequired[Literal["yes"]]  # of a consent that is not granted yet: deleted when there are many
 
 
 class Delivery(TypedDict):
@@ -579,32 +579,32 @@ class Delivery(TypedDict):
     error: NotRequired[str]  # why there was no answer
 
 
-class Claim(TypedDict):
-    """Which process sends a notification, so that no other does."""
+class SendingClaim(TypedDict):
+    """The process that sends a notification, so that no other process does."""
 
     by: str
-    until: float  # seconds of Unix time at which another process may take over
+    until: float  # Unix time in seconds after which another process may send it
 
 
 class Notification(TypedDict):
-    """A change of status that a TPP is notified of."""
+    """A notification of a TPP about a change of status."""
 
     id: str  # a UUID, the X-Request-ID of the notification
     target: str  # id of the payment, basket or consent
     tpp: str
     uri: str
     body: dict[str, str]  # as it is sent
-    place: int  # in the order of the target's notifications
+    place: int  # its position among the target's notifications
     created: str
     state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
     deliveries: list[Delivery]  # oldest first
-    lane: NotRequired[str]  # the target, until the notification is answered: one after the other
-    due: NotRequired[str]  # moment of the next attempt; of the first in its lane alone
+    lane: NotRequired[str]  # the target, until the notification is answered: a lane sends one at a time
+    due: NotRequired[str]  # moment of the next attempt; only the first in its lane has it
     notBefore: NotRequired[str]  # scripted: the moment of the first attempt
-    copies: NotRequired[int]  # scripted: how many times it is still delivered
-    held: NotRequired[Literal["yes"]]  # scripted: the next one of its target goes first
-    forged: NotRequired[Literal["yes"]]  # scripted: what it says is not true
-    claim: NotRequired[Claim]  # while it is sent
+    copies: NotRequired[int]  # scripted: the number of deliveries left
+    held: NotRequired[Literal["yes"]]  # scripted: the next notification of its target is sent before it
+    forged: NotRequired[Literal["yes"]]  # scripted: its content is not true
+    claim: NotRequired[SendingClaim]  # while it is sent
     done: NotRequired[Literal["yes"]]  # delivered, failed or dropped: deleted when there are many
 
 

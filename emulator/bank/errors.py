@@ -1,4 +1,4 @@
-"""The named errors of the bank, raised at any depth and rendered in exactly one place (`api/render.py`)."""
+"""The errors of the bank, raised at any depth and rendered in one place (`api/render.py`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Code = Literal[
     "EXECUTION_DATE_INVALID",
     "REFERENCE_MIX_INVALID",
 ]
-# CONTRACT 3.3, the table; RESOURCE_UNKNOWN is 400 when the id stands in a body.
+# The table of CONTRACT 3.3; RESOURCE_UNKNOWN is 400 if the id is in a body.
 STATUS: Mapping[Code, int] = {
     "BAD_REQUEST": 400,
     "FORMAT_ERROR": 400,
@@ -62,8 +62,8 @@ STATUS: Mapping[Code, int] = {
 }
 
 
-MOST_MESSAGES = 1000  # of one request, so that the answer stays in proportion (assumed)
-MOST_QUOTED = 60  # characters of a refused value that its message repeats
+MOST_MESSAGES = 1000  # of one request, to limit the size of the answer (assumed)
+MOST_QUOTED = 60  # characters of a refused value that its message quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +77,26 @@ class Message:
 
 
 def quoted(value: str) -> str:
-    """A refused value as its message repeats it: shortened, and with escapes for invisible characters."""
+    """A refused value as its message quotes it: shortened, and with escapes for invisible characters."""
     shown = shortened(value)
     return f'"{shown}"' if shown.isprintable() else ascii(shown)
 
 
 def shortened(value: str) -> str:
-    """The beginning of a value that is too long to be repeated."""
+    """The value, cut after MOST_QUOTED characters."""
     return value if len(value) <= MOST_QUOTED else value[:MOST_QUOTED] + "..."
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
-    """A number with its noun: `1 entry`, `2 entries`; `several` is the plural where it is not `one` with an s."""
+    """A number with its noun: `1 entry`, `2 entries`; `several` is the plural if it is not `one` with an s."""
     return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 class BankError(Exception):
     """A refusal by the bank: one or more messages of SPEC 7.
 
-    `in_body` says that the id at fault stands inside a body (RESOURCE_UNKNOWN is then 400, CONTRACT 3.3).
-    `status` overrides the HTTP status that the code implies; only the api room sets it.
+    `in_body`: the id at fault is inside a body (RESOURCE_UNKNOWN is then 400, CONTRACT 3.3).
+    `status` overrides the HTTP status of the code; only `emulator.api` sets it.
     """
 
     def __init__(
@@ -128,4 +128,4 @@ class BankError(Exception):
 
 
 class ScaNeeded(BankError):
-    """Access needs the customer first: 401 with a scaRedirect link (SPEC 5.3.1, CONTRACT 3.3)."""
+    """The customer must authenticate first: 401 with a scaRedirect link (SPEC 5.3.1, CONTRACT 3.3)."""

@@ -1,6 +1,6 @@
-"""The setting `feed`: in which ways an account feed drifts under a TPP's hands (CONTRACT 14).
+"""The setting `feed`: how an account feed changes between a TPP's reads (CONTRACT 14).
 
-The forms of its entries stand here, what each does in `accounts/feed.py`. Settings import this module when a feed is
+This module defines the effects, `accounts/drifting_feed.py` applies them. `settings` imports it only when a feed is
 set, so that a start without one does not load pydantic.
 """
 
@@ -43,7 +43,7 @@ class _AccountMatch(Model):
 
 
 class FeedMatch(Model):
-    """Which transactions are meant, as they are booked; `account` is an id, IBAN, BBAN or masked card number."""
+    """Selects transactions, by their stored members; `account` is an id, IBAN, BBAN or masked card number."""
 
     model_config = ConfigDict(title="feed match")
 
@@ -77,7 +77,7 @@ class FeedMatch(Model):
         return _members(self)
 
     def fits(self, members: Mapping[str, Any], accounts: Sequence[str]) -> bool:
-        """Whether a transaction with these members is meant; `accounts`: the names that its account has."""
+        """Whether it selects a transaction with these members; `accounts`: the id and numbers of its account."""
         if self._account is not None and not any(fits(self._account, name) for name in accounts):
             return False
         return fits(self._condition, members)
@@ -93,9 +93,9 @@ def _members(stated: Model) -> Condition:
 
 
 class FeedEffect(Model):
-    """One way in which a feed drifts: on entries that are booked or pending (`shelf`) and fit `when`.
+    """One way in which a feed drifts. It acts on the booked or pending entries (`shelf`) that fit `when`.
 
-    `chance`: for which of them, drawn for each from the bank's seed once and for all.
+    `chance` is the part of them that it acts on; the choice depends on the entry and the bank's seed only.
     """
 
     shelf: ClassVar[str]
@@ -109,7 +109,7 @@ _Hours = Annotated[int, Field(ge=1, le=MOST_HOURS)]
 
 
 class NewId(FeedEffect):
-    """A pending item comes back booked under another id."""
+    """A pending entry is booked under another id."""
 
     shelf = "pending"
     effect: Literal["new-id"]
@@ -125,14 +125,14 @@ class Amend(FeedEffect):
 
 
 class ShiftBookingDate(FeedEffect):
-    """bookingDate is the first of the next month, while valueDate stays true."""
+    """bookingDate is the first of the next month; valueDate stays correct."""
 
     shelf = "booked"
     effect: Literal["shift-booking-date"]
 
 
 class Late(FeedEffect):
-    """A booked item appears so many days late, with its old date."""
+    """A booked entry appears `days` late, with its original date."""
 
     shelf = "booked"
     effect: Literal["late"]
@@ -140,7 +140,7 @@ class Late(FeedEffect):
 
 
 class Duplicate(FeedEffect):
-    """A booked item is shown twice for so many hours."""
+    """A booked entry is shown twice for `hours`."""
 
     shelf = "booked"
     effect: Literal["duplicate"]
@@ -148,7 +148,7 @@ class Duplicate(FeedEffect):
 
 
 class RenumberDay(FeedEffect):
-    """So many days after a booking date all that is booked on it gets other ids; `chance` is drawn per date."""
+    """`days` after a booking date, all entries booked on it get other ids; `chance` applies per date."""
 
     shelf = "booked"
     effect: Literal["renumber-day"]
@@ -156,14 +156,14 @@ class RenumberDay(FeedEffect):
 
 
 class Vanish(FeedEffect):
-    """A pending item goes away so many hours after it came, before it is booked."""
+    """A pending entry disappears `hours` after it appeared, before it is booked."""
 
     shelf = "pending"
     effect: Literal["vanish"]
     hours: _Hours = 12
 
 
-# In the order in which they act: what is late is shown twice from when it appears.
+# In the order in which they act: a late entry is shown twice from the moment when it appears.
 _FORMS: Mapping[str, type[FeedEffect]] = {
     "new-id": NewId,
     "amend": Amend,
@@ -207,12 +207,12 @@ _Effects = Annotated[list[AnyEffect], Field(max_length=MOST_EFFECTS)]
 
 
 def problems(value: Any) -> list[Problem]:
-    """What is wrong with a value of the setting, each problem with its path below `feed`."""
+    """The problems of a value of the setting, each with its path below `feed`."""
     return validate_as(_Effects, value)[1]
 
 
 def effects(stated: Sequence[Mapping[str, Any]]) -> Sequence[FeedEffect]:
-    """The effects that a value of the setting states, in the order in which they act; it has been checked."""
+    """The effects of a valid value of the setting, in the order in which they act."""
     return _read(orjson.dumps(stated))
 
 
@@ -225,18 +225,21 @@ def _read(text: bytes) -> Sequence[FeedEffect]:
 
 @cache
 def schema() -> Mapping[str, Any]:
-    """The JSON Schema of the setting, without references, so that it can stand anywhere; not to be changed."""
-    whole = json_schema(_Effects)
-    shared = whole.pop("$defs")
+    """The JSON Schema of the setting, without references, so that it can be part of any schema; do not change it."""
+    root = json_schema(_Effects)
+    shared = root.pop("$defs")
     forms = [_inlined(shared[form.__name__], shared) for form in _FORMS.values()]
     when = forms[0]["properties"]["when"]
     for form in forms:
         form["properties"]["when"] = {}
-    return {**whole, "items": {"type": "object", "properties": {"when": when}, "oneOf": forms}}
+    return {**root, "items": {"type": "object", "properties": {"when": when}, "oneOf": forms}}
 
 
 def _inlined(part: Any, shared: Mapping[str, Any]) -> Any:
-    """A schema with what it refers to in its place; members of one form stand together, by a pattern of their names."""
+    """A schema with its references replaced by what they refer to.
+
+    Members with the same schema are written once, under a pattern of their names.
+    """
     if isinstance(part, list):
         return [_inlined(inner, shared) for inner in part]
     if not isinstance(part, dict):

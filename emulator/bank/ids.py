@@ -1,8 +1,8 @@
 """Ids and randomness: the only module of the core that creates either.
 
-With a seed an id is a function of the seed, the bank's name, the store's change number and a counter inside that
-change: a run repeats without a stored generator state, banks differ, and a reset never repeats an id, since the
-numbers of changes keep growing (CONTRACT 19).
+With a seed, an id is a function of the seed, the bank's name, the store's change number and a counter inside that
+change. So ids repeat from run to run without a stored generator state, differ between banks, and never repeat after a
+reset, because change numbers only grow (CONTRACT 19).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from emulator.store import Documents
 
 _many = Struct("32s" * 64)  # draws of 32 bytes
 _drawn: list[bytes] = []
-# or parent and child would draw the same
+# Otherwise parent and child would use the same random bytes.
 os.register_at_fork(after_in_child=_drawn.clear)
 
 
 def _random() -> bytes:
-    """Random bytes, read from the system many at a time, since each such call is slow."""
+    """32 random bytes; they are read from the system in blocks, because each call of it is slow."""
     try:
         return _drawn.pop()
     except IndexError:
@@ -35,32 +35,32 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def _uuid(raw: bytes) -> str:
-    """The first 16 bytes as a UUID of version 4, written here because the class `UUID` takes ten times as long."""
+    """The first 16 bytes as a UUID of version 4; not with the class `UUID`, which takes ten times as long."""
     digits = raw[:16].hex()
     variant = "89ab"[raw[8] >> 4 & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def _opaque(raw: bytes) -> str:
-    """`enc!!` + URL-safe base64 that ends in `=`, the form of production (CONTRACT 1, --ids opaque)."""
+    """`enc!!` + URL-safe base64 that ends in `=`, as in production (CONTRACT 1, --ids opaque)."""
     return "enc!!" + base64.urlsafe_b64encode(raw[:32]).decode()
 
 
 def random_uuid() -> str:
-    """A UUID that no seed repeats, for what belongs to no bank."""
+    """A random UUID that does not depend on a seed, for things outside a bank."""
     return _uuid(_random())
 
 
 def fixed_id(name: str, *, opaque: bool = False) -> str:
-    """The id of something that a fixture names: the same in every bank and after every reset."""
+    """The id for a name in a fixture: the same in every bank and after every reset."""
     raw = hashlib.blake2b(name.encode(), digest_size=32).digest()
     return _opaque(raw) if opaque else _uuid(raw)
 
 
 class Ids:
-    """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes it repeat from run to run.
+    """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes ids repeat from run to run.
 
-    `stream`: the name of the bank, or another name if a deleted bank had it.
+    `stream`: the bank's name, or another name if a deleted bank has used that.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class Ids:
         self.stream = stream
         self.form = form
         self.reseed(seed)
-        self._written = _opaque if form == "opaque" else _uuid
+        self._format = _opaque if form == "opaque" else _uuid
         self._at = -1
-        self._count = 0  # ids since change number `_at`, those of undone changes included
+        self._count = 0  # ids since change number `_at`, including those of undone changes
 
     def reseed(self, seed: int | None) -> None:
-        """Use this seed from now on; None: random ids."""
+        """Use this seed for all further ids; None: random ids."""
         self.seed = seed
         self._draw = _random if seed is None else self._repeating
 
@@ -89,7 +89,7 @@ class Ids:
 
     def new(self) -> str:
         """A new resource id in the form of `--ids`."""
-        return self._written(self._draw())
+        return self._format(self._draw())
 
     def uuid(self) -> str:
         """A new UUID whatever `--ids` says: psu-id, psu-corporate-id, session ids (CONTRACT 13)."""
@@ -101,11 +101,11 @@ class Ids:
         return b2a_base64(self._draw(), newline=False).translate(_URL_SAFE)[:43].decode()
 
     def fixed(self, name: str) -> str:
-        """The id of something that a fixture names, in the form of `--ids`."""
+        """The id for a name in a fixture, in the form of `--ids`."""
         return fixed_id(name, opaque=self.form == "opaque")
 
     def random(self, purpose: str) -> random.Random:
-        """A generator for `purpose`: repeats with a seed, differs from purpose to purpose."""
+        """A random generator for `purpose`; with a seed its numbers repeat from run to run."""
         if self.seed is None:
             return random.Random(os.urandom(32))
         return random.Random(f"{self.seed}:{purpose}")

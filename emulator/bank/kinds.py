@@ -1,8 +1,7 @@
-"""Every kind of document that a bank holds, and the members by which each kind is found.
+"""Every kind of document in a bank, and the members by which documents are looked up.
 
-A member that is searched is declared here; the store keeps its index in constant time (DESIGN, Documents and Log).
-Bank time goes back only in a reset (CONTRACT 9), so documents are inserted in the order of `created`, where `arrival`
-says so.
+Each such member is declared here and indexed by the store, in constant time per change. Bank time goes back only in a
+reset (CONTRACT 9), so documents of a kind with `arrival` are inserted in the order of that member.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ META = Kind[dict[str, Any]]("meta")  # see Singleton
 
 
 class Singleton(Generic[D]):
-    """A document of which a bank has one or none, under a fixed id of the kind `meta`."""
+    """A document that exists at most once in a bank, under a fixed id of the kind `meta`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def read(self, documents: Documents) -> D | None:
-        """The document, None where there is none."""
+        """The document, or None."""
         return cast(D | None, documents.get(META, self.name))
 
     def follow(self, documents: Documents, take: Callable[[D | None], None]) -> None:
-        """Call `take` with the document now and after every change of it, a restored snapshot included."""
-        text: bytes | None = b""  # which no document is
+        """Call `take` with the document now and after every change of it, also when a snapshot is restored."""
+        text: bytes | None = b""  # different from the text of any document
 
         def changed() -> None:
             nonlocal text
@@ -108,14 +107,14 @@ CARD_TRANSACTION = Kind[CardTransaction](
 # access
 SESSION = Kind[Session](
     "session",
-    # owner: `tpp|nationalId|context`, until a newer one replaces it; then past, of which the oldest are evicted
+    # owner: `tpp|nationalId|context`, until a newer session replaces it; past: replaced, the oldest are evicted
     indexes=("key", "owner", "past", "nationalId"),
     ordered={"created": Ordered(by="created")},
 )
 CONSENT = Kind[Consent]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
 SCA = Kind[Sca](
     "sca",
-    # passing: of those not needed for long, of which the oldest are evicted
+    # passing: may be evicted, the oldest first
     indexes=("target", "status", "passing"),
     arrival="created",
 )

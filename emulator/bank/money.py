@@ -39,8 +39,8 @@ _LISTED = """
 """  # SPEC 2.6, the list in its order
 CURRENCIES = tuple(_LISTED.split())
 
-# ISO 4217, historical codes as last listed: BYR had none. All other codes of the list have 2, also those that ISO
-# never listed: GGP IMP JEP SPL TVD (CONTRACT 3.2), and MGA and MRO, whose fifths are listed as 2 digits.
+# ISO 4217, historical codes as last listed: BYR had none. All other codes have 2, also those that ISO never listed
+# (GGP IMP JEP SPL TVD, CONTRACT 3.2), and MGA and MRO, whose fifths are listed as 2 digits.
 _BY_MINOR_UNITS = {
     0: "BIF BYR CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
     3: "BHD IQD JOD KWD LYD OMR TND",
@@ -49,10 +49,10 @@ _BY_MINOR_UNITS = {
 _OTHER_MINOR_UNITS = {currency: units for units, listed in _BY_MINOR_UNITS.items() for currency in listed.split()}
 MINOR_UNITS: Mapping[str, int] = {currency: _OTHER_MINOR_UNITS.get(currency, 2) for currency in CURRENCIES}
 FEWEST_DIGITS: Mapping[str, int] = {**MINOR_UNITS, "XDR": 0}  # ISO gives XDR no minor unit: 0 to 5 (CONTRACT 3.2)
-MOST_DIGITS = 18  # precision of an amount in digits, those of the fraction included (SPEC 2.6)
+MOST_DIGITS = 18  # digits of an amount, including those of the fraction (SPEC 2.6)
 
 _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?", re.ASCII)
-# Wide enough for any sum of amounts of 18 digits, whatever the thread's own context says.
+# Enough precision for any sum of amounts of 18 digits, independent of the thread's own context.
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 _QUANTA = {units: Decimal(1).scaleb(-units, _EXACT) for units in (0, 2, 3, 5)}
 _QUANTUM = {currency: _QUANTA[units] for currency, units in MINOR_UNITS.items()}
@@ -64,21 +64,21 @@ def quantum(currency: str) -> Decimal:
 
 
 def quantize(amount: Decimal, currency: str, rounding: str = ROUND_HALF_EVEN) -> Decimal:
-    """`amount` in whole minor units of its currency, rounded half to even unless told otherwise."""
+    """`amount` in whole minor units of its currency, rounded half to even by default."""
     return amount.quantize(_QUANTUM[currency], rounding, _EXACT)
 
 
 def plain(amount: Decimal, currency: str) -> str:
     """`amount` as decimal text with exactly the minor units of its currency, never an exponent and never `-0`.
 
-    What is finer is rounded half to even; XDR has 5 decimals (assumed; SPEC 2.6 allows up to 5).
+    Further digits are rounded half to even; XDR has 5 decimals (assumed; SPEC 2.6 allows up to 5).
     """
     exact = amount.quantize(_QUANTUM[currency], ROUND_HALF_EVEN, _EXACT)
     return format(exact if exact else abs(exact), "f")
 
 
 def too_fine(text: str, currency: str) -> str | None:
-    """A sentence for decimal text that `plain` would round, else None; trailing zeros do not count."""
+    """The error text for a decimal text that `plain` would round, else None; trailing zeros are ignored."""
     units = MINOR_UNITS[currency]
     if len(text.partition(".")[2].rstrip("0")) <= units:
         return None
@@ -93,7 +93,7 @@ _USUAL = {
 
 
 def is_amount(value: Any) -> bool:
-    """Whether `parse_amount` accepts this `{amount, currency}`; a quick check that may say no to a valid one."""
+    """A quick check of `{amount, currency}`: True only if `parse_amount` accepts it; may be False for a valid one."""
     try:
         return _USUAL[value["currency"]](value["amount"]) is not None
     except (KeyError, TypeError):
@@ -101,15 +101,15 @@ def is_amount(value: Any) -> bool:
 
 
 def parse_amount(text: str, currency: str) -> Decimal:
-    """The amount that `text` writes in the form of CONTRACT 3.2; ValueError with a sentence that says what is wrong.
+    """The amount in `text`, in the form of CONTRACT 3.2; ValueError says what is wrong.
 
     Digits with an optional fraction, no sign, greater than 0, exactly the minor units of the currency, 18 digits at
-    most, those of the fraction and leading zeros included.
+    most, including those of the fraction and leading zeros.
     """
-    written = _AMOUNT.fullmatch(text)
-    if written is None:
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
         raise ValueError(_not_an_amount(text))
-    whole, fraction = written.group(1), written.group(2) or ""
+    whole, fraction = match.group(1), match.group(2) or ""
     if not FEWEST_DIGITS[currency] <= len(fraction) <= MINOR_UNITS[currency]:
         raise ValueError(_wrong_units(text, currency))
     if len(whole) + len(fraction) > MOST_DIGITS:

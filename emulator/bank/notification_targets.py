@@ -1,16 +1,18 @@
-"""Where status notifications may go: the TPP names the address, so every part of it may be an attack (CONTRACT 18).
+"""The addresses to which status notifications may be sent (CONTRACT 18).
 
-The bank may run inside a company's network, where addresses can be reached that the TPP cannot reach itself (SSRF). So:
+The TPP chooses the address, and the bank may run inside a company's network, where it can reach addresses that the TPP
+cannot (server-side request forgery). Therefore:
 
-- An address is https, has no user info and no fragment, and names its host in one spelling only: a DNS name, or an IP
-  address in its usual form. `http://2130706433/`, `0177.0.0.1`, `127.1` and the like are malformed.
-- The host lies in a domain of the TPP's certificate: its CN or a DNS name of its SAN, which covers what is below it
-  too, or a wildcard, which covers one label (Berlin Group 1.3.11). That keeps honest TPPs apart. It stops no attacker:
-  by default the bank takes certificates of any issuer, and a name in one's own domain may resolve to any address.
-- What the name resolves to is checked, every address of it, and the connection goes to a checked address: nobody can
-  answer a second question otherwise (rebinding). Addresses that are not public are refused.
+- An address must be https, without user info and fragment, and name its host in one spelling only: a DNS name, or an IP
+  address in its usual form. `http://2130706433/`, `0177.0.0.1`, `127.1` and similar forms are malformed.
+- The host must be in a domain of the TPP's certificate: its CN or a DNS name of its SAN, which includes subdomains, or
+  a wildcard, which covers one label (Berlin Group 1.3.11). This separates TPPs from each other, but it does not stop an
+  attacker: by default the bank accepts certificates of any issuer, and an attacker's own domain may resolve to any
+  address.
+- Every address that the name resolves to is checked, and the connection is made to a checked address, so that a second
+  DNS answer cannot change it (rebinding). Addresses that are not public are refused.
 
-`--allow-notify` names hosts to which none of this applies: http, private addresses and domains of no certificate too.
+`--allow-notify` names hosts that are exempt from all of this: http, private addresses and other domains are allowed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 LONGEST_URI = 2048
-NOTIFICATION_AGENT = "bank-emulator-notification"  # User-Agent of notifications; no bank lets itself be changed by one
+NOTIFICATION_AGENT = "bank-emulator-notification"  # User-Agent of notifications; a bank refuses writes that have it
 _URI = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})+")
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
@@ -35,14 +37,14 @@ IpAddress = IPv4Address | IPv6Address
 
 
 class Host(NamedTuple):
-    """A host, and a port of it; None: any port."""
+    """A host and a port; None: any port."""
 
     name: str
     port: int | None = None
 
 
 class MalformedAddress(ValueError):
-    """An address that no notification can go to; the argument says what was expected instead."""
+    """An address that no notification can be sent to; the argument says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def target_of(uri: str) -> Target:
     """The target that an address names; MalformedAddress."""
     if len(uri) > LONGEST_URI or not _URI.fullmatch(uri):
         raise MalformedAddress(
-            f"an address of at most {LONGEST_URI} characters, other characters than those of RFC 3986 escaped"
+            f"an address of at most {LONGEST_URI} characters, with all characters outside RFC 3986 escaped"
         )
     try:
         parts = urlsplit(uri)
@@ -78,10 +80,10 @@ def target_of(uri: str) -> Target:
 
 
 def _split(netloc: str) -> tuple[str, str | None]:
-    """Host and port of an authority; the port is None where there is no colon behind the host."""
+    """Host and port of an authority; the port is None if no colon follows the host."""
     if netloc.startswith("["):
-        name, closed, rest = netloc[1:].partition("]")
-        if not closed or ":" not in name or (rest and not rest.startswith(":")):
+        name, bracket, rest = netloc[1:].partition("]")
+        if not bracket or ":" not in name or (rest and not rest.startswith(":")):
             raise MalformedAddress("an address with a well-formed host")
         return name, rest[1:] if rest else None
     name, colon, port = netloc.partition(":")
@@ -95,9 +97,10 @@ def _port(text: str) -> int:
 
 
 def host_name(name: str) -> str:
-    """A host in its one spelling: a DNS name in lower case, or an IP address; MalformedAddress.
+    """A host in its normal form: a DNS name in lower case, or an IP address; MalformedAddress.
 
-    A name whose last label is a number, decimal, octal or hexadecimal, is an IPv4 address to some resolvers.
+    A name whose last label is a number (decimal, octal or hexadecimal) must be an IPv4 address in the usual form,
+    because some resolvers read other forms of it.
     """
     name = name.lower()
     if ":" in name:
@@ -129,10 +132,9 @@ def allowed_host(text: str) -> Host:
 
 
 def is_certified(host: str, domains: Iterable[str]) -> bool:
-    """Whether a host lies in one of a certificate's domains.
+    """Whether a host is in one of a certificate's domains.
 
-    A domain covers itself and what is below it, a wildcard one label in its place. A name of one label covers nothing:
-    a certificate for `com` would cover half the world.
+    A domain covers itself and its subdomains, a wildcard one label. A name of one label, such as `com`, covers nothing.
     """
     return any(_covers(domain.lower(), host) for domain in domains)
 
@@ -156,9 +158,9 @@ def _is_address(host: str) -> bool:
 
 
 def refusal(target: Target, domains: Sequence[str], allowed: Collection[Host]) -> str | None:
-    """Why the bank does not notify a target, as a sentence; None where it does.
+    """Why the bank refuses to notify a target, or None.
 
-    `domains`: of the TPP's certificate. What the host resolves to is checked when a notification is sent.
+    `domains`: of the TPP's certificate. The addresses of the host are checked when a notification is sent.
     """
     if target.is_allowed(allowed):
         return None
@@ -166,23 +168,23 @@ def refusal(target: Target, domains: Sequence[str], allowed: Collection[Host]) -
         return f"Notifications are sent over https; http needs --allow-notify {target.host}."
     if not is_certified(target.host, domains):
         listed = ", ".join(domains[:5]) or "none"
-        return f"The host {target.host[:100]} is in no domain of the certificate (CN and SAN: {listed[:200]})."
+        return f"The host {target.host[:100]} is not in a domain of the certificate (CN and SAN: {listed[:200]})."
     return None
 
 
-# Stated here because the library's own lists differ from one Python to the next (IANA special-purpose registries).
+# From the IANA special-purpose registries; the lists of `ipaddress` differ between versions of Python.
 _NOT_PUBLIC_4 = tuple(
     map(
         ip_network,
         (
             "0.0.0.0/8",
             "10.0.0.0/8",
-            "100.64.0.0/10",  # shared by a provider's customers; a cloud's metadata
+            "100.64.0.0/10",  # carrier-grade NAT; metadata services of some clouds
             "127.0.0.0/8",
-            "168.63.129.16/32",  # a cloud's service for its machines
-            "169.254.0.0/16",  # link-local; the metadata of most clouds
+            "168.63.129.16/32",  # an internal service of a cloud provider
+            "169.254.0.0/16",  # link-local; metadata services of most clouds
             "172.16.0.0/12",
-            "192.0.0.0/24",  # protocols; a cloud's metadata
+            "192.0.0.0/24",  # IETF protocols; metadata services of some clouds
             "192.0.2.0/24",
             "192.88.99.0/24",
             "192.168.0.0/16",
@@ -194,15 +196,15 @@ _NOT_PUBLIC_4 = tuple(
     )
 )
 _PUBLIC_6 = ip_network("2000::/3")
-# within it: tunnels that end at an IPv4 address, ranges for documentation, benchmarks and protocols
+# Exceptions: tunnels to IPv4 addresses, ranges for documentation, benchmarks and protocols.
 _NOT_PUBLIC_6 = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address, as a resolver gives it, is one of the public internet.
+    """Whether an IP address from a resolver is on the public internet.
 
-    Private, loopback, link-local (the metadata services of clouds), shared, multicast and reserved addresses are not,
-    nor are IPv6 addresses that stand for an IPv4 address (mapped, 6to4, Teredo, NAT64), whatever it is.
+    Private, loopback, link-local (metadata services of clouds), shared, multicast and reserved addresses are not, nor
+    are IPv6 addresses that embed any IPv4 address (mapped, 6to4, Teredo, NAT64).
     """
     try:
         parsed = ipaddress.ip_address(address)

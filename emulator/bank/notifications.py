@@ -1,11 +1,13 @@
-"""Status notifications: which changes a TPP is notified of, in which order, and what becomes of each (CONTRACT 18).
+"""Status notifications: their content, order and delivery (CONTRACT 18).
 
-A subscription says where a TPP wants to be notified of one payment, basket or consent. A change of status queues a
-notification, a document written together with the change: an undone change takes it along, a stored one does not
-lose it. Who sends (`assemble/notifier.py`) claims what is due, by a change of the document, and reports the outcome.
+A subscription is the address at which a TPP wants to be notified of one payment, basket or consent. A change of status
+queues a notification, which is a document written in the same change: if the change is undone, so is the notification,
+and if the change is stored, the notification is not lost. The sender (`assemble/notifier.py`) claims due notifications,
+which changes their documents, and reports the outcome of each.
 
-The notifications of one target form a lane: only the first that is not answered yet is due, so that they arrive in
-order. One that is not answered with 2xx is sent again after a growing gap of bank time (GAPS), then given up.
+The notifications of one target form a lane: only the first unanswered one is due, so that they arrive in order. A
+notification that is not answered with 2xx is sent again after an increasing interval of bank time (GAPS), and finally
+fails.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from emulator.bank.kinds import AUTHORISATION, NOTIFICATION, PAYMENT, SUBSCRIPTI
 from emulator.bank.scheme.transitions import FINAL
 
 CONTENTS = ("SCA", "PROCESS", "LAST")  # Berlin Group 1.3.11, TPP-Notification-Content-Preferred
-DEFAULT_CONTENT = ("PROCESS",)  # assumed, where the TPP prefers nothing
+DEFAULT_CONTENT = ("PROCESS",)  # assumed, if the TPP has no preference
 EFFECTS = ("late", "twice", "reordered", "dropped", "forged")
 GAPS = tuple(
     timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
 )
-KEPT = 1_000  # notifications that are delivered, failed or dropped, to be looked at
-PASSING_KEPT = 5_000  # subscriptions for consents that are not given
-HELD = timedelta(hours=1)  # how long one waits to be overtaken (effect reordered)
-LOOKED_AT = 512  # due notifications, when some are claimed
+KEPT = 1_000  # delivered, failed or dropped notifications that stay visible
+PASSING_KEPT = 5_000  # subscriptions for consents that are not granted yet
+HELD = timedelta(hours=1)  # how long a notification waits for the next one to be sent first (effect reordered)
+LOOKED_AT = 512  # the most due notifications that are examined when some are claimed
 
 Resource = Literal["payment", "basket", "consent"]
 _ID_MEMBERS: Mapping[Resource, str] = {"payment": "paymentId", "basket": "basketId", "consent": "consentId"}
@@ -57,7 +59,7 @@ def subscribe(
     content: Iterable[str],
     script: tuple[str, float] | None = None,
 ) -> None:
-    """Notify `tpp` at `uri` of the target's changes from now on; a later request moves the address.
+    """Notify `tpp` at `uri` of the target's changes; another subscription to the same target replaces the address.
 
     `script`: an effect of EFFECTS, with the seconds of `late`.
     """
@@ -84,7 +86,7 @@ def subscribe(
 
 
 def status_changed(bank: Bank, target: str, status: str) -> None:
-    """Queue what the target's new status means for its subscriber, if there is one who wants to know."""
+    """Queue a notification of the target's new status, if there is a subscriber who wants it."""
     subscription = bank.documents.get(SUBSCRIPTION, target)
     if subscription is None:
         return
@@ -96,7 +98,7 @@ def status_changed(bank: Bank, target: str, status: str) -> None:
 
 
 def sca_ended(bank: Bank, sca: Sca) -> None:
-    """Queue the new scaStatus for the subscriber of what the SCA was for."""
+    """Queue a notification of the new scaStatus for the subscriber of the SCA's target."""
     target = sca.get("target")
     subscription = bank.documents.get(SUBSCRIPTION, target) if target is not None else None
     if target is None or subscription is None:
@@ -145,7 +147,7 @@ def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forg
 
 
 def _overtake(bank: Bank, notification: Notification) -> None:
-    """Every second notification goes before the one that came before it; the first of such a pair waits for it."""
+    """Swap notifications in pairs: hold the first of a pair until the second one is sent before it."""
     lane = _lane(bank, notification["target"])
     held = next((one for one in lane if "held" in one and one["state"] == "waiting" and not one["deliveries"]), None)
     if held is None:
@@ -159,12 +161,12 @@ def _overtake(bank: Bank, notification: Notification) -> None:
 
 
 def _lane(bank: Bank, target: str) -> list[Notification]:
-    """The notifications of a target that are not answered yet, in the order in which they are sent."""
+    """The unanswered notifications of a target, in the order in which they are sent."""
     return sorted(bank.documents.find(NOTIFICATION, lane=target), key=lambda one: one["place"])
 
 
 def _schedule(bank: Bank, target: str) -> None:
-    """Make the first of a lane due, unless it is being sent or waits already."""
+    """Make the first notification of a lane due, unless it is being sent or due already."""
     lane = _lane(bank, target)
     if lane and lane[0]["state"] == "waiting" and "due" not in lane[0]:
         now = bank.clock.stamp()
@@ -173,7 +175,7 @@ def _schedule(bank: Bank, target: str) -> None:
 
 
 def _finish(bank: Bank, notification: Notification, state: Literal["delivered", "failed", "dropped"]) -> None:
-    """No further attempt; of those that are over the oldest are dropped."""
+    """Set the final state of a notification, and evict the oldest finished one if there are too many."""
     notification["state"] = state
     notification["done"] = "yes"
     notification.pop("lane", None)
@@ -199,20 +201,20 @@ def _publish(bank: Bank, notification: Notification) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an attempt ended: the HTTP status of the receiver's answer, or why there was none."""
+class DeliveryResult:
+    """The result of an attempt: the HTTP status of the receiver's answer, or why there was none."""
 
     status: int | None = None
     error: str | None = None
 
     @property
     def delivered(self) -> bool:
-        """Whether the receiver has taken the notification."""
+        """Whether the receiver has accepted the notification."""
         return self.status is not None and 200 <= self.status < 300
 
 
 def next_due(bank: Bank) -> str | None:
-    """The stamp of the earliest notification that waits to be sent; None while the setting is off, too."""
+    """When the next notification is due, as a stamp; None if there is none or the setting is off."""
     if not bank.settings.notifications:
         return None
     due: Any = bank.documents.first_key(NOTIFICATION, "due")
@@ -220,7 +222,7 @@ def next_due(bank: Bank) -> str | None:
 
 
 def are_to_come(bank: Bank) -> bool:
-    """Whether notifications wait or may follow: a notification is not answered, or a payment goes on by itself."""
+    """Whether notifications wait or may follow: one is unanswered, or a payment with a subscription has a due step."""
     if not bank.settings.notifications:
         return False
     documents = bank.documents
@@ -229,9 +231,9 @@ def are_to_come(bank: Bank) -> bool:
 
 
 def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: int, each: int) -> list[Notification]:
-    """Claim what is due for the process `by` until a moment of real time: at most `most`, `each` of one TPP.
+    """Claim due notifications for the process `by`, until a moment of real time: at most `most`, and `each` per TPP.
 
-    `room`: how many of each TPP are being sent already.
+    `room`: the number that is already being sent, per TPP.
     """
     sending = dict(room)
     claimed: list[Notification] = []
@@ -252,15 +254,15 @@ def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: i
 
 
 def is_claimed(bank: Bank, identity: str, by: str) -> bool:
-    """Whether a process may send a notification: its claim was stored."""
+    """Whether a process may send a notification, because its claim is stored."""
     notification = bank.documents.get(NOTIFICATION, identity)
     return notification is not None and notification.get("claim", {}).get("by") == by
 
 
 def abandoned(bank: Bank, *, by: str, sending: Container[str], now: float) -> list[Notification]:
-    """Those claimed that nobody works on: by the process `by` and not `sending`, or by another one and overdue.
+    """Claimed notifications that nobody sends: claimed by `by` but not in `sending`, or by another process and expired.
 
-    `now`: seconds of Unix time.
+    `now`: Unix time in seconds.
     """
     return [
         notification
@@ -271,14 +273,14 @@ def abandoned(bank: Bank, *, by: str, sending: Container[str], now: float) -> li
 
 
 def release(bank: Bank, notification: Notification) -> None:
-    """Make a claim void: the notification is sent again."""
+    """Release a claim; the notification is sent again."""
     _wait(bank, notification, bank.clock.stamp())
 
 
-def settle(bank: Bank, identity: str, outcome: Outcome, *, by: str) -> None:
-    """Note how an attempt of the process `by` ended, and schedule what follows from it.
+def settle(bank: Bank, identity: str, outcome: DeliveryResult, *, by: str) -> None:
+    """Store the result of an attempt by the process `by`, and schedule the next attempt or notification.
 
-    Nothing happens if the notification is gone, or another process has taken it over.
+    Does nothing if the notification was deleted or is claimed by another process.
     """
     notification = bank.documents.get(NOTIFICATION, identity)
     if notification is None or notification.get("claim", {}).get("by") != by:
@@ -315,14 +317,14 @@ def _wait(bank: Bank, notification: Notification, due: str) -> None:
 
 
 def deliver(bank: Bank) -> None:
-    """Take all that is due as delivered, where there is no receiver: in a story."""
+    """Mark all due notifications as delivered; in a story there is no receiver."""
     while (due := next_due(bank)) is not None and due <= bank.clock.stamp():
         with bank.documents.transaction():
             for notification in claim(bank, by="story", until=0.0, room={}, most=LOOKED_AT, each=LOOKED_AT):
-                settle(bank, notification["id"], Outcome(status=204), by="story")
+                settle(bank, notification["id"], DeliveryResult(status=204), by="story")
 
 
-# Looking
+# Views
 
 
 def view(notification: Notification) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""How a file states a condition: a value, a text with `*`, or `{gt, lt, in, regex, absent}`; nested or not.
+"""The forms of a condition in a file: a value, a text with `*`, or `{gt, lt, in, regex, absent}`; may be nested.
 
-The forms stand here, their meaning in `conditions`. In a story `${name}` may stand wherever text may.
+This module validates them, `conditions` evaluates them. In a story, text may contain `${name}`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, refuse
 if TYPE_CHECKING:
     import re2
 
-NAMED = r"\$\{"  # where a text of a story names what a step has saved
+NAMED = r"\$\{"  # in the text of a story: a value that a step has saved
 SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}
 
 DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 OPERATORS = ("gt", "lt", "in", "regex", "absent")
-# Other tools' words: read as the name of a member they would never fit, and nobody would see why.
+# Operators of other tools: as names of members they would never fit, and the author would not see why.
 FOREIGN = frozenset({"gte", "lte", "ge", "le", "eq", "ne", "equals", "matches", "contains", "exists", "like", "not"})
 
 LONGEST_PATTERN = 500
@@ -34,20 +34,20 @@ MOST_MEMORY = 1 << 20  # bytes that one compiled expression may take
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A compiled expression of google-re2, whose search takes time linear in the text, whatever the pattern."""
+    """A compiled expression of google-re2, whose search takes linear time for every pattern."""
 
     text: str
     compiled: re2._Regexp
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern fits anywhere in `text`, which has at most 100,000 characters."""
+        """Whether `text` contains a match; False for a text of more than 100,000 characters."""
         return len(text) <= LONGEST_TEXT and self.compiled.search(text) is not None
 
 
 @lru_cache(maxsize=256)
 def expression(text: str) -> Pattern:
-    """The compiled pattern; raises Unfit with the reason for what google-re2 does not take."""
-    import re2  # few banks have a rule with an expression
+    """The compiled pattern; raises Unfit with the reason if google-re2 does not accept it."""
+    import re2  # few banks have a rule with a regular expression
 
     if len(text) > LONGEST_PATTERN:
         raise Unfit(text=f"This regular expression is longer than {LONGEST_PATTERN} characters.")
@@ -78,7 +78,7 @@ def _bound(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """Which form a condition has; members that no condition has make it a mapping."""
+    """The form of a condition; a mapping without any operator is a mapping of members."""
     if isinstance(value, list):
         return "(list)"
     if isinstance(value, Operators):
@@ -130,7 +130,7 @@ _CHOICES = {"anyOf": [{"type": "array", "minItems": 1, "items": ONE_VALUE}, SAVE
 
 
 class Operators(Model):
-    """What a value must be: one or several of these."""
+    """One or several operators that a value must fit."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -159,7 +159,7 @@ Single = Annotated[
 
 _NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
 
-# A condition, or members and entries that are conditions in their turn.
+# A condition, or members and entries that are themselves conditions.
 if TYPE_CHECKING:
     Nested = Any
 else:

@@ -1,7 +1,7 @@
-"""The problems in a text or body: all of them at once, each with its place.
+"""The problems in a text or body: all of them at once, each with its position.
 
-Shared by fixtures, scenarios and the control interface. It does not import pydantic, which a start does not need;
-`emulator.bank.validation` turns pydantic's errors into problems.
+Used by fixtures, scenarios and the control interface. It does not import pydantic, which a start does not need;
+`emulator.bank.validation` converts pydantic's errors to problems.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 Path = tuple[str | int, ...]
 
 MOST_SHOWN = 100
-MOST_LISTED = 40  # words that a problem lists where none is similar
+MOST_LISTED = 40  # words that a problem lists if none is similar
 LONGEST_NAME = 100  # characters
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem: the path of the member, a sentence, and line and column (from 1; 0 where there is no text)."""
+    """One problem: the path of the member, a sentence, and line and column (from 1; 0 without a text)."""
 
     path: Path
     text: str
@@ -30,12 +30,12 @@ class Problem:
     column: int = 0
 
     def where(self) -> str:
-        """The path as people write it: `rules[0].then`."""
+        """The path as text: `rules[0].then`."""
         return written(self.path)
 
 
 class Refused(Exception):
-    """A text or value that is refused with every problem in it; nothing has changed."""
+    """A text or value is refused, with every problem in it; nothing has been changed."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
@@ -52,14 +52,14 @@ class Refused(Exception):
         return lines
 
     def one_line(self) -> str:
-        """All problems in one line, as an error of a command has it."""
+        """All problems in one line, for the error of a command."""
         lines = self.lines()
         text = "; ".join(lines)
         return text if len(lines) == 1 else f"{self.source} has {len(lines)} problems: {text}"
 
 
 def placed(problems: Iterable[Problem], text: str, line_of: Callable[[Path], int]) -> list[Problem]:
-    """The problems with line and column, in the order of the text; `line_of` gives the line of a path."""
+    """The problems with line and column, in the order of the text; `line_of` returns the line of a path."""
     lines = text.split("\n")
     ordered = []
     for problem in problems:
@@ -70,7 +70,7 @@ def placed(problems: Iterable[Problem], text: str, line_of: Callable[[Path], int
 
 
 def written(path: Sequence[str | int]) -> str:
-    """A path as people write it: `rules[0].then.delay`; long names are cut."""
+    """A path as text: `rules[0].then.delay`; long names are cut."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part[:LONGEST_NAME]}"
@@ -78,12 +78,12 @@ def written(path: Sequence[str | int]) -> str:
 
 
 def path_of(text: str) -> Path:
-    """The path that `written` wrote."""
+    """The path of a text; the inverse of `written`."""
     return tuple(int(index) if index else name for name, index in _STEP.findall(text))
 
 
 def described(value: Any) -> str:
-    """What a value is, in words: `the number 5`, `the text 'x'`, `a list`."""
+    """A description of a value: `the number 5`, `the text 'x'`, `a list`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -96,7 +96,7 @@ def described(value: Any) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` when a known word is similar, else nothing."""
+    """`; did you mean X?` if a known word is similar, else nothing."""
     words = sorted(known)
     by_lower = {candidate.lower(): candidate for candidate in words}
     similar = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
@@ -104,15 +104,15 @@ def guess(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(word: object, known: Collection[str], what: str) -> str:
-    """A sentence about a word that is none of `known`, with a guess, or the list where it is short."""
+    """A sentence about a word that is not in `known`, with a suggestion, or with the list if it is short."""
     end = guess(str(word), known)
     if not end:
-        end = f"; there are {', '.join(sorted(known))}." if len(known) <= MOST_LISTED else "."
+        end = f"; expected one of {', '.join(sorted(known))}." if len(known) <= MOST_LISTED else "."
     return f"{what} {str(word)[:LONGEST_NAME]!r}{end}"
 
 
 def column(line: str, path: Path) -> int:
-    """The column (from 1) in a line of the text at which the member at `path` stands."""
+    """The column (from 1) of the member at `path` in its line of the text."""
     last = path[-1] if path else None
     if isinstance(last, str):
         member = re.search(rf"(?<![\w.-])[\"']?{re.escape(last)}[\"']?\s*:", line)

@@ -1,4 +1,4 @@
-"""The effects of scripted rules on one request (CONTRACT 10, `then`): set by the scenario room, read by the domain."""
+"""The effects of scripted rules on one request (CONTRACT 10, `then`): set by `scenario`, read by the domain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 class Script:
     """Effects that act inside the domain; by default there are none.
 
-    `sca`: how the customer's authentication will end (`reject`, `expire`, `fail`, `abandon`); `sca_delay`: the
-    seconds that each of its pages takes;
-    `progress`: the statuses a payment takes, each with the seconds it waits before the step;
-    `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not
-    allowed; `quota_exhausted`: the unattended calls are used up; `notification`: what becomes of the notifications
-    that the request asks for (`late`, `twice`, `reordered`, `dropped`, `forged`), with the seconds of `late`.
+    `sca`: how the customer's authentication will end (`reject`, `expire`, `fail`, `abandon`); `sca_delay`: the delay
+    of each of its pages in seconds; `progress`: the statuses that a payment goes through, each with the seconds before
+    it; `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not
+    allowed; `quota_exhausted`: the unattended calls are used up; `notification`: the fate of the notifications that
+    the request subscribes to (`late`, `twice`, `reordered`, `dropped`, `forged`), with the seconds of `late`.
     """
 
     sca: str | None = None

@@ -1,4 +1,4 @@
-"""The settings of one bank: what `PUT /_emulator/settings`, scenarios and `serve` may change (CONTRACT 9.1)."""
+"""The settings of one bank, which `PUT /_emulator/settings`, scenarios and `serve` may change (CONTRACT 9.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError, Message
 from emulator.bank.problems import Problem, written
 
-# Rough weather beside its rules (`scenario/weather`): ids of pending items may change when they are booked, no others.
+# Rough weather also changes feeds, beside its rules (`scenario/weather`): ids of pending entries may change at booking.
 ROUGH_FEED: tuple[Mapping[str, Any], ...] = ({"effect": "new-id", "chance": 0.2},)
 
 
@@ -39,11 +39,11 @@ class Settings:
 
     @property
     def drift(self) -> Sequence[Mapping[str, Any]]:
-        """The effects that act on account feeds: those of the setting, and those that rough weather brings."""
+        """The effects that act on account feeds: those of the setting, and those of rough weather."""
         return [*self.feed, *ROUGH_FEED] if self.weather == "rough" else self.feed
 
     def as_document(self) -> dict[str, Any]:
-        """All settings by name, as `GET settings` answers them."""
+        """All settings by name, as in the answer to `GET settings`."""
         return asdict(self)
 
     def beside(self, defaults: Settings) -> SettingsDocument:
@@ -53,10 +53,10 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Takes:
-    """What a setting takes: in words, as JSON Schema (or what makes it), and whether a value is such.
+class SettingValues:
+    """The values that a setting accepts: in words, as JSON Schema (or a function that returns it), and as a predicate.
 
-    `problems`: what is wrong with parts of a value that is a list; without it a value fits or not.
+    `problems`: finds problems inside a value that is a list; without it, only `fits` is checked.
     """
 
     words: str
@@ -70,18 +70,18 @@ class Takes:
         return self.stated() if callable(self.stated) else self.stated
 
 
-def _one_of(*names: str) -> Takes:
-    return Takes(f"one of {', '.join(names)}", {"enum": list(names)}, lambda value: value in names)
+def _one_of(*names: str) -> SettingValues:
+    return SettingValues(f"one of {', '.join(names)}", {"enum": list(names)}, lambda value: value in names)
 
 
 def _whole(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
-_YES_OR_NO = Takes("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool))
+_YES_OR_NO = SettingValues("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool))
 
 _MOST_SECONDS = 10**9
-_SECONDS = Takes(
+_SECONDS = SettingValues(
     f"a whole number of seconds from 0 to {_MOST_SECONDS}",
     {"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
     lambda value: _whole(value, 0, _MOST_SECONDS),
@@ -97,7 +97,7 @@ def _is_pace(value: Any) -> bool:
     return value in _PACES
 
 
-_PACE = Takes(
+_PACE = SettingValues(
     f'{", ".join(_PACES)} or {{"polls": N}} with N from 1 to {_MOST_POLLS}',
     {
         "anyOf": [
@@ -114,7 +114,7 @@ _PACE = Takes(
 )
 
 _ABOVE_ZERO = r"(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}"
-_KRONER = Takes(
+_KRONER = SettingValues(
     'an amount in NOK as text, such as "500000.00"',
     {"type": "string", "pattern": f"^{_ABOVE_ZERO}$"},
     lambda value: isinstance(value, str) and re.fullmatch(_ABOVE_ZERO, value) is not None,
@@ -126,7 +126,7 @@ _DRIFTS = 'a list of effects on the account feed, such as [{"effect": "new-id"}]
 def _feed_problems(value: list[Any]) -> list[Problem]:
     if not value:
         return []
-    from emulator.bank import feed  # it loads pydantic, which few banks need for their settings
+    from emulator.bank import feed  # imports pydantic, which other settings do not need
 
     return feed.problems(value)
 
@@ -137,11 +137,11 @@ def _feed_schema() -> Mapping[str, Any]:
     return feed.schema()
 
 
-_FEED = Takes(
+_FEED = SettingValues(
     _DRIFTS, _feed_schema, lambda value: isinstance(value, list) and not _feed_problems(value), _feed_problems
 )
 
-TAKES: Mapping[str, Takes] = {
+TAKES: Mapping[str, SettingValues] = {
     "profile": _one_of("documented", "lenient"),
     "links": _one_of("relative", "absolute"),
     "trust": _one_of("any", "sandbox-ca"),
@@ -160,48 +160,50 @@ TAKES: Mapping[str, Takes] = {
     "feed": _FEED,
 }
 DECIDES: Mapping[str, str] = {
-    "profile": "How strictly headers and signatures are read: as documented, or as far as an operation needs.",
-    "links": "How links in answers are written; scaRedirect is always a whole address.",
-    "trust": "Whose certificates are taken: those of any issuer, or of the sandbox CA alone.",
-    "date_skew": "How many seconds Date may be off real time.",
+    "profile": "How strictly headers and signatures are checked: as documented, or only as far as an operation needs.",
+    "links": "The form of links in answers: relative or absolute; scaRedirect is always absolute.",
+    "trust": "The issuers whose certificates are accepted: any issuer, or the sandbox CA only.",
+    "date_skew": "The most seconds by which Date may differ from real time.",
     "sign_responses": "Whether the bank signs its answers.",
     "pending": "Whether dates and limit filter pending transactions too; in production they do not.",
-    "progression": "How approved payments go on: by time, immediate, manual, or by reads of the status (polls: N).",
-    "funds_check": "When missing money is noticed: at execution (ACCP), or at initiation (400 PAYMENT_FAILED).",
-    "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
-    "straks_limit": "The most that one instant payment may be, in NOK.",
+    "progression": "How approved payments progress: time, immediate, manual, or by reads of the status (polls: N).",
+    "funds_check": "When missing money is detected: at execution (ACCP), or at initiation (400 PAYMENT_FAILED).",
+    "calendar": "When payments are executed: immediately, or at 14:00 on banking days; straks always immediately.",
+    "straks_limit": "The largest amount of an instant payment, in NOK.",
     "payee_check": "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED).",
-    "weather": "Whether days are good ones (calm), or answers get lost, come late or are 503, and ids change (rough).",
+    "weather": "Whether the bank is reliable (calm), or answers are lost, late or 503, and ids change (rough).",
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
-    "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
-    "notifications": "Whether TPPs that ask for it with TPP-Notification-URI are notified of changes of status.",
-    "feed": "How account feeds drift under the hands of TPPs; what is booked, and balances, stay true.",
+    "conformance": "Whether the bank checks the behaviour of its TPPs, for the conformance report.",
+    "notifications": "Whether TPPs that send TPP-Notification-URI are notified of changes of status.",
+    "feed": "How account feeds change between reads of TPPs; stored transactions and balances stay correct.",
 }
 
 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
-    """The JSON Schema of each setting; not to be changed."""
+    """The JSON Schema of each setting; do not change it."""
     return {name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()}
 
 
 def problems_in(changes: Mapping[str, Any]) -> list[Message]:
-    """What is wrong with `changes`: unknown names and values out of range, one message each."""
+    """The problems of `changes`: unknown names and invalid values, one message each."""
     problems = []
     for name, value in changes.items():
         takes = TAKES.get(name)
         if takes is None:
-            problems.append(Message("FORMAT_ERROR", f"There is no setting {name}; there are {', '.join(TAKES)}.", name))
+            problems.append(
+                Message("FORMAT_ERROR", f"There is no setting {name}; expected one of {', '.join(TAKES)}.", name)
+            )
         elif takes.problems is not None and isinstance(value, list):
             wrong = takes.problems(value)
             problems += [Message("FORMAT_ERROR", one.text, written((name, *one.path))) for one in wrong]
         elif not takes.fits(value):
-            problems.append(Message("FORMAT_ERROR", f"The setting {name} takes {takes.words}.", name))
+            problems.append(Message("FORMAT_ERROR", f"The setting {name} must be {takes.words}.", name))
     return problems
 
 
 def merged(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """`settings` with `changes`; raises BankError FORMAT_ERROR naming every problem."""
+    """`settings` with `changes`; raises BankError FORMAT_ERROR with every problem."""
     wrong = problems_in(changes)
     if wrong:
         raise BankError.several(wrong)

@@ -1,7 +1,7 @@
-"""Named snapshots of a bank: documents, clock, rules and settings, to go back to (CONTRACT 9.8, 13).
+"""Named snapshots of a bank: documents, clock, rules and settings, which can be restored (CONTRACT 9.8, 13).
 
-They are stored in memory, and also as files if the bank itself is stored on disk; a reset keeps them (assumed), a
-bank that is created again has none.
+They are stored in memory, and also as files if the bank is stored on disk. A reset keeps them (assumed); a bank that
+is created again has none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
-LARGE = 4 << 20  # bytes; a larger snapshot is written beside other work, and read from its file where it is restored
+LARGE = 4 << 20  # bytes; a larger snapshot is written in a thread, and read from its file when it is restored
 _ENDING = ".snapshot.json"
 _UNFINISHED = f"{_ENDING}.new"
 
@@ -39,7 +39,7 @@ class _Saved:
 class Snapshots:
     """The snapshots of one bank; `directory` None keeps them in memory only.
 
-    With `power` what is saved or deleted is so after a power cut too. What a killed process has left of a file goes.
+    With `power`, saved and deleted snapshots survive a power cut. Unfinished files of a killed process are removed.
     """
 
     def __init__(self, directory: Path | None, *, power: bool = False) -> None:
@@ -48,19 +48,19 @@ class Snapshots:
         self._saved: dict[str, _Saved] = {}
         self._saving: set[str] = set()
         if directory is not None and directory.is_dir():
-            for left in directory.glob(f".*{_UNFINISHED}"):
-                _drop(left)
+            for unfinished in directory.glob(f".*{_UNFINISHED}"):
+                _drop(unfinished)
             for file in sorted(files(directory), key=lambda file: file.stat().st_mtime):
                 name = file.name.removesuffix(_ENDING)
                 self._saved[name] = _Saved(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
 
     def save(self, bank: Bank, name: str) -> None:
-        """Keep the bank as it stands; a snapshot of the same name is replaced."""
+        """Save the bank's current state; a snapshot of the same name is replaced."""
         for _ in self.saving(bank, name):
             pass
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
-        """`save` in steps, between which the bank may be used: what is kept is the bank at the first one."""
+        """`save` in steps, between which the bank may be used; the state of the first step is saved."""
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")
@@ -68,20 +68,20 @@ class Snapshots:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         if name in self._saving:
             raise BankError("CONFLICT", f"The snapshot {name} is being saved.", "name")
-        image = bank.documents.image().with_document(META, bank.clock.noted())
+        image = bank.documents.image().with_document(META, bank.clock.with_moment())
         self._saving.add(name)
         try:
             in_memory = yield from self._keep(name, image)
             if name not in self._saving:
                 self._drop(name)
-                raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
+                raise BankError("CONFLICT", "The snapshots of the bank were deleted in the meantime.")
         finally:
             self._saving.discard(name)
         self._saved.pop(name, None)
         self._saved[name] = _Saved(real_now(), in_memory)
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        """Keep an image beyond the process; what of it stays in memory."""
+        """Store an image; returns it if it stays in memory."""
         directory = self._directory
         if directory is None:
             return image
@@ -160,15 +160,15 @@ class Snapshots:
             return image
         except FileNotFoundError:
             del self._saved[name]
-            raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} is gone.") from None
+            raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} does not exist any more.") from None
         except (OSError, StoreError) as error:
             raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
 
 
 class SharedSnapshots(Snapshots):
-    """The snapshots of a bank that processes share; what is saved or deleted goes with the changes of the turn.
+    """The snapshots of a bank that several processes share; they are saved and deleted with the changes of a turn.
 
-    `demand` is called before it is read which there are (see NotFetched); an image is fetched where it is restored.
+    `demand` is called before the list of snapshots is read (see NotFetched); an image is fetched when it is restored.
     """
 
     def __init__(self, bank: str, demand: Callable[[], None]) -> None:
@@ -177,10 +177,10 @@ class SharedSnapshots(Snapshots):
         self._demand = demand
         self._before: dict[str, _Saved] | None = None
         self.pending: dict[str, Image | None] = {}
-        """What this turn has saved, None: deleted."""
+        """The images that this turn has saved; None: deleted."""
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
-        """As of every bank; it takes one step, for it is stored with the changes of the turn."""
+        """As for other banks, but in one step, because the snapshot is stored with the changes of the turn."""
         self._demand()
         return super().saving(bank, name)
 
@@ -199,21 +199,21 @@ class SharedSnapshots(Snapshots):
         return super()._find(name)
 
     def stored(self, present: Iterable[tuple[str, datetime]]) -> None:
-        """Take note of those that are stored, the oldest first."""
-        known = self._saved
+        """Set the list of stored snapshots, oldest first."""
+        before = self._saved
         self._saved = {}
         for name, created in present:
-            saved = known.get(name)
+            saved = before.get(name)
             same = saved is not None and saved.created == created
             self._saved[name] = saved if saved is not None and same else _Saved(created, None)
 
     def fetched(self, name: str, content: bytes) -> None:
-        """Take the image of a stored snapshot."""
+        """Set the image of a stored snapshot."""
         if name in self._saved:
             self._saved[name].image = Image.from_bytes(content, KINDS, file=Path(name))
 
     def changes(self) -> list[tuple[str, datetime, bytes | None]]:
-        """What this turn has saved and deleted, to be stored."""
+        """The snapshots that this turn has saved or deleted (content None), to be stored."""
         changes: list[tuple[str, datetime, bytes | None]] = []
         for name, image in self.pending.items():
             if image is None:
@@ -226,25 +226,25 @@ class SharedSnapshots(Snapshots):
         return changes
 
     def confirm(self) -> None:
-        """This turn is stored."""
+        """The changes of this turn are stored."""
         self._before = None
         self.pending = {}
 
     def undo(self) -> None:
-        """Forget this turn."""
+        """Undo the changes of this turn."""
         if self._before is not None:
             self._saved = self._before
         self.confirm()
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
         yield from ()
-        self._note(name, image)
+        self._change(name, image)
         return image
 
     def _drop(self, name: str) -> None:
-        self._note(name, None)
+        self._change(name, None)
 
-    def _note(self, name: str, image: Image | None) -> None:
+    def _change(self, name: str, image: Image | None) -> None:
         if self._before is None:
             self._before = dict(self._saved)
         self.pending[name] = image
@@ -254,14 +254,14 @@ class SharedSnapshots(Snapshots):
 
 
 def damaged(directory: Path) -> list[StoreDamaged]:
-    """What is wrong with the files of the snapshots in a directory, which may be missing; raises StoreTooNew."""
-    damages = []
+    """The damaged snapshot files in a directory, which may be missing; raises StoreTooNew."""
+    errors = []
     for file in sorted(files(directory)):
         try:
             Image.from_bytes(file.read_bytes(), KINDS, file=file)
         except StoreDamaged as error:
-            damages.append(error)
-    return damages
+            errors.append(error)
+    return errors
 
 
 def files(directory: Path) -> Iterator[Path]:
@@ -272,9 +272,9 @@ def files(directory: Path) -> Iterator[Path]:
 
 
 def _write(directory: Path, file: Path, content: bytes, *, power: bool) -> None:
-    """Write a file whole or not at all, for the owner's eyes only; raises StoreUnwritable.
+    """Write a file atomically, readable by its owner only; raises StoreUnwritable.
 
-    OSError where a power cut could bring back what was there; a file that is new is gone then.
+    OSError if a power cut could undo the write; a new file is then removed.
     """
     disk = Disk()
     is_new = not file.exists()
@@ -299,7 +299,7 @@ def _write(directory: Path, file: Path, content: bytes, *, power: bool) -> None:
             raise
 
 
-def _drop(left: Path) -> None:
-    """Remove what is not a whole file; where that cannot be, the next start tries again."""
+def _drop(file: Path) -> None:
+    """Remove an incomplete file; if that fails, the next start tries again."""
     with suppress(OSError):
-        left.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)

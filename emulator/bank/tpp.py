@@ -1,4 +1,4 @@
-"""The third-party provider behind a request: who it is and which roles it holds (SPEC 1, 5.1)."""
+"""The third-party provider of a request: its identity and roles (SPEC 1, 5.1)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Tpp:
-    """A TPP as its certificate names it.
+    """A TPP as its certificate identifies it.
 
     `id` is the organizationIdentifier, else the subject's RFC 2253 name (CONTRACT 13); `name` is for people;
-    `roles` holds `PISP`, `AISP`, both or none (CONTRACT 3.1).
+    `roles` contains `PISP`, `AISP`, both or none (CONTRACT 3.1).
     """
 
     id: str
@@ -21,7 +21,7 @@ class Tpp:
 
 @lru_cache(maxsize=64)
 def prefix(tpp_id: str) -> str:
-    """The prefix of a TPP's keys; no prefix is the beginning of another, whatever the ids contain."""
+    """The prefix of a TPP's keys, escaped so that no prefix is the beginning of another."""
     return tpp_id.replace("%", "%25").replace("|", "%7C") + "|"
 
 

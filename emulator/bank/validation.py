@@ -1,7 +1,8 @@
-"""Models of what people write: fixtures, scenarios and bodies of the control interface.
+"""Models of fixtures, scenarios and bodies of the control interface.
 
-A model is the one description of a form: values are checked with it, the JSON Schema and OpenAPI documents are made
-from it. `validate` gives the model, or every problem at once with its path, a sentence and a guess at the meant word.
+A model is the only description of a form: values are validated with it, and the JSON Schema and OpenAPI documents are
+generated from it. `validate` returns the model, or every problem with its path, a sentence and a suggestion for a
+misspelt word.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 LONGEST_TEXT = 10_000
-PATTERNS: dict[str, str] = {r"\S": "text"}  # what a text is that fits a pattern; forms add their own
+PATTERNS: dict[str, str] = {r"\S": "text"}  # pattern -> description of a text that fits; modules with forms add to it
 EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
 _MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 
@@ -40,18 +41,18 @@ class Model(BaseModel):
 
 
 class _NotNull:
-    """Takes null out of `T | None`: a member that may be left out is not written as null."""
+    """Removes null from `T | None`: an optional member is omitted, not written as null."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
         return schema["schema"] if schema["type"] == "nullable" else schema
 
 
-Maybe = Annotated[T | None, _NotNull()]  # a member that may be left out: `name: Maybe[str] = None`
+Maybe = Annotated[T | None, _NotNull()]  # an optional member: `name: Maybe[str] = None`
 
 
 class Schema(GenerateJsonSchema):
-    """JSON Schema without what says nothing: titles made from names, and `default: null`."""
+    """JSON Schema without titles derived from names, and without `default: null`."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         del schema
@@ -66,9 +67,9 @@ class Schema(GenerateJsonSchema):
 
 @dataclass
 class Unfit(Exception):
-    """A value does not fit: `expected` completes "Expected ..., found ...", or `text` is the whole sentence.
+    """A value does not fit: `expected` completes "Expected ..., found ...", or `text` is the complete sentence.
 
-    `path` leads from the value that is read to the part at fault; a word that is not `known` gets a guess.
+    `path` leads from the value to the part at fault; for a word that is not `known`, a similar one is suggested.
     """
 
     expected: str = ""
@@ -79,7 +80,7 @@ class Unfit(Exception):
 
 
 def refuse(*problems: Unfit) -> NoReturn:
-    """Raise what a validator of a model has found, one or several, each at its own path."""
+    """Raise the problems that a validator of a model has found, each with its own path."""
     lines = [
         InitErrorDetails(
             type=PydanticCustomError(
@@ -107,8 +108,8 @@ class Reads:
             try:
                 return self.read(value)
             except Unfit as unfit:
-                given = unfit.value if unfit.value is not None or unfit.path else value
-                refuse(Unfit(unfit.expected, unfit.text, unfit.path, unfit.known, given))
+                refused = unfit.value if unfit.value is not None or unfit.path else value
+                refuse(Unfit(unfit.expected, unfit.text, unfit.path, unfit.known, refused))
 
         return core_schema.no_info_plain_validator_function(checked)
 
@@ -119,7 +120,7 @@ class Reads:
 
 @dataclass(frozen=True, eq=False)
 class Adds:
-    """Adds to the JSON Schema of a type what its validators ask for besides."""
+    """Adds constraints to the JSON Schema of a type that only its validators know."""
 
     schema: Mapping[str, Any]
 
@@ -128,7 +129,7 @@ class Adds:
 
 
 def one_of(what: str, words: Collection[str]) -> Reads:
-    """One of `words`; another text gets a guess."""
+    """One of `words`; for another text a similar word is suggested."""
 
     def read(value: Any) -> str:
         if isinstance(value, str) and value in words:
@@ -141,7 +142,7 @@ def one_of(what: str, words: Collection[str]) -> Reads:
 
 
 def matching(pattern: re.Pattern[str], expected: str) -> Reads:
-    """Text of which `pattern` is the whole."""
+    """Text that `pattern` matches completely."""
 
     def read(value: Any) -> str:
         if isinstance(value, str) and pattern.fullmatch(value):
@@ -167,7 +168,7 @@ def _moment(value: Any) -> datetime:
 
 Moment = Annotated[datetime, Reads(_moment, {"type": "string", "pattern": f"^{_MOMENT}$"})]
 
-# Text that is not blank, of so many characters at most.
+# Text that is not blank, with a maximum length.
 Text = Annotated[str, Field(pattern=r"\S", max_length=LONGEST_TEXT)]
 Text100 = Annotated[str, Field(pattern=r"\S", max_length=100)]
 Text200 = Annotated[str, Field(pattern=r"\S", max_length=200)]
@@ -175,7 +176,7 @@ Text512 = Annotated[str, Field(pattern=r"\S", max_length=512)]
 
 
 def validate(form: type[M], value: Any, *, base: Path = ()) -> tuple[M | None, list[Problem]]:
-    """The model that `value` states, or every problem, at most a hundred; `base` is put before each path."""
+    """The model of `value`, or its problems, at most a hundred; `base` is prepended to each path."""
     try:
         return form.model_validate(value), []
     except Invalid as error:
@@ -183,7 +184,7 @@ def validate(form: type[M], value: Any, *, base: Path = ()) -> tuple[M | None, l
 
 
 def validate_as(form: Any, value: Any, *, base: Path = ()) -> tuple[Any, list[Problem]]:
-    """The same for a type that is no model, such as a union of models."""
+    """The same for a type that is not a model, such as a union of models."""
     try:
         return _adapter(form).validate_python(value), []
     except Invalid as error:
@@ -196,7 +197,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def problems(form: Any, error: Invalid, value: Any, *, base: Path = ()) -> Iterator[Problem]:
-    """What pydantic reports about `value`, in our words."""
+    """The problems in pydantic's error about `value`."""
     seen: set[tuple[Path, str]] = set()
     for detail in error.errors(include_url=False):
         if len(seen) >= MOST_SHOWN:
@@ -213,7 +214,7 @@ def problems(form: Any, error: Invalid, value: Any, *, base: Path = ()) -> Itera
 
 
 def place(loc: Sequence[int | str], value: Any) -> Path:
-    """Where a problem stands in `value`: pydantic's path without the names of the arms of unions."""
+    """The path of a problem in `value`: pydantic's path without the tags of unions."""
     path: list[int | str] = []
     for position, part in enumerate(loc):
         if isinstance(part, str) and part.startswith("("):
@@ -250,7 +251,7 @@ def sentence(detail: Mapping[str, Any]) -> str:
 
 
 def expected(detail: Mapping[str, Any]) -> str | None:
-    """What one of pydantic's errors asks for, in words; None where its message says so itself."""
+    """The expected value of one of pydantic's errors, in words; None if its message contains it."""
     ctx: Mapping[str, Any] = detail.get("ctx", {})
     kind = detail["type"]
     plain = {
@@ -286,7 +287,7 @@ def expected(detail: Mapping[str, Any]) -> str | None:
 
 
 def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
-    """The members that may stand at pydantic's path `loc` of a form."""
+    """The members that a form allows at pydantic's path `loc`."""
     here = list(_arms(form))
     for part in loc:
         here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner)]
@@ -294,12 +295,12 @@ def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
     return [field.alias or name for model in models for name, field in model.model_fields.items()]
 
 
-_Arm = tuple[Any, str]  # a type, and the tag by which a union chooses it
-_ALIASES: dict[str, TypeAliasType] = {}  # a recursive alias names itself by a text
+_Arm = tuple[Any, str]  # a member type of a union, and its tag
+_ALIASES: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a string
 
 
 def _arms(form: Any, tag: str = "") -> Iterator[_Arm]:
-    """The types that a type stands for: those of a union, of an alias, of Annotated."""
+    """The types inside a union, an alias or Annotated; a plain type itself."""
     origin = get_origin(form)
     if isinstance(form, str) and form in _ALIASES:
         form = _ALIASES[form]
@@ -317,7 +318,7 @@ def _arms(form: Any, tag: str = "") -> Iterator[_Arm]:
 
 
 def _inside(arm: _Arm, part: int | str) -> Iterator[Any]:
-    """What stands at one part of a path; the tag of an arm leads to the arm itself."""
+    """The types at one part of a path; the tag of an arm leads to the arm itself."""
     form, tag = arm
     if isinstance(part, str) and part.startswith("("):
         if part == tag:
@@ -349,7 +350,7 @@ _CITATION = re.compile(r"\s*\([^()]*\b(?:SPEC|CONTRACT) [0-9][^()]*\)")
 
 
 def uncited(value: Any) -> Any:
-    """A document whose texts do not cite the specification, which its readers do not have: they have the manual."""
+    """A copy of a document whose texts do not cite the specification, because its readers only have the manual."""
     if isinstance(value, dict):
         return {
             member: _CITATION.sub("", inner) if member in _TEXTS and isinstance(inner, str) else uncited(inner)

@@ -30,11 +30,11 @@ class AuthorityDamaged(Exception):
 
 
 class TppExists(Exception):
-    """There is a TPP of this name; the argument is the name."""
+    """A TPP with this name already exists; the argument is the name."""
 
 
 class TppNameRefused(IssueRefused):
-    """The name or the subject cannot be used, as `member` says; the argument is a sentence."""
+    """The name or the subject is not allowed; `member` says which of the two, the argument says why."""
 
     def __init__(self, member: str) -> None:
         super().__init__(
@@ -45,10 +45,10 @@ class TppNameRefused(IssueRefused):
 
 
 class CertificateAuthority:
-    """The sandbox CA. `clock` gives the real time (aware); certificates are dated by it.
+    """The sandbox CA. `clock` returns the real time (aware), which dates the certificates.
 
     With a `directory` everything is stored there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without one, in memory.
-    With `power` issued certificates survive a power cut. Raises AuthorityDamaged, and OSError for a directory that
+    With `power`, issued certificates survive a power cut. Raises AuthorityDamaged, and OSError for a directory that
     cannot be used.
     """
 
@@ -71,7 +71,7 @@ class CertificateAuthority:
         return pem(self.certificate)
 
     def demo(self) -> Credentials:
-        """The TPP of the first start, roles PISP and AISP; issued again when it has expired or the CA was replaced."""
+        """The TPP `demo`, with the roles PISP and AISP; issued again when it has expired or the CA was replaced."""
         demo = self.find(DEMO)
         if demo is not None and self._is_valid(demo.certificate):
             return demo
@@ -108,7 +108,7 @@ class CertificateAuthority:
         return credentials
 
     def find(self, name: str) -> Credentials | None:
-        """The TPP of this name, or None."""
+        """The credentials of the TPP with this name, or None."""
         if self._directory is None:
             return self._in_memory.get(name)
         folder = self._directory / "tpps" / name
@@ -117,14 +117,14 @@ class CertificateAuthority:
         return _read_credentials(name, folder)
 
     def get(self, name: str) -> Credentials:
-        """The TPP of this name; raise KeyError."""
+        """The credentials of the TPP with this name; raise KeyError."""
         tpp = self.find(name)
         if tpp is None:
             raise KeyError(name)
         return tpp
 
     def tpps(self) -> list[Credentials]:
-        """All issued TPPs, newest first."""
+        """The credentials of all TPPs, newest first."""
         if self._directory is None:
             return list(reversed(self._in_memory.values()))
         issued = (self._directory / "tpps").glob(f"*/{_CERTIFICATE}")
@@ -132,24 +132,24 @@ class CertificateAuthority:
         return [tpp for name in names if (tpp := self.find(name)) is not None]
 
     def answer_credentials(self) -> Credentials:
-        """What the bank signs its answers with (SPEC 5.2 rule 7), issued at the first call."""
+        """The credentials that the bank signs its answers with (SPEC 5.2 rule 7), issued at the first call."""
         if self._answer_credentials is None:
             self._answer_credentials = self._stored_answer_credentials() or self._new_answer_credentials()
         return self._answer_credentials
 
     def secret(self, purpose: str) -> bytes:
-        """32 bytes that only the holder of the CA's key can derive; with a directory the same after a restart."""
+        """32 bytes that only the holder of the CA's key can derive; with a directory, the same after a restart."""
         return hmac.digest(private_pem(self._issuer.key), purpose.encode(), "sha256")
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """A TLS context, version 1.2 or higher, with a new certificate that names `hosts` (DNS names, IP addresses)."""
-        import tempfile  # for TLS alone
+        import tempfile  # only TLS needs it
 
         key = certificates.new_ec_key()
         certificate = certificates.tls_certificate(key.public_key(), hosts, self._issuer, self._clock())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        # ssl reads from files only; this one is private and removed before anybody connects.
+        # ssl reads from files only; this one is private and removed before anyone connects.
         with tempfile.TemporaryDirectory(prefix="bank-emulator-") as folder:
             chain = Path(folder) / "tls.pem"
             write_private(chain, (pem(certificate) + self.certificate_pem).encode() + private_pem(key))
@@ -176,15 +176,15 @@ class CertificateAuthority:
     def _credentials(self, name: str, content: CertificateContent) -> Credentials:
         issuer = self._issuer
         if content.issuer_name is not None:  # an unknown CA; its key is not stored
-            stranger = certificates.new_ec_key()
-            issuer = Issuer(certificates.self_signed_ca(content.issuer_name, stranger, self._clock()), stranger)
+            ca_key = certificates.new_ec_key()
+            issuer = Issuer(certificates.self_signed_ca(content.issuer_name, ca_key, self._clock()), ca_key)
         key = certificates.new_rsa_key()
         certificate = certificates.tpp_certificate(content, key.public_key(), issuer)
         return Credentials(name, certificate, private_pem(key), issuer.certificate, key)
 
     def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
         if self._directory is None:
-            self._in_memory.pop(credentials.name, None)  # so that it is the newest
+            self._in_memory.pop(credentials.name, None)  # so that it becomes the newest
             self._in_memory[credentials.name] = credentials
             return
         files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}
@@ -194,7 +194,7 @@ class CertificateAuthority:
             raise TppExists(credentials.name)
 
     def _is_valid(self, certificate: x509.Certificate) -> bool:
-        """Whether a certificate has not expired, and was signed by this CA if it says so."""
+        """Whether a certificate has not expired and, if it names this CA as its issuer, was signed by it."""
         if self._clock() >= certificate.not_valid_after_utc:
             return False
         if certificate.issuer != self.certificate.subject:
@@ -233,7 +233,7 @@ class CertificateAuthority:
         return Issuer(certificates.self_signed_ca(certificates.CA_NAME, key, self._clock()), key)
 
     def _in_files(self, directory: Path) -> Issuer:
-        """The CA of `directory`, created at the first start; two processes that start at once agree on one."""
+        """The CA of `directory`, created at the first start; processes that start at the same time use the same one."""
         make_private(directory, power=self._power)
         check_private(directory)
         sweep(directory)

@@ -1,4 +1,4 @@
-"""Certificates as objects: what is written into one, the flaws that can be put in, and signing it.
+"""Certificates as objects: their content, the flaws that tests ask for, and signing.
 
 TPP certificates have the form of eIDAS seals (ETSI TS 119 495). Nothing here reads or writes files.
 """
@@ -43,7 +43,7 @@ BANK_NAME = distinguished_name(country="NO", organization="Bank Emulator", commo
 
 @dataclass(slots=True)
 class Credentials:
-    """What a TPP (or the bank, for its answers) signs with.
+    """The certificate and key that a TPP (or the bank, for its answers) signs with.
 
     `key_pem` is PKCS #8 without a password. `issuer` is the certificate of the CA that issued it, None for
     credentials that were read from files.
@@ -168,11 +168,11 @@ FLAWS = tuple(_CHANGES)
 
 
 def flawed(content: CertificateContent, flaw: str | None) -> CertificateContent:
-    """`content` with `flaw` (a name of FLAWS) in it; raise IssueRefused for an unknown one."""
+    """`content` with `flaw` (a name of FLAWS) applied; raise IssueRefused for an unknown one."""
     if flaw is None:
         return content
     if flaw not in _CHANGES:
-        raise IssueRefused(f"There is no flaw {flaw!r}; there are {', '.join(FLAWS)}.")
+        raise IssueRefused(f"There is no flaw {flaw!r}; the flaws are {', '.join(FLAWS)}.")
     return _CHANGES[flaw](content)
 
 

@@ -31,8 +31,8 @@ def make_private(directory: Path, *, power: bool = False) -> None:
 def check_private(directory: Path) -> None:
     """Refuse a directory that holds private keys if other users can enter it or if it contains a symbolic link.
 
-    Whoever can enter it could replace a key or a bank; a link in it would have the bank write, as this user, where
-    somebody else points. Raises PermissionError, its text says what to do.
+    A user who can enter it could replace a key or a bank; a symbolic link could make the bank write, as this user,
+    to a place that somebody else chose. Raises PermissionError; its text says what to do.
     """
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & 0o077:
@@ -52,14 +52,14 @@ def _refuse_links(directory: Path, *, depth: int) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one step."""
+    """Replace the content of `path` atomically."""
     with _temporary(path) as temporary:
         _write_new(temporary, content)
         os.replace(temporary, path)
 
 
 def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
-    """Create `path` with `content` unless it exists, and return what it holds: two processes get the same bytes."""
+    """Create `path` with `content` unless it exists, and return its content: two processes get the same bytes."""
     with _temporary(path) as temporary:
         _write_new(temporary, content)
         with suppress(FileExistsError):
@@ -70,7 +70,7 @@ def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = False, power: bool = False) -> bool:
-    """Create `folder` with `files` in one step; False if it exists and `replace` is not set."""
+    """Create `folder` with `files` atomically; False if it exists and `replace` is not set."""
     make_private(folder.parent, power=power)
     with _temporary(folder) as temporary, _temporary(folder, ".old") as previous:
         temporary.mkdir(mode=0o700)
@@ -112,7 +112,7 @@ def sweep(directory: Path) -> None:
 
 @contextmanager
 def _temporary(path: Path, ending: str = "") -> Iterator[Path]:
-    """A temporary name in the folder of `path`, removed at the end; no `sweep` runs meanwhile."""
+    """A temporary name in the folder of `path`, removed at the end; `sweep` cannot run at the same time."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
     with _opened(path.parent) as folder:
         with suppress(OSError):  # on file systems without locks for directories, nothing is swept

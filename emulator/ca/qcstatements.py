@@ -2,7 +2,7 @@
 
     QCStatements ::= SEQUENCE OF SEQUENCE { statementId OBJECT IDENTIFIER, statementInfo ANY OPTIONAL }
 
-The statement of PSD2 (0.4.0.19495.2) lists the roles of the certificate's holder and names the authority that gave
+The PSD2 statement (0.4.0.19495.2) lists the roles of the certificate's holder and names the authority that granted
 them.
 """
 
@@ -59,13 +59,13 @@ class _QcTypeStatement:
 
 @asn1.sequence
 class _Written:
-    """What this CA writes: two statements of known form."""
+    """The extension as this CA writes it: two statements of known form."""
 
     qc_type: _QcTypeStatement
     psd2: _Psd2Statement
 
 
-# What other CAs write: only the roles of PSD2 are read; texts may have any string type.
+# Extensions of other CAs: only the PSD2 roles are read; texts may have any string type.
 @asn1.sequence
 class _Statements:
     """QCStatements inside a SEQUENCE of their own, because `decode_der` takes no bare SEQUENCE OF."""
@@ -98,7 +98,7 @@ class _AnyRolesOfPsp:
 
 
 def psd2_statements(roles: Iterable[str]) -> x509.UnrecognizedExtension:
-    """The extension that gives `roles` (of `PISP`, `AISP`); no roles are written as an empty list."""
+    """The extension that grants `roles` (of `PISP`, `AISP`); no roles are written as an empty list."""
     chosen = frozenset(roles)
     listed = [_Role(role=oid, name=name) for role, (oid, name) in _ROLES.items() if role in chosen]
     psd2 = _RolesOfPsp(roles=listed, authority_name=AUTHORITY_NAME, authority_id=AUTHORITY_ID)
@@ -110,9 +110,9 @@ def psd2_statements(roles: Iterable[str]) -> x509.UnrecognizedExtension:
 
 
 def psd2_roles(extension: bytes) -> frozenset[str] | None:
-    """`PISP` and `AISP` as far as the PSD2 statement lists them; None without that statement.
+    """Those of `PISP` and `AISP` that the PSD2 statement lists; None without that statement.
 
-    Other roles (PSP_AS, PSP_IC) mean nothing to this bank. Raises StatementsUnreadable.
+    Other roles (PSP_AS, PSP_IC) are ignored. Raises StatementsUnreadable.
     """
     try:
         for statement in asn1.decode_der(_Statements, _in_sequence(extension)).statements:
@@ -127,12 +127,12 @@ def psd2_roles(extension: bytes) -> frozenset[str] | None:
 def _psd2_info(statement: asn1.TLV) -> asn1.TLV | None:
     """The statementInfo of the PSD2 statement, None for another statement; raises ValueError."""
     try:
-        whole = statement.parse(_WithInfo)
+        parsed = statement.parse(_WithInfo)
     except ValueError:
         if statement.parse(_WithoutInfo).statement == _PSD2:
             raise
         return None
-    return whole.info if whole.statement == _PSD2 else None
+    return parsed.info if parsed.statement == _PSD2 else None
 
 
 def _in_sequence(der: bytes) -> bytes:

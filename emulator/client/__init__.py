@@ -1,6 +1,6 @@
-"""A TPP's side: `sign` for any HTTP library, and a signed client, synchronous and asynchronous.
+"""The TPP's side: `sign` for any HTTP library, and a signing client, synchronous and asynchronous.
 
-It knows signatures and HTTP, and nothing of how the bank works.
+It depends on signatures and HTTP only, not on the bank.
 """
 
 from emulator.client.signing import TAMPERINGS, Identity, sign, signed_headers

@@ -1,8 +1,9 @@
-"""A signing proxy: signs what plain curl or a REST client sends and forwards it.
+"""A signing proxy: signs and forwards requests that plain curl or a REST client sends.
 
-Whoever reaches it acts as the TPP, so it obeys programs of this machine alone: it listens on the loopback, answers to
-its own names, and refuses what the page of another site sends. The customer comes back from an SCA to an address with
-a nonce of the request that began it; any other return is refused, since it could put a stranger's session in place.
+Anyone who can reach it acts as the TPP, so it serves programs of this machine only: it listens on the loopback
+address, answers to its own host names only, and refuses requests from web pages of other sites. After an SCA the
+customer returns to an address that contains a nonce of the request that started the SCA. A return without a known
+nonce is refused, because it could make the proxy use another person's session.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ CALLBACK = "/_proxy/callback/"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
 ANSWER_TIMEOUT = 3700.0  # seconds: longer than the longest scripted delay, since the client has its own limit
-FINISH_SECONDS = 2.0  # for requests under way when the proxy ends; after as long again they are cancelled
-OPEN_FLOWS = 1000  # how many requests may wait for the customer's return
+FINISH_SECONDS = 2.0  # for requests in progress at shutdown; after twice this time they are cancelled
+OPEN_FLOWS = 1000  # the number of requests that may wait for the customer's return
 # Belong to one connection, or are set again for the forwarded request (RFC 9110 7.6.1).
 _NOT_FORWARDED = {
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
@@ -44,7 +45,7 @@ class _BodyTooLarge(Exception):
 
 
 class SigningProxy:
-    """Signs and forwards; receives the customer after an SCA, and sends PSU-ID and session from then on."""
+    """Signs and forwards requests; after an SCA it receives the customer, and then sends PSU-ID and session id."""
 
     def __init__(self, client: AsyncTppClient, *, log: Callable[[str], None]) -> None:
         self._client = client
@@ -52,10 +53,10 @@ class SigningProxy:
         self._hosts = set(LOOPBACK)
         self._port = 0
         self._address = ""
-        self._nonces: OrderedDict[str, None] = OrderedDict()  # of requests whose customer has not come back yet
+        self._nonces: OrderedDict[str, None] = OrderedDict()  # of requests whose customer has not returned yet
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
-        """Serve until SIGINT or SIGTERM; `ready` gets the proxy's address. Raises OSError when the port is taken."""
+        """Serve until SIGINT or SIGTERM; `ready` receives the proxy's address. Raises OSError if the port is in use."""
         server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
@@ -76,13 +77,13 @@ class SigningProxy:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if not all(map(self._is_own_host, request.headers.getall("Host", []))):
-            # A page of another name that resolves to this machine would otherwise act as the TPP.
+            # Otherwise a web page whose host name resolves to this machine could act as the TPP (DNS rebinding).
             return _refused(403, "The proxy does not answer to this Host name.", code="FORBIDDEN", path="Host")
         if request.path.startswith(CALLBACK) or request.path == CALLBACK.rstrip("/"):
             return self._receive_customer(request)
         if (header := self._foreign_header(request.headers)) is not None:
-            self._log_request(request, f"refused: {header} is that of a web page")
-            text = "The proxy signs nothing for the page of another site; send requests from a program."
+            self._log_request(request, f"refused: {header} shows that a web page sent it")
+            text = "The proxy does not sign requests of other sites' web pages; send requests from a program."
             return _refused(403, text, code="FORBIDDEN", path=header)
         return await self._forward(request)
 
@@ -93,7 +94,7 @@ class SigningProxy:
         if "TPP-Redirect-URI" not in request.headers:
             headers["TPP-Redirect-URI"] = self._new_return_address()
         try:
-            check_sendable(request.method, request.raw_path, headers)  # first, because its errors say what is wrong
+            check_sendable(request.method, request.raw_path, headers)  # first: its errors say what is wrong
             body = await _body(request)
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=headers)
         except (ClientError, OSError, TimeoutError) as error:
@@ -121,8 +122,8 @@ class SigningProxy:
     def _foreign_header(self, headers: CIMultiDictProxy[str]) -> str | None:
         """The header that shows that another site's page sent this request; None for a program or the proxy itself.
 
-        A page on another port of this machine is foreign too. Programs send none of these headers; browsers send
-        Origin with every change, and Sec-Fetch-Site (the older ones Referer) with the rest.
+        A page on another port of this machine counts as another site. Programs send none of these headers; browsers
+        send Origin with every write, and Sec-Fetch-Site (older ones Referer) with other requests.
         """
         if not all(map(self._is_own_origin, headers.getall("Origin", []))):
             return "Origin"
@@ -148,7 +149,7 @@ class SigningProxy:
         nonce = request.path.removeprefix(CALLBACK)
         embedded = request.headers.get("Sec-Fetch-Dest", "document") != "document"
         if request.method != "GET" or embedded or nonce not in self._nonces:
-            text = "No SCA that began here ends at this address, or the customer has returned from it already."
+            text = "This is not the return address of an open SCA of this proxy, or the customer has already returned."
             self._log_request(request, "refused: no open SCA")
             return web.Response(text=f"{text}\n", status=400)
         query = self._client.remember(request.raw_path)
@@ -157,8 +158,8 @@ class SigningProxy:
         del self._nonces[nonce]
         if "psu-id" not in query:
             return web.Response(text=f"The SCA failed: {query['code']} {query.get('message', '')}\n", status=200)
-        self._log(one_line(f"customer {query['psu-id']}: requests are sent with PSU-ID and session from now on"))
-        return web.Response(text="The proxy knows the customer now. Repeat your request.\n")
+        self._log(one_line(f"customer {query['psu-id']}: requests are sent with PSU-ID and session id from now on"))
+        return web.Response(text="The proxy now sends the customer's PSU-ID and session id. Repeat your request.\n")
 
 
 async def _body(request: web.BaseRequest) -> bytes:

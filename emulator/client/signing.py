@@ -1,6 +1,6 @@
-"""Signing a request: from method, address, headers and body to the headers to send.
+"""Signing a request: computes the headers to send from method, address, headers and body.
 
-`TAMPERINGS` are requests that are signed wrongly on purpose, by name: what a bank must refuse.
+`TAMPERINGS` are named ways to sign a request wrongly on purpose; a bank must refuse each of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Pem = str | bytes | Path
 
 
 class HoldsKey(Protocol):
-    """Anything with a certificate and its key, such as the authority's Credentials."""
+    """An object with a certificate and its key, such as `emulator.ca.Credentials`."""
 
     @property
     def certificate(self) -> x509.Certificate: ...
@@ -45,9 +45,9 @@ class HoldsKey(Protocol):
 
 
 class Identity:
-    """A TPP's certificate and key, with the two header texts that do not change from request to request.
+    """A TPP's certificate and key, and the two texts that are the same in every request.
 
-    `header` is the value of TPP-Signature-Certificate, `key_id` that of the keyId.
+    `header` is the value of TPP-Signature-Certificate, `key_id` the keyId of the Signature header.
     """
 
     def __init__(self, certificate: x509.Certificate, key: RSAPrivateKey) -> None:
@@ -63,31 +63,33 @@ class Identity:
 
     @classmethod
     def from_pem(cls, certificate: Pem, key: Pem, *, password: str | None = None) -> Identity:
-        """From PEM text or the paths of PEM files; raise ValueError when they hold something else."""
+        """From PEM text or the paths of PEM files; raise ValueError for any other content."""
         try:
-            loaded = serialization.load_pem_private_key(_content("key", key), password.encode() if password else None)
-        except TypeError as error:  # a password that is missing, or one too many
+            private_key = serialization.load_pem_private_key(
+                _content("key", key), password.encode() if password else None
+            )
+        except TypeError as error:  # the password is missing, or the key has none
             raise ValueError(str(error)) from None
-        if not isinstance(loaded, RSAPrivateKey):
+        if not isinstance(private_key, RSAPrivateKey):
             raise ValueError("the signing key must be an RSA key")
-        read = x509.load_pem_x509_certificate(_content("certificate", certificate))
-        if read.public_key() != loaded.public_key():
-            raise ValueError("the key is not that of the certificate")
-        return cls(read, loaded)
+        x509_certificate = x509.load_pem_x509_certificate(_content("certificate", certificate))
+        if x509_certificate.public_key() != private_key.public_key():
+            raise ValueError("the key does not belong to the certificate")
+        return cls(x509_certificate, private_key)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Identity:
-        """From a folder such as `.bank-emulator/tpps/demo`, which holds certificate.pem and key.pem."""
+        """From a folder such as `.bank-emulator/tpps/demo` with the files certificate.pem and key.pem."""
         return cls.from_pem(Path(folder) / "certificate.pem", Path(folder) / "key.pem")
 
 
 def _content(name: str, pem: Pem) -> bytes:
-    """The bytes of PEM text, whatever file they come from; ValueError by `name` for another encoding."""
+    """The PEM text as bytes, read from a file if `pem` is a path; ValueError naming `name` for another encoding."""
     if isinstance(pem, str):
         pem = pem.encode() if "-----BEGIN" in pem else Path(pem)
     content = pem.read_bytes() if isinstance(pem, Path) else pem
-    if b"-----BEGIN" not in content:  # DER, PKCS #12 or UTF-16, of which the library says little
-        raise ValueError(f"the {name} is no PEM text: it has no line -----BEGIN")
+    if b"-----BEGIN" not in content:  # DER, PKCS #12 or UTF-16, for which the library's message is unclear
+        raise ValueError(f"the {name} is not PEM text: it has no line -----BEGIN")
     return content
 
 
@@ -100,12 +102,12 @@ def sign(
     headers: Mapping[str, str] | None = None,
     body: bytes | str = b"",
 ) -> dict[str, str]:
-    """The headers to send with a request, signed; for any HTTP library.
+    """The headers of a signed request, to send with any HTTP library.
 
     `certificate` and `key` are PEM text or file paths, `url` an address or a path with its query exactly as it will
     be sent, `body` exactly the bytes that will be sent. Date, X-Request-ID, Digest (with a body) and
-    TPP-Signature-Certificate are added unless `headers` has them; a Signature that it has stays as it is. See
-    `signed_headers` for more control.
+    TPP-Signature-Certificate are added unless `headers` has them; a Signature in `headers` is sent unchanged. See
+    `signed_headers` for more options.
     """
     return signed_headers(method, url, Identity.from_pem(certificate, key), headers=headers, body=body)
 
@@ -123,22 +125,23 @@ def signed_headers(
     now: datetime | None = None,
     tamper: str | None = None,
 ) -> dict[str, str]:
-    """As `sign`, with what may be chosen; a header that is None is left out, and not signed.
+    """As `sign`, with all options; a header whose value is None is neither sent nor signed.
 
-    `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign;
-    `now` dates the request; `tamper` is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a
-    name that cannot be signed with, TypeError for a header that is no text.
+    `digest` True or False sends or omits a Digest (default: with a body); `names` are the header names to sign; `now`
+    is the date of the request; `tamper` is a name of TAMPERINGS: the request is signed wrongly on purpose. ValueError
+    for an unknown algorithm, an unknown tampering or a header to sign that is absent, TypeError for a header value
+    that is not a str.
     """
     if algorithm not in ALGORITHMS:
-        raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
+        raise ValueError(f"there is no algorithm {algorithm!r}; the algorithms are {', '.join(ALGORITHMS)}")
     signer = Identity.of(identity)
     content = body.encode() if isinstance(body, str) else body
-    given = headers or {}
-    sent = {name: value for name, value in given.items() if value is not None}
+    requested = headers or {}
+    sent = {name: value for name, value in requested.items() if value is not None}
     for name, value in sent.items():
-        if not isinstance(value, str):  # a port as a number, a UUID as Python makes it
+        if not isinstance(value, str):  # such as a port as a number, or a uuid.UUID
             raise TypeError(f"the value of the header {name} must be a str, not {value!r}")
-    have = {name.lower() for name in given}
+    have = {name.lower() for name in requested}
     if "date" not in have:
         sent["Date"] = format_date(now or datetime.now(UTC))
     if "x-request-id" not in have:
@@ -156,14 +159,14 @@ def signed_headers(
     signed = names if names is not None else [REQUEST_TARGET, *(name for name in CANDIDATES if name in values)]
     absent = [name for name in signed if name not in values and name != REQUEST_TARGET]
     if absent:
-        raise ValueError(f"a request without the headers {', '.join(absent)} cannot have them signed")
+        raise ValueError(f"the headers to sign include {', '.join(absent)}, which the request does not have")
     lines = [(name, target if name == REQUEST_TARGET else values[name]) for name in signed]
     unsigned = Unsigned(sent, lines, signer.key_id, signer.key, algorithm)
     return tampered(unsigned, tamper) if tamper is not None else unsigned.signed()
 
 
 def target_of(url: str) -> str:
-    """Path and query of `url` as they go into the request line; a path is returned as it is."""
+    """Path and query of `url` as in the request line, without a fragment."""
     if url.startswith("/"):
         return url.partition("#")[0]
     parts = urlsplit(url)
@@ -178,8 +181,8 @@ Lines = list[tuple[str, str]]
 class Unsigned:
     """A request before it is signed: the headers to send and the lines to sign.
 
-    `listed` and `claimed` are what the Signature header says was signed and with which algorithm, where that is
-    not the truth; `finish` changes the signature itself.
+    A tampering sets `listed` and `claimed` to make the Signature header name other headers or another algorithm than
+    were used, and `finish` to change the signature itself.
     """
 
     headers: Headers
@@ -205,7 +208,7 @@ class Unsigned:
         return {**self.headers, "Signature": header}
 
     def over(self, lines: Lines) -> Unsigned:
-        """A unsigned that signs `lines` and lists what it should have signed."""
+        """The same request with a signature over `lines`, whose header lists what it should have covered."""
         return replace(self, lines=lines, listed=tuple(name for name, _ in self.lines))
 
 
@@ -273,7 +276,7 @@ TAMPERINGS: Mapping[str, Callable[[Unsigned], Headers]] = {
 
 
 def tampered(unsigned: Unsigned, name: str) -> Headers:
-    """The headers of `unsigned` spoilt as `name` says; raise ValueError for a name that is not in TAMPERINGS."""
+    """The headers of `unsigned`, signed wrongly as `name` says; raise ValueError for a name not in TAMPERINGS."""
     if name not in TAMPERINGS:
-        raise ValueError(f"there is no tampering {name!r}; there are {', '.join(TAMPERINGS)}")
+        raise ValueError(f"there is no tampering {name!r}; the tamperings are {', '.join(TAMPERINGS)}")
     return TAMPERINGS[name](unsigned)

@@ -1,4 +1,4 @@
-"""Signed clients, synchronous and asynchronous, and what they share: a TPP's headers and what it knows of its PSU.
+"""Signing clients, synchronous and asynchronous, and their common base: a TPP's headers and its PSU's ids.
 
 aiohttp is imported when an asynchronous client sends its first request.
 """
@@ -31,7 +31,7 @@ HeaderChanges = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request ready to go: everything as it will stand on the wire."""
+    """A request ready to send: every member exactly as it goes on the wire."""
 
     method: str
     target: str
@@ -40,7 +40,7 @@ class Prepared:
 
 
 class Options(TypedDict, total=False):
-    """What a request may have besides method and path; see `Tpp.prepare`."""
+    """The options of a request besides method and path; see `Tpp.prepare`."""
 
     json: Any
     body: bytes | str | None
@@ -55,10 +55,10 @@ def real_now() -> datetime:
 
 
 class Tpp:
-    """A TPP at one bank: it signs what it sends and keeps `psu_id`, `session_id`, `psu_corporate_id`, `psu_context`.
+    """A TPP at one bank: signs requests and stores `psu_id`, `session_id`, `psu_corporate_id` and `psu_context`.
 
-    `base_url` may end in a path, such as `http://127.0.0.1:8080/banks/a`. `defaults` are headers for every request;
-    one that a request sets to None is left out.
+    `base_url` may end in a path, such as `http://127.0.0.1:8080/banks/a`. `defaults` are headers of every request; a
+    request leaves one out by setting it to None.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Tpp:
         self.psu_context: str | None = None
         self.session_id = str(uuid.uuid4())
         self.redirect_uri = "https://tpp.example/callback"
-        self.notification_uri: str | None = None  # TPP-Notification-URI, where the bank has notifications on
+        self.notification_uri: str | None = None  # TPP-Notification-URI, if the bank sends notifications
         self._prefix = parts.path.rstrip("/")
         self._host = parts.netloc.rpartition("@")[2]
         self._defaults = dict(defaults or {})
         self._clock = clock
 
     def remember(self, redirect: str) -> dict[str, str]:
-        """Take PSU-ID and session from the redirect after an SCA; returns its query parameters."""
+        """Store PSU-ID and session id from the redirect after an SCA; returns its query parameters."""
         parameters = {name: values[-1] for name, values in parse_qs(urlsplit(redirect).query).items()}
         if "psu-id" in parameters:
             self.psu_id = parameters["psu-id"]
@@ -95,7 +95,7 @@ class Tpp:
         return parameters
 
     def forget(self) -> None:
-        """Start over without a PSU, under a new session id."""
+        """Forget the PSU and take a new session id."""
         self.psu_id = self.psu_corporate_id = self.psu_context = None
         self.session_id = str(uuid.uuid4())
 
@@ -104,7 +104,7 @@ class Tpp:
         method: str,
         path: str,
         *,
-        json: Any = None,  # named as in the HTTP clients that people know
+        json: Any = None,  # the name that other HTTP clients use
         body: bytes | str | None = None,
         headers: HeaderChanges | None = None,
         digest: bool | None = None,
@@ -112,15 +112,22 @@ class Tpp:
     ) -> Prepared:
         """The signed request: `path` with its query as it will be sent, or a whole address of this bank.
 
-        `path` goes below the base address, unless it says that one's path itself, as a Location does.
-        `json` is sent as compact JSON, `body` as it is. `headers` override: None leaves one out, of what is signed
-        too, and a Signature is sent as it is. `digest` and `tamper` as in `signed_headers`.
+        `path` is appended to the base address, unless it already starts with that address's path, as a Location does.
+        `json` is sent as compact JSON, `body` unchanged. `headers` override the defaults: a value of None removes a
+        header, from the signature too, and a Signature is sent unchanged. `digest` and `tamper` as in
+        `signed_headers`.
         """
         content = _content(json, body)
-        given = self._headers(headers, has_body=bool(content))
         target = self._target(path)
         sent = signed_headers(
-            method, target, self.identity, headers=given, body=content, digest=digest, now=self._clock(), tamper=tamper
+            method,
+            target,
+            self.identity,
+            headers=self._headers(headers, has_body=bool(content)),
+            body=content,
+            digest=digest,
+            now=self._clock(),
+            tamper=tamper,
         )
         return Prepared(method.upper(), target, sent, content)
 
@@ -133,8 +140,8 @@ class Tpp:
         return below.partition("#")[0]
 
     def _headers(self, changes: HeaderChanges | None, *, has_body: bool) -> dict[str, str | None]:
-        """The standing headers, then the defaults, then the request's own; None: without it."""
-        standing: dict[str, str | None] = {
+        """The built-in headers, overridden by the defaults and then by the request's own; None means not sent."""
+        built_in: dict[str, str | None] = {
             "Host": self._host,
             "Accept": "application/json",
             "Content-Type": "application/json" if has_body else None,
@@ -148,7 +155,7 @@ class Tpp:
             "PSU-Context": self.psu_context,
         }
         merged: dict[str, tuple[str, str | None]] = {}
-        for source in (standing, self._defaults, changes or {}):
+        for source in (built_in, self._defaults, changes or {}):
             for name, value in source.items():
                 merged[name.lower()] = (name, value)
         return dict(merged.values())
@@ -190,12 +197,12 @@ class Response:
     """Status, headers and the raw body of an answer."""
 
     status: int
-    headers: Headers = field(repr=False)  # a failing test shows the beginning and the end: status and body tell why
+    headers: Headers = field(repr=False)  # a failing test's output is cut in the middle; status and body explain most
     body: bytes
 
     @property
     def status_code(self) -> int:
-        """The status, by the name that other HTTP clients give it."""
+        """The status, under the name that other HTTP clients use."""
         return self.status
 
     @property
@@ -204,7 +211,7 @@ class Response:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as a JSON value; raise ValueError when it is none."""
+        """The body as a JSON value; raise ValueError when it is not JSON."""
         return json.loads(self.body)
 
     def link(self, name: str) -> str | None:
@@ -217,16 +224,16 @@ class Response:
 
     @property
     def sca_redirect(self) -> str | None:
-        """Where to send the PSU's browser, when SCA is needed."""
+        """The address to send the PSU's browser to, if SCA is required."""
         return self.link("scaRedirect")
 
 
 class TppClient(Tpp):
-    """A signed client: `client.post("/v1/...", json=...)` -> Response, from one thread or several at once.
+    """A signing client: `client.post("/v1/...", json=...)` -> Response, safe to use from several threads.
 
-    Connections stay open, as many as there were concurrent requests; a failed request is not repeated: the bank may
-    have carried it out. `ca` is the file of the CA that the bank's TLS certificate must come from
-    (default: those of the system), `timeout` in seconds. Further arguments as for Tpp.
+    Connections stay open, as many as there were concurrent requests. A failed request is not repeated, because the
+    bank may have executed it. `ca` is the file of the CA that must have issued the bank's TLS certificate (default:
+    the system's CAs), `timeout` is in seconds. Other arguments as for Tpp.
     """
 
     def __init__(
@@ -284,7 +291,7 @@ class TppClient(Tpp):
         return answer
 
     def close(self) -> None:
-        """Close what is open; the next request opens a connection again."""
+        """Close all idle connections; the next request opens a new one."""
         while self._idle:
             self._idle.pop().close()
 
@@ -297,8 +304,8 @@ class TppClient(Tpp):
         self.close()
 
     def _live_connection(self) -> HTTPConnection:
-        """A connection for one request: one that is idle, unless the bank has closed it meanwhile."""
-        with suppress(IndexError):  # none is left; other threads take from them too
+        """A connection for one request: an idle one that the bank has not closed, or a new one."""
+        with suppress(IndexError):  # none is left; other threads use the same list
             while not _is_live(connection := self._idle.pop()):
                 connection.close()
             return connection
@@ -314,18 +321,18 @@ class TppClient(Tpp):
 
 
 def _is_live(connection: HTTPConnection) -> bool:
-    if connection.sock is None:  # it opens by itself
+    if connection.sock is None:  # http.client connects it when it is used
         return True
-    # select.select() takes no file beyond the first 1024 of a process
+    # Not select.select(), which only accepts file descriptors below 1024.
     with selectors.DefaultSelector() as ready:
         ready.register(connection.sock, selectors.EVENT_READ)
-        return not ready.select(0)  # nothing was asked, so this would be the end of the stream
+        return not ready.select(0)  # no request is open, so readable means that the bank closed the connection
 
 
 class AsyncTppClient(Tpp):
-    """As TppClient, with coroutines and for many requests at once; close it, or use `async with`.
+    """As TppClient, with coroutines, for many concurrent requests; close it, or use `async with`.
 
-    Raises OSError for a `ca` that cannot be read, and where no answer comes.
+    Raises OSError for a `ca` that cannot be read, and when there is no answer.
     """
 
     def __init__(
@@ -400,15 +407,15 @@ class AsyncTppClient(Tpp):
         return ClientSession(
             connector=TCPConnector(ssl=self._verify, limit=0),
             timeout=ClientTimeout(total=self._timeout),
-            cookie_jar=DummyCookieJar(),  # as the synchronous client: what is sent is what was asked for
-            auto_decompress=False,  # a body is given as received, as by the synchronous client
+            cookie_jar=DummyCookieJar(),  # no header is added that was not requested, as in the synchronous client
+            auto_decompress=False,  # the body is returned as received, as by the synchronous client
             skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
             middlewares=(_once,),
         )
 
 
 async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-    """Send a request a single time: aiohttp itself would repeat a GET, PUT or DELETE whose answer is lost."""
+    """Send a request once: aiohttp would repeat a GET, PUT or DELETE whose answer is lost."""
     from aiohttp import ClientConnectorError, ClientOSError, ServerDisconnectedError
 
     try:
@@ -416,5 +423,5 @@ async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientRespon
     except ClientConnectorError:
         raise
     except (ClientOSError, ServerDisconnectedError) as lost:
-        # aiohttp hands this on as a ClientOSError, which is an OSError and a ClientError.
+        # aiohttp raises this as a ClientOSError, which is both an OSError and a ClientError.
         raise ConnectionResetError(errno.ECONNRESET, "the connection was closed without an answer") from lost

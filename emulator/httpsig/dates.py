@@ -20,7 +20,7 @@ _ASCTIME = re.compile(r"([A-Z][a-z]{2}) ([A-Z][a-z]{2}) ([0-9 ][0-9]) ([0-9]{2})
 
 
 class DateUnreadable(ValueError):
-    """The text is no RFC 7231 date; the argument is a sentence."""
+    """The text is not an RFC 7231 date; the argument says why."""
 
 
 def format_date(moment: datetime) -> str:
@@ -46,7 +46,7 @@ def usual_date(text: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def _parse(text: str) -> tuple[float, str | None] | str:
-    """The result, or the reason why there is none; remembered, since requests of one second share a date."""
+    """The result, or the reason why the text is not a date; cached, since requests of one second share a date."""
     fixdate = _FIXDATE.fullmatch(text)
     if fixdate is not None:
         day_name, day, month, year, hour, minute, second, zone = fixdate.groups()
@@ -54,7 +54,7 @@ def _parse(text: str) -> tuple[float, str | None] | str:
         if zone != "GMT":
             note = "Date: a numeric zone in place of GMT"
         elif len(day) == 1:
-            note = "Date: the day has one digit, RFC 7231 wants two"
+            note = "Date: the day has one digit, RFC 7231 requires two"
         return _moment((day_name, DAYS), (year, month, day), (hour, minute, second), zone, note)
     rfc850 = _RFC850.fullmatch(text)
     if rfc850 is not None:

@@ -1,6 +1,6 @@
 """The Signature header: parameters as `key="value"`, joined with commas (SPEC 5.2 rule 3; draft 10, 2.1).
 
-One with values beyond ASCII is wrapped whole as an encoded word of RFC 2047 (SPEC 5.2 rule 4).
+A header with values beyond ASCII is wrapped as one encoded word of RFC 2047 (SPEC 5.2 rule 4).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 _PARAMETER = re.compile(rf"[ \t]*+({_TOKEN})[ \t]*+=[ \t]*+(?:{_QUOTED}|({_TOKEN}))[ \t]*+(?:,|$)", re.DOTALL)
 _LEADING_WORD = re.compile(r"signature[ \t]++(?!=)", re.IGNORECASE)
 _EMPTY = re.compile(r"[ \t]*+,")
-# What usually stands before a quoted value: looking it up takes a third of the time of the expression above.
+# The usual text before a quoted value: looking it up takes a third of the time of the expression above.
 _NAMES = ("keyId", "algorithm", "headers", "signature")
 _FIRST = {f"{name}=": name for name in _NAMES}
 _LATER = {f"{comma}{name}=": name for name in _NAMES for comma in (",", ", ")}
@@ -24,12 +24,12 @@ _KNOWN = {"keyid": "keyId", "algorithm": "algorithm", "headers": "headers", "sig
 
 
 class HeaderUnreadable(ValueError):
-    """The Signature header is not of its form; the argument is a sentence that says where."""
+    """The Signature header does not have the required form; the argument says where."""
 
 
 @dataclass(slots=True)
 class SignatureHeader:
-    """The four parameters as they stand between the quotes; None where one was left out."""
+    """The four parameters, each the raw text between its quotes; None for one that is absent."""
 
     key_id: str | None
     algorithm: str | None
@@ -98,7 +98,7 @@ def _usual(text: str) -> SignatureHeader | None:
 
 
 def _trouble(text: str, at: int) -> str:
-    """A sentence on what stands at `at` in place of a parameter."""
+    """Describe the text at `at`, where a parameter was expected."""
     rest = text[at:].lstrip(" \t")
     name, equals, value = rest.partition("=")
     name, value = name.strip(" \t"), value.lstrip(" \t")
@@ -106,7 +106,7 @@ def _trouble(text: str, at: int) -> str:
     if not equals or not re.fullmatch(_TOKEN, name[:100]) or not value.strip("="):  # the end of base64
         return f'{where} key="value" was expected, found {rest[:30]!r}'
     if value.startswith(":"):
-        return f"{name[:40]}=:...: is the form of RFC 9421, the bank reads that of draft-cavage-http-signatures-10"
+        return f"{name[:40]}=:...: is the form of RFC 9421; the bank reads draft-cavage-http-signatures-10"
     if not value.startswith('"'):
         return f'the value of {name[:40]} is not in double quotes (write {name[:40]}="...")'
     closed = re.match(_QUOTED, value, re.DOTALL)
@@ -127,7 +127,7 @@ CHARSETS = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "iso-8859-1", "lati
 
 
 class WrappingUnreadable(ValueError):
-    """The text begins like an encoded word and is none; the argument is a sentence."""
+    """The text begins like an encoded word but is not one; the argument says why."""
 
 
 def is_wrapped(text: str) -> bool:
@@ -149,10 +149,10 @@ def unwrap(text: str) -> str:
     while rest:
         if pieces and not is_wrapped(rest):
             raise WrappingUnreadable("after its encoded words it goes on in plain text; it is to be encoded whole")
-        named, encoding, payload, rest = _word(rest)
-        if charset not in ("", named):
+        word_charset, encoding, payload, rest = _word(rest)
+        if charset not in ("", word_charset):
             raise WrappingUnreadable("its encoded words name different charsets")
-        charset = named
+        charset = word_charset
         if encoding == "B" and not _is_base64(payload):
             raise WrappingUnreadable("its encoded word is not valid base64")
         # email.header takes a blank for the end of a word; clients that wrap by hand leave blanks in.

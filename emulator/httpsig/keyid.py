@@ -1,9 +1,9 @@
 """The keyId `SN=<serial>,CA=<issuer>`: building it from a certificate and comparing one that was sent (SPEC 5.2).
 
-The issuer is a distinguished name as text, read in every valid escaping of RFC 2253 (CONTRACT 3.1). The reader stands
-here because `x509.Name.from_rfc4514_string` knows nine attribute types, refuses values that real certificates hold (a
-CN over 64 characters), reads `#hex` as text instead of as DER, and keeps no order to compare. Rendering is the
-library's `rfc4514_string`.
+The issuer is a distinguished name as text, read in every valid escaping of RFC 2253 (CONTRACT 3.1). It has its own
+parser because `x509.Name.from_rfc4514_string` knows nine attribute types, refuses values that real certificates have
+(a CN over 64 characters), reads `#hex` as text instead of as DER, and does not preserve the order, which is compared
+here. Rendering is the library's `rfc4514_string`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from cryptography import x509
 
 Attribute = tuple[str, str]  # dotted object identifier, value
-Rdn = tuple[Attribute, ...]  # one relative name; more than one attribute where `+` joins them
+Rdn = tuple[Attribute, ...]  # one relative distinguished name; several attributes when `+` joins them
 
 CN, L, ST = "2.5.4.3", "2.5.4.7", "2.5.4.8"
 ORG, OU, C = "2.5.4.10", "2.5.4.11", "2.5.4.6"
@@ -49,19 +49,19 @@ _TEXT_TAGS = {0x0C: "utf-8", 0x12: "ascii", 0x13: "ascii", 0x14: "latin-1", 0x16
 
 
 class NameUnreadable(ValueError):
-    """The text is no distinguished name; the argument is a sentence."""
+    """The text is not a distinguished name; the argument says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """A name read from text: its relative names in the order of the text, and what is not plain RFC 2253."""
+    """A name read from text: its relative names in the order of the text, and its deviations from RFC 2253."""
 
     rdns: tuple[Rdn, ...]
     oddities: tuple[str, ...] = ()
 
 
 def certificate_name(name: x509.Name) -> tuple[Rdn, ...]:
-    """The relative names of a certificate's name in encoded order, most general first."""
+    """The relative names of a certificate's name, in encoded order (country first, as a rule)."""
     return tuple(
         tuple(
             (
@@ -131,7 +131,7 @@ def _other_type(kind: str, oddities: dict[str, None]) -> str:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """`text` cut at each separator that no backslash protects."""
+    """`text` split at each separator that is not escaped by a backslash."""
     if "\\" not in text:
         return text.split(separator)
     pieces, start, at, end = [], 0, 0, len(text)
@@ -152,7 +152,7 @@ def _unescaped(text: str, wanted: str) -> int:
 
 
 def _trim(value: str) -> str:
-    """Without the blanks around it, but with a last one that a backslash protects."""
+    """`value` without surrounding blanks, except a final one that is escaped by a backslash."""
     bare = value.lstrip(" ")
     cut = bare.rstrip(" ")
     backslashes = len(cut) - len(cut.rstrip("\\"))
@@ -181,7 +181,7 @@ def _value(text: str) -> str:
             raw.append(int(text[at + 1 : at + 3], 16))
             at += 3
         else:
-            raise NameUnreadable(f"a backslash must protect a special character, found {text[at : at + 3]!r}")
+            raise NameUnreadable(f"a backslash must escape a special character, found {text[at : at + 3]!r}")
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -189,7 +189,7 @@ def _value(text: str) -> str:
 
 
 def _from_hex(text: str) -> str:
-    """The text inside `#0c0b...`; a value that is no character string stays as it is."""
+    """The text inside `#0c0b...`; a value that is not a character string is returned as hexadecimal."""
     try:
         raw = bytes.fromhex(text[1:])
     except ValueError:
@@ -211,17 +211,17 @@ def _from_hex(text: str) -> str:
 
 
 def tool_order(rdns: Sequence[Rdn]) -> list[Attribute]:
-    """CN, O, OU, L, ST, C as tools in use write an issuer: other types left out (CONTRACT 3.1)."""
+    """CN, O, OU, L, ST, C, as common tools write an issuer, without other attribute types (CONTRACT 3.1)."""
     flat = [attribute for rdn in rdns for attribute in rdn]
     return [attribute for kind in (CN, ORG, OU, L, ST, C) for attribute in flat if attribute[0] == kind]
 
 
-_HEXADECIMAL = re.compile(r"-?[0-9A-Fa-f]{1,128}")  # some libraries draw serial numbers below zero
+_HEXADECIMAL = re.compile(r"-?[0-9A-Fa-f]{1,128}")  # some libraries generate negative serial numbers
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIdVerdict:
-    """`fault` is None when the keyId names the certificate, else the reason; `notes` say what is not RFC 2253."""
+    """`fault` is None when the keyId matches the certificate, else the reason; `notes` list what is not RFC 2253."""
 
     fault: str | None
     notes: tuple[str, ...] = ()
@@ -233,9 +233,9 @@ def key_id_for(certificate: x509.Certificate) -> str:
 
 
 def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool = False) -> KeyIdVerdict:
-    """Whether `key_id` names `certificate` (CONTRACT 3.1).
+    """Whether `key_id` matches `certificate` (CONTRACT 3.1).
 
-    `lenient` also takes a serial in lower case, blanks after the comma, and `%20` for a blank.
+    `lenient` also accepts a serial in lower case, blanks after the comma, and `%20` for a blank.
     """
     serial_text, comma, issuer_text = key_id.partition(",")
     stripped = issuer_text.lstrip(" ")
@@ -287,12 +287,15 @@ def _compare_issuer(text: str, certificate: x509.Certificate, *, lenient: bool, 
 
 
 def _names(text: str, name: x509.Name) -> bool:
-    """Whether `text` is this name, in a form in which an issuer may stand."""
+    """Whether `text` is this name, in a form that is accepted for an issuer."""
     return _issuer_fault(text, certificate_name(name), []) is None
 
 
 def _is_intermediate(certificate: x509.Certificate) -> bool:
-    """Whether it is a CA's, which another CA issued; TPPs that issue their own are often called a CA by their tool."""
+    """Whether this is a CA certificate that another CA issued.
+
+    Tools often mark a TPP's self-signed certificate as a CA too; that one is not meant.
+    """
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
     except x509.ExtensionNotFound:
@@ -301,7 +304,7 @@ def _is_intermediate(certificate: x509.Certificate) -> bool:
 
 
 def _issuer_fault(text: str, issuer: Sequence[Rdn], notes: list[str]) -> str | None:
-    """None when `text` is the issuer in one of the orders of CONTRACT 3.1, else what is wrong with it."""
+    """None when `text` is the issuer in an accepted order (CONTRACT 3.1), else what is wrong with it."""
     try:
         sent = read_name(text)
     except NameUnreadable as error:
@@ -325,7 +328,7 @@ def _bags(rdns: Sequence[Rdn]) -> list[list[Attribute]]:
 
 
 def _whole_order(sent: ReadName, issuer: Sequence[Rdn]) -> str | None:
-    """Empty for the RFC 2253 order, a note for the reverse, None for neither."""
+    """Empty text for the RFC 2253 order, a note for the reverse order, None for any other."""
     bags, own = _bags(sent.rdns), _bags(issuer)
     if bags == own[::-1]:
         return ""
@@ -340,12 +343,12 @@ def _is_tool_order(text: str, issuer: Sequence[Rdn]) -> bool:
     except NameUnreadable:
         return False
     flat = [attribute for rdn in sent for attribute in rdn]
-    joined = len(flat) > len(sent)  # by `+`, which no such tool writes
+    joined = len(flat) > len(sent)  # by `+`, which these tools never write
     return bool(flat) and not joined and flat in (tool_order(issuer), tool_order(issuer[::-1]))
 
 
 def _explain(text: str, unreadable: str | None, issuer: Sequence[Rdn]) -> str:
-    """What distinguishes the issuer that was sent from the certificate's, in a phrase."""
+    """How the issuer that was sent differs from the certificate's, as a phrase."""
     if unreadable is not None:
         if "\\\\" in text and _issuer_fault(text.replace("\\\\", "\\"), issuer, []) is None:
             return "the backslashes of the issuer are doubled"

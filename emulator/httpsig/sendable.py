@@ -1,4 +1,4 @@
-"""What HTTP can carry: refused before it is sent, in words, wherever it would have gone."""
+"""Checks before a request is sent: an address or a header that HTTP cannot carry is refused with a clear text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = re.compile(r"[^\r\n\x00\ud800-\udfff]*")
 
 
 def address_of(base_url: str) -> SplitResult:
-    """The parts of a bank's address; ValueError for one that cannot be asked."""
+    """The parts of a bank's base address; ValueError for one that no request can be sent to."""
     try:
         parts = urlsplit(base_url)
         host = (parts.hostname or "").encode("idna").decode()  # raises for labels that no name has
@@ -21,18 +21,18 @@ def address_of(base_url: str) -> SplitResult:
     except ValueError:
         usable = None
     if not usable:
-        raise ValueError(f"{base_url} is no address of a bank, such as http://127.0.0.1:8080")
+        raise ValueError(f"{base_url} is not the address of a bank, such as http://127.0.0.1:8080")
     return parts
 
 
 def check_sendable(method: str, target: str, headers: Mapping[str, str]) -> None:
-    """Raise ValueError for a method, an address or a header that cannot stand in a request."""
+    """Raise ValueError for a method, an address or a header that an HTTP request cannot contain."""
     if not _TOKEN.fullmatch(method):
-        raise ValueError(f"{method!r} is no method, such as GET")
+        raise ValueError(f"{method!r} is not an HTTP method, such as GET")
     if not _TARGET.fullmatch(target):
-        raise ValueError(f"an address is ASCII without blanks (%20 is one), not {target!r}")
+        raise ValueError(f"an address is ASCII without blanks (write %20), not {target!r}")
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a header")
         if not _LINE.fullmatch(value):
-            raise ValueError(f"the header {name} is one line of text, not {value!r}")
+            raise ValueError(f"the value of the header {name} must be one line of text, not {value!r}")

@@ -1,7 +1,7 @@
-"""What is signed, and signing it (SPEC 5.2; draft-cavage-http-signatures-10, 2.3; RFC 3230, RFC 5843).
+"""Signing strings, digests and signatures (SPEC 5.2; draft-cavage-http-signatures-10, 2.3; RFC 3230, RFC 5843).
 
-The signing string has one line `name: value` for each header that the signature covers. The body stands in it as its
-Digest, `SHA-256=<base64>` over the raw bytes. TPPs sign requests with it, the bank its answers.
+The signing string has one line `name: value` for each header that the signature covers. The Digest,
+`SHA-256=<base64>` over the raw bytes, represents the body. TPPs sign requests this way, and the bank its answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.httpsig.header import render, wrap
 
 REQUEST_TARGET = "(request-target)"
 
-# SPEC 5.2 rule 1: those of these that a request carries must be signed.
+# SPEC 5.2 rule 1: each of these that is in the request must be signed.
 CANDIDATES = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
 
 # How SPEC 2.1 spells them, for messages to people.

@@ -120,7 +120,7 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
     """A ready scenario; raises ScenarioRefused with a guess."""
     known = library()
     if name not in known:
-        end = guess(name, known) or f"; there are {', '.join(known)}."
+        end = guess(name, known) or f"; expected one of {', '.join(known)}."
         raise ScenarioMissing(name[:100], [Problem((), f"There is no scenario {name[:100]!r}{end}")])
     return from_file(known[name], f"{name}.yaml", values)
 

@@ -27,7 +27,7 @@ from emulator.bank.notification_targets import (
     is_public,
     target_of,
 )
-from emulator.bank.notifications import Outcome
+from emulator.bank.notifications import DeliveryResult
 
 MOST_NAMES = 64  # that are being resolved at once
 SECONDS = 5.0  # for an attempt: name, connection, TLS, answer
@@ -111,24 +111,24 @@ class NotificationClient:
         self._tls: ssl.SSLContext | None = None
         self._names = _Names()
 
-    async def post(self, uri: str, body: bytes, request_id: str) -> Outcome:
+    async def post(self, uri: str, body: bytes, request_id: str) -> DeliveryResult:
         """Post a notification; how it went. Never raises."""
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._post(uri, body, request_id)
         except TimeoutError:
-            return Outcome(error=f"no answer within {SECONDS:g} s")
+            return DeliveryResult(error=f"no answer within {SECONDS:g} s")
         except (_Refused, MalformedAddress) as refused:
-            return Outcome(error=f"not sent: {refused}")
+            return DeliveryResult(error=f"not sent: {refused}")
         except aiohttp.ClientSSLError as error:
-            return Outcome(error=f"TLS failed: {_short(error)}")
+            return DeliveryResult(error=f"TLS failed: {_short(error)}")
         except aiohttp.ClientConnectorError as error:
             reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else "no connection"
-            return Outcome(error=f"{reason} ({error.host}:{error.port})")
+            return DeliveryResult(error=f"{reason} ({error.host}:{error.port})")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Outcome(error=_short(error))
+            return DeliveryResult(error=_short(error))
 
-    async def _post(self, uri: str, body: bytes, request_id: str) -> Outcome:
+    async def _post(self, uri: str, body: bytes, request_id: str) -> DeliveryResult:
         target = target_of(uri)
         connector = aiohttp.TCPConnector(
             resolver=_Pinned(await self._checked(target)),
@@ -151,7 +151,7 @@ class NotificationClient:
                 allow_redirects=False,
             ) as answer,
         ):
-            return Outcome(status=answer.status)
+            return DeliveryResult(status=answer.status)
 
     async def _checked(self, target: Target) -> Addresses:
         """The addresses of a target, every one of which the bank may connect to."""

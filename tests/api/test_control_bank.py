@@ -244,7 +244,10 @@ def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(
         ({"scenario": "slow-bnk"}, "did you mean slow-bank?"),
         ({"scenario": {"scenario": "x", "start": {"change": [{"account": "N1", "balance": "1.00"}]}}}, "no account N1"),
         ({"scenario": {"scenario": "x", "start": {"from": "snapshot:none"}}}, "There is no snapshot none."),
-        ({"scenario": {"name": "slow-bank", "start": {}}}, "There is no member 'start'; there are name, parameters."),
+        (
+            {"scenario": {"name": "slow-bank", "start": {}}},
+            "There is no member 'start'; expected one of name, parameters.",
+        ),
         ({"fixture": "empty"}, "did you mean fixtures?"),
         ({"fixtures": None}, "Expected text, found nothing."),
         ({"scenario": None}, "Expected text, found nothing."),

@@ -225,7 +225,7 @@ def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:
     assert "'--customers': 1000000 is not in the range 1<=x<=100000" in err
     plan = {"accountsPerCustomer": 1, "transactionsPerAccount": 0}
     assert plan_from({"customers": MOST_CUSTOMERS, **plan}).customers == 100_000
-    with pytest.raises(BankError, match="customers is a whole number from 1 to 100000"):
+    with pytest.raises(BankError, match="customers must be a whole number from 1 to 100000"):
         plan_from({"customers": MOST_CUSTOMERS + 1, **plan})
 
 
@@ -267,7 +267,7 @@ def test_an_address_that_is_none_is_told_with_where_it_was_given(
     run: Run, monkeypatch: pytest.MonkeyPatch, state: Path, command: str, url: str
 ) -> None:
     monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
-    told = f"{url.rstrip('/')} is no address of a bank, such as http://127.0.0.1:8080\n"
+    told = f"{url.rstrip('/')} is not the address of a bank, such as http://127.0.0.1:8080\n"
     assert run(*command.split(), "--url", url) == (2, "", f"bank-emulator: --url: {told}")
     monkeypatch.setenv("BANK_EMULATOR_URL", url)
     assert run(*command.split()) == (2, "", f"bank-emulator: BANK_EMULATOR_URL: {told}")
@@ -418,10 +418,13 @@ def test_a_story_is_told_step_by_step_with_what_was_expected_and_what_came(run: 
 @pytest.mark.parametrize(
     "step, told",
     [
-        ("{tpp: GET /v1/accounts/ø, expect: {status: 404}}", "an address is ASCII without blanks (%20 is one), not"),
-        ('{tpp: "GET /v1/accounts?x=${who}"}', "an address is ASCII without blanks (%20 is one), not"),
+        ("{tpp: GET /v1/accounts/ø, expect: {status: 404}}", "an address is ASCII without blanks (write %20), not"),
+        ('{tpp: "GET /v1/accounts?x=${who}"}', "an address is ASCII without blanks (write %20), not"),
         ('{control: "GET payments/${who}", expect: {status: 404}}', "an address is ASCII without blanks"),
-        ('{tpp: GET /v1/accounts, headers: {X-Test: "a\\nb"}}', "the header X-Test is one line of text, not"),
+        (
+            '{tpp: GET /v1/accounts, headers: {X-Test: "a\\nb"}}',
+            "the value of the header X-Test must be one line of text, not",
+        ),
     ],
 )
 def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
@@ -439,16 +442,16 @@ def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["clock", "show", "--url", "http://localhost:99999"], "http://localhost:99999 is no address of a bank"),
-        (["requests", "tail", "--url", "http://[x"], "http://[x is no address of a bank"),
-        (["clock", "show", "--url", "http://a..b"], "--url: http://a..b is no address of a bank"),
+        (["clock", "show", "--url", "http://localhost:99999"], "http://localhost:99999 is not the address of a bank"),
+        (["requests", "tail", "--url", "http://[x"], "http://[x is not the address of a bank"),
+        (["clock", "show", "--url", "http://a..b"], "--url: http://a..b is not the address of a bank"),
         (
             ["clock", "show", "--url", "http://127.0.0.1:1/banks/a b"],
-            "--url: http://127.0.0.1:1/banks/a b is no address",
+            "--url: http://127.0.0.1:1/banks/a b is not the address",
         ),
         (["request", "GET", "/v1/a b", "--url", "http://127.0.0.1:1"], "an address is ASCII"),
         (["request", "GET", "/v1/ø", "--url", "http://127.0.0.1:1"], "an address is ASCII"),
-        (["proxy", "--to", "http://localhost:99999"], "http://localhost:99999 is no address of a bank"),
+        (["proxy", "--to", "http://localhost:99999"], "http://localhost:99999 is not the address of a bank"),
     ],
 )
 def test_an_address_that_cannot_be_asked_is_one_line_and_2(

@@ -116,7 +116,7 @@ class Plan:
             (notification,) = due
             if self.shop is not None:
                 self.shop.notified(notification["body"])
-            notifications.settle(bank, notification["id"], notifications.Outcome(status=204), by="plan")
+            notifications.settle(bank, notification["id"], notifications.DeliveryResult(status=204), by="plan")
 
     def browse(self, link: str) -> None:
         parts = urlsplit(link)

@@ -170,9 +170,9 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
         (["GET", "/v1/accounts", "-H", "no colon"], "Name: value"),
         (["POST", "/v1/consents", "--json", "@missing.json"], "missing.json"),
         (["GET", "/v1/accounts", "-H", "X: \udce6"], "-H X: UTF-8 was expected"),
-        (["GET", "/v1/accounts?a=b c"], "without blanks (%20 is one), not '/v1/accounts?a=b c'"),
+        (["GET", "/v1/accounts?a=b c"], "without blanks (write %20), not '/v1/accounts?a=b c'"),
         (["GET", "/v1/ø"], "an address is ASCII"),
-        (["GÉT", "/v1/accounts"], "'GÉT' is no method, such as GET"),
+        (["GÉT", "/v1/accounts"], "'GÉT' is not an HTTP method, such as GET"),
     ],
 )
 def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[str], told: str) -> None:
@@ -221,7 +221,7 @@ def test_a_plain_client_goes_the_whole_way_through_the_proxy(bank: Served, schem
         back = control(bank, "POST", f"sca/{token}/approve", {"nationalId": KARI})["redirect"]
         assert back.startswith(f"{address}/_proxy/callback/")
         with urllib.request.urlopen(back, timeout=30) as welcome:
-            assert b"The proxy knows the customer now" in welcome.read()
+            assert b"The proxy now sends the customer" in welcome.read()
         status, listed = plain(f"{address}/v1/accounts?withBalance=true")
         assert (status, len(listed["accounts"])) == (200, 2)
         status, created = plain(

@@ -100,7 +100,7 @@ def test_the_customer_comes_back_from_the_bank_s_pages(bank: Served, browser: Ch
         browser.find_element(By.ID, "nationalId").send_keys(KARI)
         while not browser.current_url.startswith(address):
             press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
-        assert "The proxy knows the customer now." in browser.find_element(By.TAG_NAME, "body").text
+        assert "The proxy now sends the customer" in browser.find_element(By.TAG_NAME, "body").text
         assert plain(f"{address}/v1/accounts")[0] == 200
         browser.refresh()
         assert "returned from it already" in browser.find_element(By.TAG_NAME, "body").text

@@ -75,7 +75,7 @@ def test_the_first_payment_of_the_tutorial_is_paid(reader: Reader) -> None:
     printed = reader.follows(manual.pages()["tutorials/first-payment"].text)
     assert "SCA_NOT_FOUND" in printed[0]
     assert "scaRedirect" in printed[1]
-    assert "The proxy knows the customer now" in printed[2]
+    assert "The proxy now sends the customer" in printed[2]
     assert printed[3].count('"resourceId"') == 2
     assert '"transactionStatus":"RCVD"' in printed[4]
     assert "psu-id=" in printed[5]
@@ -86,7 +86,7 @@ def test_the_first_payment_of_the_readme_is_paid(reader: Reader) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     printed = reader.follows(chapter(readme, "First signed request") + chapter(readme, "First payment"))
     assert "SCA_NOT_FOUND" in printed[0]
-    assert "The proxy knows the customer now" in printed[2]
+    assert "The proxy now sends the customer" in printed[2]
     assert printed[3].count('"resourceId"') == 2
     assert '"transactionStatus":"RCVD"' in printed[4]
 

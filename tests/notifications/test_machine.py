@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, NOTIFICATION
-from emulator.bank.notifications import Outcome
+from emulator.bank.notifications import DeliveryResult
 from emulator.store import memory_store
 
 PAYMENTS = st.sampled_from("pqr")
@@ -69,7 +69,7 @@ class Notifying(RuleBasedStateMachine):
         if taken:
             self.taken[notification["target"]].append(notification["body"]["transactionStatus"])
         if noted:
-            outcome = Outcome(status=204 if taken else 503)
+            outcome = DeliveryResult(status=204 if taken else 503)
             notifications.settle(self.bank, identity, outcome, by=process)
 
     @rule(process=PROCESSES)
@@ -113,7 +113,7 @@ class Notifying(RuleBasedStateMachine):
             claimed = notifications.claim(self.bank, by="one", until=0, room={}, most=9, each=9)
             for one in claimed:
                 self.taken[one["target"]].append(one["body"]["transactionStatus"])
-                notifications.settle(self.bank, one["id"], Outcome(status=204), by="one")
+                notifications.settle(self.bank, one["id"], DeliveryResult(status=204), by="one")
             self.bank.clock.advance(notifications.GAPS[-1])
             if not claimed and notifications.next_due(self.bank) is None:
                 break

@@ -14,7 +14,7 @@ from emulator.assemble.notifier import Notifier
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
-from emulator.bank.notifications import Outcome
+from emulator.bank.notifications import DeliveryResult
 from emulator.store import StoreUnwritable, memory_store
 
 
@@ -43,10 +43,10 @@ class Office:
         await self.stored.wait()
         return done
 
-    async def post(self, uri: str, body: bytes, identity: str) -> Outcome:
+    async def post(self, uri: str, body: bytes, identity: str) -> DeliveryResult:
         self.posted.append(uri)
         await self.gate.wait()
-        return Outcome(status=204)
+        return DeliveryResult(status=204)
 
     def queue(self, *targets: str, tpp: str = "a") -> None:
         for target in targets:

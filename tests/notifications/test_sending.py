@@ -9,10 +9,10 @@ import pytest
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, NOTIFICATION
-from emulator.bank.notifications import Outcome
+from emulator.bank.notifications import DeliveryResult
 from emulator.store import memory_store
 
-DELIVERED, FAILED = Outcome(status=204), Outcome(status=500)
+DELIVERED, FAILED = DeliveryResult(status=204), DeliveryResult(status=500)
 
 
 @pytest.fixture

@@ -1,20 +1,17 @@
-"""The operation table: every file of this folder adds its rows (`OPERATIONS`); a duplicate stops the start."""
+"""The operation table: each module of this package adds its rows (`OPERATIONS`); a duplicate stops the start."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
 from emulator.api.operation import Operation
+from emulator.discovery import constants
 
 
 @cache
 def table() -> tuple[Operation, ...]:
-    """All rows, in the order of the files' names."""
-    rows: list[Operation] = []
-    for module in pkgutil.iter_modules(__path__):
-        rows.extend(importlib.import_module(f"{__name__}.{module.name}").OPERATIONS)
+    """All rows, in the order of the modules' names."""
+    rows: list[Operation] = [row for _, rows in constants(__path__, __name__, "OPERATIONS") for row in rows]
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:

@@ -58,7 +58,7 @@ def holder(bank: Bank, account: Account) -> str | None:
 
 
 def own_side(account: Account, owner: str, *, outgoing: bool) -> dict[str, Any]:
-    """The members of a transaction that name the account itself: debtor of money that leaves, else creditor."""
+    """The members of a transaction that name the account itself: the debtor if `outgoing`, else the creditor."""
     role = "debtor" if outgoing else "creditor"
     return {f"{role}Name": owner, f"{role}Account": reference(account), f"{role}Agent": account["bic"]}
 
@@ -71,19 +71,21 @@ def find(bank: Bank, account_id: str) -> Account:
     return account
 
 
-def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Account | None:
-    """The creditor's account of a payment, if this bank holds it: the one with this id, or with the number."""
-    held = bank.documents.get(ACCOUNT, account_id) if account_id else None
-    if held is not None:
-        return held
-    if "iban" in named:
-        return bank.documents.first(ACCOUNT, iban=named["iban"].replace(" ", ""))
-    return bank.documents.first(ACCOUNT, bban=digits_of(named["bban"])) if "bban" in named else None
+def creditor(bank: Bank, reference: Mapping[str, str], account_id: str | None = None) -> Account | None:
+    """The creditor's account of a payment, if this bank has it: looked up by its id, else by IBAN or BBAN."""
+    account = bank.documents.get(ACCOUNT, account_id) if account_id else None
+    if account is not None:
+        return account
+    if "iban" in reference:
+        return bank.documents.first(ACCOUNT, iban=reference["iban"].replace(" ", ""))
+    return bank.documents.first(ACCOUNT, bban=digits_of(reference["bban"])) if "bban" in reference else None
 
 
 def newest_first(documents: Iterable[Listed]) -> list[Listed]:
-    """Accounts, customers, cards or agreements as lists show them (CONTRACT 13): those made since the fixture, newest
-    first, and then the fixture's, which are all of one age, in its order (assumed).
+    """Sort accounts, customers, cards or agreements for a list (CONTRACT 13).
+
+    Those created since the fixture was loaded come first, the newest at the top, then those of the fixture, in its
+    order (assumed).
     """
     listed = list(documents)
     return [*(d for d in reversed(listed) if "created" in d), *(d for d in listed if "created" not in d)]
@@ -98,7 +100,7 @@ def view(account: Account) -> dict[str, Any]:
 def balances(bank: Bank, account: Account) -> list[dict[str, Any]]:
     """closingBooked, expected and interimAvailable of an account (CONTRACT 5, 13).
 
-    expected is what is booked and pending together; interimAvailable is booked - reserved + credit line.
+    expected is booked plus pending; interimAvailable is booked - reserved + credit line.
     """
     booked = Decimal(account["booked"])
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account['id']}|pending")

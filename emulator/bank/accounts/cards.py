@@ -56,8 +56,8 @@ def card_reference(card: Card) -> dict[str, str]:
 def view(bank: Bank, card: Card, *, longer_names: bool) -> dict[str, Any]:
     """`{resourceId, maskedPan, currency, name, ...}`: the card account without balances and links.
 
-    `relatedAccount` names the account that payments from the card are taken from; its `other` is what a payment's
-    debtorAccount carries (SPEC 2.4).
+    `relatedAccount` is the account that payments from the card are debited to; its `other` is the form in which a
+    payment's debtorAccount names it (SPEC 2.4).
     """
     name = str(card["name"])
     shown: dict[str, Any] = {
@@ -73,15 +73,15 @@ def view(bank: Bank, card: Card, *, longer_names: bool) -> dict[str, Any]:
     number = card.get("accountNumber")
     if number:
         account = bank.documents.first(ACCOUNT, bban=number)
-        named = reference(account) if account is not None else {"bban": number}
-        shown["relatedAccount"] = {**named, "other": {"identification": number, "schemeNameProprietary": CARD_SCHEME}}
+        related = reference(account) if account is not None else {"bban": number}
+        shown["relatedAccount"] = {**related, "other": {"identification": number, "schemeNameProprietary": CARD_SCHEME}}
     return shown
 
 
 def balances(bank: Bank, card: Card) -> list[dict[str, Any]]:
-    """closingBooked, expected and forwardAvailable of a card account; what is owed is negative (CONTRACT 5).
+    """closingBooked, expected and forwardAvailable of a card account; a debt is negative (CONTRACT 5).
 
-    forwardAvailable is what may still be spent: the credit limit minus what is owed and pending (assumed).
+    forwardAvailable is the amount that may still be spent: the credit limit minus debt and pending entries (assumed).
     """
     booked = Decimal(card["booked"])
     pending = bank.documents.range(CARD_TRANSACTION, "shelf", group=f"{card['id']}|pending")
@@ -92,7 +92,7 @@ def balances(bank: Bank, card: Card) -> list[dict[str, Any]]:
 
 
 def entry_view(entry: Mapping[str, Any], *, swapped: bool) -> dict[str, Any]:
-    """A card transaction; `swapped`: transactionAmount and originalAmount exchanged (SPEC 9)."""
+    """A card transaction; `swapped`: transactionAmount and originalAmount change places (SPEC 9)."""
     shown = {name: entry[name] for name in _SHOWN if entry.get(name) not in (None, "")}
     if swapped:
         amounts = {"transactionAmount": shown["originalAmount"], "originalAmount": shown["transactionAmount"]}

@@ -1,8 +1,8 @@
 """The ledger: the only writer of an account's `opening`, `booked` and `reserved` while money moves.
 
-Accounts and their history are created by the folders `fixtures` and `sandbox`. For every account,
-always: opening + the sum of its booked transactions == booked, and the sum of what payments hold == reserved. `report`
-proves it (CONTRACT 9.8).
+Accounts and their history are created by the folders `fixtures` and `sandbox`. Two rules hold for every account at
+any time: opening + the sum of its booked transactions == booked, and the sum of its reservations == reserved. `report`
+checks them (CONTRACT 9.8).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ZERO = Decimal(0)
 
 
 def available(account: Account) -> Decimal:
-    """What may be spent: booked - reserved + credit line (interimAvailable, CONTRACT 13)."""
+    """The amount that may be spent: booked - reserved + credit line (interimAvailable, CONTRACT 13)."""
     return Decimal(account["booked"]) - Decimal(account["reserved"]) + Decimal(account["creditLine"])
 
 
@@ -134,7 +134,7 @@ def _oslo(at: str) -> str:
 
 
 def settle_pending(bank: Bank, transaction: Transaction) -> None:
-    """Book a fixture's pending transaction whose moment (`due`) has come."""
+    """Book a fixture's pending transaction that is due."""
     at = transaction["due"]
     shelved = ("status", "shelf", "order", "due", "accountId")
     members = {name: value for name, value in transaction.items() if name not in shelved}
@@ -146,7 +146,7 @@ def settle_pending(bank: Bank, transaction: Transaction) -> None:
 
 
 def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
-    """Set the booked balance from outside (sandbox data, scenarios): the opening balance takes the difference."""
+    """Set the booked balance (sandbox data, scenarios); the opening balance changes by the same difference."""
     account = _account(bank, account_id)
     difference = booked - Decimal(account["booked"])
     account["opening"] = plain(Decimal(account["opening"]) + difference, account["currency"])
@@ -156,7 +156,7 @@ def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
 
 
 def forget(bank: Bank, account_id: str) -> int:
-    """Delete the booked transactions of an account and return how many; its balance stays, as opening balance."""
+    """Delete the booked transactions of an account and return their number; the balance becomes the opening balance."""
     account = _account(bank, account_id)
     booked = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|booked")
     bank.documents.delete_several(TRANSACTION, booked)
@@ -169,8 +169,8 @@ def forget(bank: Bank, account_id: str) -> int:
 def report(bank: Bank) -> dict[str, Any]:
     """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}` (CONTRACT 9.8).
 
-    `balanced`: for every account opening + bookings == balance, and reserved == what its payments and pending items
-    hold.
+    `balanced`: for every account opening + bookings == balance, and reserved == the reservations of its payments and
+    pending items.
     """
     bookings: dict[str, Decimal] = defaultdict(Decimal)
     held: dict[str, Decimal] = defaultdict(Decimal)

@@ -16,7 +16,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import TRANSACTION, EntryKind
 
 if TYPE_CHECKING:
-    from emulator.bank.accounts.feed import Feed
+    from emulator.bank.accounts.drifting_feed import DriftingFeed
 
 BOOKED = "booked"
 PENDING = "pending"
@@ -64,10 +64,10 @@ _SHOWN = (
 class Window:
     """The requested part of the list.
 
-    `first` and `last`: dates (YYYY-MM-DD) of booking, of value for what is pending (of purchase on a card); None: no
-    bound. `offset` and `limit` count through the pending and then the booked entries, newest first. `grouped`: a
-    batch is one entry, else each of its payments is. `all_pending`: every page has all the pending ones, which do not
-    count (SPEC 8, the production rule).
+    `first` and `last`: booking dates (YYYY-MM-DD), of pending entries value dates (of a card's, purchase dates);
+    None: no bound. `offset` and `limit` count the pending and then the booked entries, newest first. `grouped`: a
+    batch is one entry, else each of its payments is one. `all_pending`: every page has all pending entries, which are
+    not counted (SPEC 8, the production rule).
     """
 
     status: str = "both"
@@ -81,10 +81,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of entries by shelf (the requested ones, newest first), and whether there are further ones.
+    """A page of entries by shelf (the requested ones, newest first), and whether there are more.
 
-    `texts`: each entry as JSON text. Of an entry that has not changed they are the very same bytes at every read, so
-    that what is rendered from them can be cached by them.
+    `texts`: each entry as JSON text. An entry that has not changed gives the same bytes object at every read, so that
+    its rendering can be cached by it.
     """
 
     texts: dict[str, list[bytes]]
@@ -97,7 +97,7 @@ class Page:
 
 
 def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSACTION) -> Page:
-    """The page of an account's (or, with `kind` cardTransaction, a card's) entries that the window shows."""
+    """The page of entries of an account (or, with `kind` cardTransaction, of a card) that `window` selects."""
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
     more = False
@@ -118,13 +118,15 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     return Page(texts, more)
 
 
-def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> Feed | None:
-    """The drifting feed of an account or card; None where all is shown as it is stored."""
+def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed | None:
+    """The drifting feed of an account or card; None if entries are shown as they are stored."""
     if not bank.settings.drift:
         return None
-    from emulator.bank.accounts.feed import Feed  # it loads pydantic, which few lists need
+    from emulator.bank.accounts.drifting_feed import (
+        DriftingFeed,  # imports pydantic, which is not needed without a drifting feed
+    )
 
-    return Feed(bank, kind, holder_id)
+    return DriftingFeed(bank, kind, holder_id)
 
 
 class _Shelf:
@@ -159,7 +161,7 @@ class _Shelf:
     def slice(self, offset: int, limit: int) -> list[bytes]:
         if self._grouped:
             return self._read(offset=offset, limit=limit)
-        # Every document gives at least one entry, so the first offset + limit of them are enough.
+        # Every document gives at least one entry, so the first offset + limit documents are enough.
         return list(_one_by_one(self._read(limit=offset + limit)))[offset : offset + limit]
 
     def count(self) -> int:
@@ -188,7 +190,7 @@ class _DriftingShelf(_Shelf):
 
 
 def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """A batch as the payments it consists of (SPEC 9, before groupBatchTransactions)."""
+    """The entries, each batch replaced by its payments (SPEC 9, before groupBatchTransactions)."""
     for text in texts:
         transaction = orjson.loads(text)
         if "batch" not in transaction:
@@ -223,7 +225,7 @@ def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
 
 
 def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapping[str, Any] | None:
-    """The entry that a drifting feed shows under this id; None also where the feed does not drift."""
+    """The entry that a drifting feed shows under this id; None also if the feed does not drift."""
     feed = drifting_feed(bank, kind, holder_id)
     return None if feed is None else feed.find(shown_id)
 

@@ -1,1 +1,1 @@
-"""Strong customer authentication, from the TPP's wish for it to the redirect that tells how it ended."""
+"""Strong customer authentication, from the TPP's request for it to the redirect that reports its outcome."""

@@ -1,4 +1,4 @@
-"""The SCAs of payments and baskets: opened by a creation, or by a TPP that asks for an authorisation.
+"""The SCAs of payments and baskets: opened by a creation, or by a TPP that requests an authorisation.
 
 An authorisation has an id by which its scaStatus is read (CONTRACT 6, 7 and 13); the SCA of a creation has none.
 """
@@ -14,7 +14,7 @@ from emulator.bank.documents import Approach, Authorisation, Basket, Payment, Sc
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AUTHORISATION, SCA
 
-# Of a payment or basket; the oldest that was not finalised is evicted.
+# The most authorisations of one payment or basket; the oldest that was not finalised is evicted.
 MOST_KEPT = 50
 
 
@@ -54,17 +54,17 @@ def listing(bank: Bank, target_id: str, *, cancels: bool = False) -> list[str]:
 
 def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:
     """scaStatus of an authorisation: started, finalised or failed (CONTRACT 13); RESOURCE_UNKNOWN."""
-    known = bank.documents.get(AUTHORISATION, authorisation_id)
-    if known is None or known["target"] != target_id or known["cancels"] != cancels:
+    authorisation = bank.documents.get(AUTHORISATION, authorisation_id)
+    if authorisation is None or authorisation["target"] != target_id or authorisation["cancels"] != cancels:
         raise BankError("RESOURCE_UNKNOWN", "There is no such authorisation.", "authorisationId")
-    opened = sca.get(bank, known["sca"])
+    opened = sca.get(bank, authorisation["sca"])
     if opened is None or (sca.is_open(opened) and sca.is_late(bank, opened)):
         return "failed"
     return str(opened["status"])
 
 
-# The members that a further SCA of the same target takes over from the last one.
-_TAKEN_OVER: tuple[Literal["redirectUri", "tppName", "app", "sessionId", "method", "language"], ...] = (
+# The members that a further SCA of the same target copies from the last one.
+_COPIED: tuple[Literal["redirectUri", "tppName", "app", "sessionId", "method", "language"], ...] = (
     "redirectUri",
     "tppName",
     "app",
@@ -88,13 +88,13 @@ def open_for(bank: Bank, approach: Approach, target: Payment | Basket, purpose: 
 def again(bank: Bank, target: Payment | Basket, *, able: Sequence[str]) -> str | None:
     """Open a further SCA like the last one of `target`, for a second signature by one of the persons in `able`.
 
-    None when there was none.
+    Returns its token, or None if the target has had no SCA.
     """
     earlier = bank.documents.find(SCA, target=target["id"], newest_first=True, limit=1)
     if not earlier:
         return None
     approach: Approach = {}
-    for member in _TAKEN_OVER:
+    for member in _COPIED:
         if member in earlier[0]:
             approach[member] = earlier[0][member]
     if able:

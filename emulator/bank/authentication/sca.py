@@ -1,8 +1,8 @@
 """Strong customer authentication: one state machine for the pages, the control interface and scenarios.
 
-An SCA is opened by a request, carries a single-use token, and goes through the steps identity, method, context and
-approve, each skipped when it is already known (CONTRACT 4). It ends `finalised` or `failed`, with the redirect
-that the customer's browser follows.
+An SCA is opened by a request, has a single-use token, and goes through the steps identity, method, context and
+approve; a step is skipped when its result is already known (CONTRACT 4). It ends `finalised` or `failed`, with a
+redirect for the customer's browser.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from emulator.bank.kinds import BASKET, PAYMENT, SCA
 
 LIFETIME = timedelta(minutes=10)
 STEPS = ("identity", "method", "context", "approve")
-# What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
+# The methods that the bank offers; the brands of SPEC 5.3.7 have names of the sandbox.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
-# A client that polls without a session opens an SCA each time, and consents may never be given: the oldest SCAs of
-# these purposes are evicted.
+# SCAs with these purposes may never be completed (a client that polls without a session opens one each time), so the
+# oldest of them are evicted.
 PASSING = ("access", "consent", "user")
 PASSING_KEPT = 5_000
 
 
 def offered_method(preferred: str | None) -> str | None:
-    """The bank's method for a preferred one, or None: a provider's own name means the sandbox's."""
+    """The bank's method for a preferred one, or None; the name of a provider means the sandbox's method."""
     if preferred is None or preferred in METHODS:
         return preferred
     if preferred.endswith("_MOBILE"):
@@ -85,7 +85,7 @@ def is_open(sca: Sca) -> bool:
 
 
 def expires(sca: Sca) -> datetime:
-    """When it expires: 10 minutes of bank time after it was opened."""
+    """When the SCA expires: 10 minutes of bank time after it was opened."""
     return moment(sca["created"]) + LIFETIME
 
 
@@ -95,13 +95,13 @@ def is_late(bank: Bank, sca: Sca) -> bool:
 
 
 def expected(sca: Sca) -> str | None:
-    """Who is expected to complete the SCA: the only person allowed to, the one the request names, or a presumed one."""
+    """The person expected to complete the SCA: the only one allowed, else the one in the request, else presumed."""
     number: str | None = sca.get("nationalId") or sca.get("identityHint") or sca.get("presumed")
     return number
 
 
 def obstacle(bank: Bank, sca: Sca) -> Failure | None:
-    """Why an open SCA cannot continue: it expired, is not needed any more, or its person may not act so any more."""
+    """Why an open SCA cannot continue: it has expired, is no longer needed, or its person may no longer act."""
     if is_late(bank, sca):
         return EXPIRED
     outcome = OUTCOMES.get(sca["purpose"])
@@ -115,9 +115,10 @@ def obstacle(bank: Bank, sca: Sca) -> Failure | None:
 
 
 def void(bank: Bank, target: str, *, linked: bool = True) -> None:
-    """End the open SCAs of a target that does not need them any more; their pages answer 410 (CONTRACT 13).
+    """End the open SCAs of a target that no longer needs them; their pages answer 410 (CONTRACT 13).
 
-    `linked`: the stored target may link to one; False where the caller holds the document and removes the link.
+    `linked`: whether to remove the link to the SCA from the stored target; False if the caller changes that document
+    itself.
     """
     for sca in bank.documents.find(SCA, target=target):
         if is_open(sca):
@@ -125,7 +126,7 @@ def void(bank: Bank, target: str, *, linked: bool = True) -> None:
 
 
 def release(bank: Bank, target: str) -> None:
-    """`void` for a target that is deleted too: its SCAs stay for a while, among the evictable ones."""
+    """`void` for a target that is being deleted: its SCAs stay, but may be evicted later."""
     void(bank, target)
     for sca in bank.documents.find(SCA, target=target):
         bank.make_room(SCA, PASSING_KEPT, passing="yes")
@@ -145,7 +146,7 @@ def step(bank: Bank, sca: Sca) -> str:
 
 
 def steps_ahead(bank: Bank, sca: Sca) -> int:
-    """How many steps follow the current one of an open SCA, as far as its person is known."""
+    """The number of steps after the current one of an open SCA, as far as its person is known."""
     ahead = STEPS[STEPS.index(step(bank, sca)) + 1 :]
     who = sca.get("person") or expected(sca)
     needed = {
@@ -157,7 +158,7 @@ def steps_ahead(bank: Bank, sca: Sca) -> int:
 
 
 def may_try_again(bank: Bank, sca: Sca) -> bool:
-    """Whether this is the first unknown identity number: it may be a typing mistake; the second one fails the SCA."""
+    """Whether this is the first unknown identity number, possibly a typing error; the second one fails the SCA."""
     if sca.get("mistyped"):
         return False
     sca["mistyped"] = True
@@ -166,19 +167,18 @@ def may_try_again(bank: Bank, sca: Sca) -> bool:
 
 
 def _pass(sca: Sca, name: str) -> None:
-    """Record a step that the customer has completed, so that a page can show how many there were."""
+    """Record a completed step, so that a page can show the number of steps."""
     sca["passed"] = [*(one for one in sca.get("passed", ()) if one != name), name]
 
 
 def identify(bank: Bank, sca: Sca, national_id: str) -> str | None:
-    """The customer types a national identity number; the redirect of a failure, or None to go on."""
-    known = people.person(bank, national_id)
-    if known is None:
+    """The customer enters a national identity number; returns the redirect of a failure, or None to continue."""
+    if people.person(bank, national_id) is None:
         return fail(bank, sca, UNKNOWN_PERSON)
     if sca.get("nationalId") not in (None, national_id):
         return fail(bank, sca, OTHER_PERSON)
     if sca.get("person") != national_id:
-        sca.pop("chosen", None)  # by somebody else
+        sca.pop("chosen", None)  # another person chose it
     sca["person"] = national_id
     if not options(bank, sca):
         return fail(bank, sca, NO_CONTEXT)
@@ -197,7 +197,7 @@ def choose_method(bank: Bank, sca: Sca, method: str) -> None:
 
 
 def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | None) -> None:
-    """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
+    """The customer chooses to act privately or under an agreement; FORMAT_ERROR if the person cannot."""
     fitting = people.first_fitting(options(bank, sca), context, agreement)
     if fitting is not None:
         sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
@@ -212,9 +212,10 @@ def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | N
 
 
 def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | None:
-    """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned).
+    """The customer approves: start the session, grant the consent or authorise the target.
 
-    A refusal by the business rules fails the SCA; FORMAT_ERROR for `accounts` that the person does not have.
+    Returns the redirect, None for an SCA that a rule abandons. A refusal by the business rules fails the SCA;
+    FORMAT_ERROR for `accounts` that the person does not have.
     """
     failure = obstacle(bank, sca)
     if failure is not None:
@@ -234,7 +235,7 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
 
 
 def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
-    """Start the session, give the consent if that is what was asked for, and send the customer back; the redirect."""
+    """Start the session, grant the consent if the SCA is for one, and return the redirect."""
     national_id = sca["person"]
     context, agreement = acting_as(bank, sca)
     session = sessions.start(
@@ -268,7 +269,7 @@ def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
 
 
 def decline(bank: Bank, sca: Sca) -> str:
-    """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
+    """The customer declines: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
     failure = obstacle(bank, sca)
     if failure is not None:
         return fail(bank, sca, failure)
@@ -322,7 +323,7 @@ def _close(
 
 
 def _unlink(bank: Bank, sca: Sca) -> None:
-    """Remove the target's link to an SCA; here, so that no reader of a status has to look at the SCA."""
+    """Remove the target's link to an SCA, so that reading a status does not have to read the SCA."""
     if sca["purpose"] == "payment":
         payment = bank.documents.get(PAYMENT, sca["target"])
         if payment is not None and payment.get("sca") == sca["id"]:
@@ -341,12 +342,12 @@ def needs_choice(bank: Bank, sca: Sca) -> bool:
 
 
 def options(bank: Bank, sca: Sca) -> list[tuple[str, Agreement | None]]:
-    """The contexts (with agreement) that the person may choose, narrowed to what the request asked for."""
+    """The contexts (with agreement) that the person may choose, limited to those that the request allows."""
     return options_of(bank, sca["person"], sca)
 
 
 def options_of(bank: Bank, national_id: str, sca: Sca | None) -> list[tuple[str, Agreement | None]]:
-    """`options` of a person who has not identified yet; without an SCA all contexts."""
+    """`options` of a person who has not been identified yet; all contexts without an SCA."""
     wanted = (None, None) if sca is None else (sca.get("context"), sca.get("agreement"))
     return [
         (context, agreement)
@@ -357,12 +358,12 @@ def options_of(bank: Bank, national_id: str, sca: Sca | None) -> list[tuple[str,
 
 
 def acting_as(bank: Bank, sca: Sca) -> tuple[str, str | None]:
-    """Context and agreement of the identified person, where there is no `sca.obstacle`: chosen, or the first."""
+    """Context and agreement of the identified person, chosen or the first possible; `obstacle` must be None."""
     return possible(bank, sca)[0]
 
 
 def possible(bank: Bank, sca: Sca) -> list[tuple[str, str | None]]:
-    """The contexts in which the person may act now: the chosen one, or else all that may be chosen."""
+    """The contexts in which the person may act now: the chosen one, or else all options."""
     allowed = [(context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca)]
     chosen = sca.get("chosen")
     return [one for one in allowed if chosen is None or one == (chosen["context"], chosen["agreement"])]

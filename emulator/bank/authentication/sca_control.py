@@ -1,4 +1,4 @@
-"""SCAs without their pages: found, approved, ended and listed (CONTRACT 9.3, 13)."""
+"""SCAs without their pages: find, approve, end and list them (CONTRACT 9.3, 13)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from emulator.bank.kinds import SCA
 
 
 def find(bank: Bank, name: str) -> Sca:
-    """The SCA that the control interface means: a token, an id of what is approved, or `latest`.
+    """The SCA with this name: its token, the id of its target, or `latest`.
 
-    Of several the newest open one. Raises RESOURCE_UNKNOWN.
+    If several match, the newest open one. Raises RESOURCE_UNKNOWN.
     """
     sca = bank.documents.get(SCA, name)
     if sca is not None:
         return sca
     if name == "latest":
-        # By the order in which they were opened: while the clock is frozen, all are opened at one moment.
-        several = bank.documents.find(SCA, status="started", newest_first=True, limit=1)
-        several = several or bank.documents.range(SCA, "created", reverse=True, limit=1)
+        # In the order in which they were opened: `created` is the same for all while the clock is frozen.
+        matching = bank.documents.find(SCA, status="started", newest_first=True, limit=1)
+        matching = matching or bank.documents.range(SCA, "created", reverse=True, limit=1)
     else:
-        several = bank.documents.find(SCA, target=name, newest_first=True)
-    several.sort(key=machine.is_open, reverse=True)
-    if not several:
+        matching = bank.documents.find(SCA, target=name, newest_first=True)
+    matching.sort(key=machine.is_open, reverse=True)
+    if not matching:
         raise BankError("RESOURCE_UNKNOWN", "There is no SCA yet." if name == "latest" else f"There is no SCA {name}.")
-    return several[0]
+    return matching[0]
 
 
 def approve(
@@ -44,9 +44,10 @@ def approve(
     agreement: str | None = None,
     accounts: list[str] | None = None,
 ) -> str | None:
-    """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says.
+    """Take all steps at once, without the pages; what is not specified is chosen as CONTRACT 13 says.
 
-    FORMAT_ERROR for what the person does not have, and for `accounts` where none are shared.
+    Returns the redirect. FORMAT_ERROR for a context, agreement or account that the person does not have, and for
+    `accounts` if the SCA does not share any.
     """
     _must_be_open(sca)
     if accounts is not None and sca["purpose"] not in machine.ACCOUNT_ACCESS:
@@ -54,9 +55,11 @@ def approve(
         raise BankError("FORMAT_ERROR", text, "accounts")
     who = national_id or sca.get("person") or machine.expected(sca)
     if who is None:
-        known = ", ".join(list(people.names(bank))[:10])
+        examples = ", ".join(list(people.names(bank))[:10])
         raise BankError(
-            "FORMAT_ERROR", f"Nobody is behind this SCA yet; say who approves. Known: {known}.", "nationalId"
+            "FORMAT_ERROR",
+            f"The person of this SCA is not known yet; say who approves. Persons of the bank: {examples}.",
+            "nationalId",
         )
     if machine.is_late(bank, sca):
         return machine.fail(bank, sca, EXPIRED)
@@ -87,7 +90,7 @@ def end(bank: Bank, sca: Sca, failure: Failure) -> str:
     return machine.fail(bank, sca, failure)
 
 
-LOOKED_AT = 1000  # of those still open, so that a page stays fast when there are many
+LOOKED_AT = 1000  # the most open SCAs that are examined, so that a page with many of them stays fast
 
 
 def view(bank: Bank, sca: Sca) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How an SCA ends: why it fails, what its success means for its target, and the redirect that reports either.
+"""The end of an SCA: why it fails, its effect on its target, and the redirect that reports the outcome.
 
 The redirect is the TPP's own address with the outcome appended (SPEC 5.3.4, 5.3.5).
 """
@@ -26,9 +26,9 @@ class Failure:
 DECLINED = Failure(401, "SCA_INVALID", "The customer declined.")
 EXPIRED = Failure(401, "SCA_EXPIRED", "The authentication was not completed within 10 minutes.")
 UNKNOWN_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.")
-OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "Somebody else than the customer of this request identified.")
+OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The person who identified is not the customer of this request.")
 NO_CONTEXT = Failure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
-NOT_AWAITED = Failure(400, "SCA_INVALID", "What was to be approved awaits no approval any more.")
+NOT_AWAITED = Failure(400, "SCA_INVALID", "There is nothing left to approve.")
 REFUSED = Failure(401, "SCA_INVALID", "The authentication failed.")
 CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
 
@@ -36,23 +36,23 @@ CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core
 def failure(
     status: int | None = None, code: str | None = None, message: str | None = None, system: str | None = None
 ) -> Failure:
-    """A failure with these members; what is left out follows from the rest, and a failed system is the default.
+    """A failure with these members; missing ones are taken from the built-in failure that is most similar.
 
-    Only a server error names a system by default (SPEC 5.3.5).
+    Without any member it is CORE_FAILED. Only a server error names a system by default (SPEC 5.3.5).
     """
-    known = _like(status, code)
-    status = known.status if status is None else status
-    named = known.system if status >= CORE_FAILED.status else None
-    return Failure(status, code or known.code, message or known.message, system or named)
+    similar = _like(status, code)
+    status = similar.status if status is None else status
+    default_system = similar.system if status >= CORE_FAILED.status else None
+    return Failure(status, code or similar.code, message or similar.message, system or default_system)
 
 
 def _like(status: int | None, code: str | None) -> Failure:
     if code is None:
         return CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
-    return next((known for known in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if known.code == code), REFUSED)
+    return next((each for each in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if each.code == code), REFUSED)
 
 
-# What the business rules may refuse at an approval, as the redirect's HTTP status (SPEC 5.3.5).
+# The status in the redirect (SPEC 5.3.5) for the codes with which the business rules may refuse an approval.
 _STATUSES = {"PSU_CREDENTIALS_INVALID": 401, "FORBIDDEN": 403, "PRODUCT_INVALID": 403, "CONFLICT": 409}
 
 
@@ -63,11 +63,11 @@ def refusal(error: BankError) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the end of an SCA means for its target: each function takes the bank and the target's id.
+    """The effect of the end of an SCA on its target: each function takes the bank and the target's id.
 
-    `awaited` says whether the target still needs the SCA: another person may have signed it, or its time may be over.
-    `approved` also takes the person who approved and the agreement that this person chose (None: nothing to choose, or
-    privately), and raises BankError before it changes anything; without `declined` a refusal changes only the SCA.
+    `awaited` returns whether the target still needs the SCA: another person may have signed it, or it may have
+    expired. `approved` also takes the person who approved and the agreement that this person chose (None: private, or
+    no choice), and raises BankError before it changes anything. Without `declined`, a refusal changes only the SCA.
     """
 
     awaited: Callable[[Bank, str], bool]
@@ -75,11 +75,11 @@ class Outcome:
     declined: Callable[[Bank, str], None] | None = None
 
 
-# By purpose. Payments open SCAs, so payments register themselves here and not the other way round.
+# By purpose. Payments import this room to open SCAs, so they register their outcomes here.
 OUTCOMES: dict[str, Outcome] = {}
 
 
-# The parameters of both outcomes: one of these in the address's own query could be mistaken for the bank's.
+# The parameters of both redirects; they are removed from the address's own query, so that they cannot be confused.
 RESERVED = frozenset({"psu-id", "psu-corporate-id", "tpp-session-id", "context", "system", "status", "code", "message"})
 
 
@@ -101,7 +101,7 @@ def success_redirect(uri: str, *, psu_id: str, agreement: str | None, session_id
 
 
 def failure_redirect(uri: str, *, status: int, code: str, message: str, system: str | None = None) -> str:
-    """The address after a failed SCA; `system` names the internal system at fault in case of a server error."""
+    """The address after a failed SCA; in a server error `system` names the internal system that failed."""
     values = {"system": system} if system else {}
     values |= {"status": str(status), "code": code, "message": message}
     return _appended(uri, values)

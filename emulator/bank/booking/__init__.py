@@ -1,1 +1,1 @@
-"""The money of payments: reserved, exchanged, charged and booked, with the transactions that show it."""
+"""The money of payments: reserve, convert, charge and book it, and the transactions that result."""

@@ -1,8 +1,8 @@
 """The money of a bulk payment, entry by entry (CONTRACT 6, 13).
 
-`entries` of a payment runs beside its `initiation.payments`: `{status, amount, fee?, rate?, creditorAccountId?,
-pendingId?}`; status OPEN (not funded yet), HELD, ACSC or RJCT. At each run the entries are funded in order; one
-for which there is no money waits for the next run; later ones may still be funded.
+`entries` of a payment is parallel to its `initiation.payments`: `{status, amount, fee?, rate?, creditorAccountId?,
+pendingId?}`; status OPEN (not funded yet), HELD, ACSC or RJCT. Each run funds the open entries in order; an entry
+without enough money waits for the next run, while later ones may still be funded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OPEN, HELD, PAID, REJECTED = "OPEN", "HELD", "ACSC", "RJCT"
 
 
 def has_open(payment: Payment) -> bool:
-    """Whether an entry still waits for money (never so for a payment that is no bulk)."""
+    """Whether an entry still waits for money; False for a payment that is not a bulk."""
     return any(entry["status"] == OPEN for entry in payment.get("entries", ()))
 
 
@@ -57,22 +57,22 @@ def _fee(entry: BulkEntry) -> Decimal:
 
 
 def item(payment: Payment, index: int) -> dict[str, Any]:
-    """An entry as if it were a payment of its own: its members and the bulk's debtor account."""
+    """An entry in the form of a single payment: its members and the bulk's debtor account."""
     initiation = payment["initiation"]
     return {**initiation["payments"][index], "debtorAccount": initiation["debtorAccount"]}
 
 
 def as_batch(payment: Payment) -> bool:
-    """Whether the entries are booked as one: on request, and in corporate context only (SPEC 2.9)."""
+    """Whether the entries are booked as one transaction: on request, in the corporate context only (SPEC 2.9)."""
     return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
-    """Reserve the money of open entries, in order; whether any was. `whole`: for all entries or for none."""
+    """Reserve the money of open entries, in order; returns whether any was. `whole`: all entries or none."""
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         if force:
-            close_open(payment, HELD)  # without the account it can still be advanced by hand, like a single payment
+            close_open(payment, HELD)  # without an account it can still be advanced manually, like a single payment
         return force
     free = ledger.available(debtor)
     chosen: list[int] = []
@@ -139,7 +139,7 @@ def _batch(
 
 
 def _pend(bank: Bank, payment: Payment, debtor: Account, chosen: list[int], at: str) -> None:
-    """Show the reservation as pending: the `chosen` entries beside the others, or one batch that replaces the last."""
+    """Show the reservation as pending: one transaction per `chosen` entry, or one batch that replaces the last."""
     date = oslo_date(moment(at)).isoformat()
     batched = as_batch(payment)
     shown = {index: _shown(bank, payment, debtor, index)[0] for index in (_held(payment) if batched else chosen)}
@@ -153,7 +153,7 @@ def _pend(bank: Bank, payment: Payment, debtor: Account, chosen: list[int], at: 
 
 
 def settle(bank: Bank, payment: Payment, at: str) -> None:
-    """Book every funded entry: one by one or as a batch, all fees as one, creditors in this bank one by one."""
+    """Book every funded entry, separately or as a batch, all fees as one, and each creditor in this bank."""
     chosen = _held(payment)
     held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
@@ -183,7 +183,7 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
-    """Release the reservation; its entries are open again."""
+    """Release the reservation and reopen its entries."""
     held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
@@ -198,26 +198,26 @@ def release(bank: Bank, payment: Payment, at: str) -> None:
 
 
 def close_open(payment: Payment, status: str = REJECTED) -> None:
-    """Set this status for the entries without money: RJCT if rejected, CANC in a cancelled bulk."""
+    """Set this status on the entries without money: RJCT if rejected, CANC in a cancelled bulk."""
     for entry in payment["entries"]:
         if entry["status"] == OPEN:
             entry["status"] = status
 
 
 def statuses(payment: Payment) -> list[str]:
-    """The transactionStatus of each entry: its own final one, ACCP while only this entry waits for money."""
-    under_way = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
-    return [under_way.get(entry["status"], entry["status"]) for entry in payment["entries"]]
+    """The transactionStatus of each entry: its own final status, ACCP while only this entry waits for money."""
+    undecided = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
+    return [undecided.get(entry["status"], entry["status"]) for entry in payment["entries"]]
 
 
 def finish(bank: Bank, payment: Payment, at: str) -> None:
-    """Book everything that is not decided yet, money or not: a status set by hand or script."""
+    """Book every entry that is not decided yet, funded or not, for a status set manually or by a script."""
     hold(bank, payment, at, force=True)
     settle(bank, payment, at)
 
 
 def part(bank: Bank, payment: Payment, at: str) -> None:
-    """Book what has money and reject the rest; of entries that all have money, the last (a status set by hand)."""
+    """Book funded entries and reject the others; if all are funded, reject the last one (a status set manually)."""
     undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
     if undecided and not has_open(payment):
         release(bank, payment, at)

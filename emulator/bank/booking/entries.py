@@ -23,9 +23,9 @@ FEE_CODE = "PMNT-ICDT-FEES"
 
 
 def carried(text: str, most: int) -> str:
-    """`text` as the payment systems carry it: ISO-8859-1, other letters without their marks, else `?` (assumed).
+    """`text` as payment systems transmit it: ISO-8859-1, other letters without diacritics, else `?` (assumed).
 
-    A letter may become several; what goes beyond `most` characters is cut off (SPEC 2.4, 2.9).
+    A letter may become several; the result is cut at `most` characters (SPEC 2.4, 2.9).
     """
     if text.isascii():
         return text
@@ -47,20 +47,20 @@ def changes_text(initiation: Mapping[str, Any]) -> bool:
 
 
 def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Account | None) -> AccountRef:
-    """The creditor's AccountRef: the account itself if this bank holds it, else as the payment names it.
+    """The creditor's AccountRef: of the account if this bank has it, else as the payment names it.
 
-    The IBAN of a Norwegian account number is known; what goes across a border may be any country's number.
+    The IBAN of a Norwegian account number is added; the BBAN of a cross-border payment may be of any country.
     """
     if creditor is not None:
         return reference(creditor)
-    named: Mapping[str, str] = initiation["creditorAccount"]
-    currency = named["currency"]
-    if "iban" in named:
-        return {"iban": named["iban"].replace(" ", ""), "currency": currency}
-    number = digits_of(named["bban"])
+    requested: Mapping[str, str] = initiation["creditorAccount"]
+    currency = requested["currency"]
+    if "iban" in requested:
+        return {"iban": requested["iban"].replace(" ", ""), "currency": currency}
+    number = digits_of(requested["bban"])
     if len(number) == 11 and number.isdigit() and not product.crosses_border:
         return {"bban": number, "iban": iban_of(number), "currency": currency}
-    return {"bban": named["bban"], "currency": currency}
+    return {"bban": requested["bban"], "currency": currency}
 
 
 def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
 def parties(
     bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Account, creditor: Account | None
 ) -> dict[str, Any]:
-    """Both sides of a payment and its texts, the same in the transactions of either side."""
+    """Debtor, creditor and texts of a payment, the same in the transactions of both sides."""
     shown: dict[str, Any] = {
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(product, initiation, creditor),
@@ -109,7 +109,7 @@ def debit(
     rate: str | None,
     date: str,
 ) -> dict[str, Any]:
-    """The debtor's transaction: `amount` leaves in the account's `currency`, at `rate` where it was converted."""
+    """The debtor's transaction: `amount` in the account's `currency`, converted at `rate` if it is not None."""
     members = {
         **shown,
         "amount": -amount,
@@ -128,7 +128,7 @@ def debit(
 
 
 def pending(members: Mapping[str, Any], execute_at: str) -> dict[str, Any]:
-    """A debtor's transaction before it is booked: its value date is the day of the execution to come."""
+    """A debtor's transaction before it is booked: its value date is the day of the planned execution."""
     day = max(oslo_date(moment(execute_at)).isoformat(), members["bookingDate"])
     return {**{name: value for name, value in members.items() if name != "bookingDate"}, "valueDate": day}
 
@@ -155,7 +155,7 @@ def credit(
 
 
 def fee(product: Product, *, payment_id: str, amount: Decimal, date: str) -> dict[str, Any]:
-    """The bank's fee for a payment, a transaction of its own beside it (assumed)."""
+    """The bank's fee for a payment, booked as a separate transaction (assumed)."""
     return {
         "amount": -amount,
         "bookingDate": date,

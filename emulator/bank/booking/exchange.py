@@ -1,7 +1,7 @@
 """Fees and currency conversion from one fixed table (CONTRACT 6, Money; SPEC 2.8, 2.9).
 
-The built-in rates and fees are invented and fixed, so that a test gives the same amount every day; `meta/exchange` of
-a fixture (`{rates: {...}, fees: {...}}`) overrides them.
+The built-in rates and fees are invented and constant, so that a test sees the same amount every day; `meta/exchange`
+of a fixture (`{rates: {...}, fees: {...}}`) overrides them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _QUOTED = """
 """
 RATES: Mapping[str, str] = dict(quoted.split("=") for quoted in _QUOTED.split())
 
-# In NOK; `conversion` is added where the account has another currency than the payment. assumed: CONTRACT 13 only
-# says that payments inside NOK are free.
+# In NOK; `conversion` is charged if the account and the payment have different currencies. assumed: CONTRACT 13 only
+# says that payments within NOK are free.
 FEES: Mapping[str, str] = {"conversion": "25.00", "crossBorder": "50.00"}
 
 
@@ -52,9 +52,9 @@ _SIX_DIGITS = Context(prec=6, rounding=ROUND_HALF_UP)
 
 
 class Quote(NamedTuple):
-    """What a payment costs its debtor: `amount` and `fee` in the account's currency.
+    """The cost of a payment for its debtor: `amount` and `fee` in the account's currency.
 
-    `rate`: account currency for one unit of the payment's currency, None where the two are one.
+    `rate`: account currency for one unit of the payment's currency, None if both are the same.
     """
 
     amount: Decimal
@@ -63,9 +63,9 @@ class Quote(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """A quote with `members`, what a payment stores of it: `amount`, and `fee` and `rate` where there is one.
+    """A quote with `members`, the members that a payment stores: `amount`, and `fee` and `rate` if there are any.
 
-    It is cached: do not change it.
+    It is cached and must not be changed.
     """
 
     amount: Decimal
@@ -76,8 +76,8 @@ class Charge(NamedTuple):
 class Table:
     """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones.
 
-    `charge` gives the Charge of an instructed amount as text, its currency, the account's currency, whether the border
-    is crossed, and a scripted fee; the latest ones are cached.
+    `charge` takes the instructed amount as text, its currency, the account's currency, whether the payment crosses the
+    border, and a scripted fee, and returns a Charge; the latest ones are cached.
     """
 
     def __init__(self, overrides: bytes) -> None:
@@ -111,9 +111,9 @@ class Table:
         return _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
 
     def converted(self, amount: Decimal, source: str, target: str) -> tuple[Decimal, Decimal]:
-        """`amount` of `source` in `target` and the rate: `target` for one unit of `source`, six significant digits.
+        """`amount` of `source` in `target`, and the rate: `target` for one unit of `source`, six significant digits.
 
-        Rounded half up, and never to nothing: the smallest unit at least (assumed).
+        Rounded half up, but never to zero: at least the smallest unit (assumed).
         """
         rate = self._rate(source, target)
         return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
@@ -121,7 +121,7 @@ class Table:
     def quote(
         self, instructed: Decimal, currency: str, account_currency: str, *, crosses_border: bool, scripted: str | None
     ) -> Quote:
-        """What the debtor's account is charged for `instructed` in `currency`; a scripted fee takes the fee's place."""
+        """The charge to the debtor's account for `instructed` in `currency`; a scripted fee replaces the bank's fee."""
         amount, rate = instructed, None
         if currency != account_currency:
             amount, rate = self.converted(instructed, currency, account_currency)

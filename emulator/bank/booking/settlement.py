@@ -1,7 +1,7 @@
-"""The money of a single payment: reserved when it is accepted, booked or released in the end.
+"""The money of a single payment: reserved when it is accepted, later booked or released.
 
-A payment's `held` is its reservation (CONTRACT 6, Money), shown by a pending transaction, `pendingId`. The bank's fee
-is an entry of its own beside it (assumed).
+A payment's `held` is its reservation (CONTRACT 6, Money), shown as the pending transaction `pendingId`. The bank's
+fee is a separate transaction (assumed).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emulator.bank.scheme.transitions import NOT_EXECUTED
 
 
 def pend_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
-    """Show `amount` as the pending fee of everything that the payment reserves; nothing without a fee."""
+    """Show `amount` as the pending fee of the whole reservation; does nothing for an amount of 0."""
     if amount:
         members = entries.pending(_fee_members(payment, amount, at), payment.get("executeAt", at))
         payment["feePendingId"] = ledger.pend(
@@ -30,7 +30,7 @@ def pend_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
 
 
 def book_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
-    """Book `amount` as the fee of one execution; nothing without a fee."""
+    """Book `amount` as the fee of one execution; does nothing for an amount of 0."""
     pending = payment.pop("feePendingId", None)
     if amount:
         ledger.book(bank, payment["debtorAccountId"], _fee_members(payment, amount, at), pending=pending, at=at)
@@ -49,7 +49,7 @@ def _fee_members(payment: Payment, amount: Decimal, at: str) -> dict[str, Any]:
 
 
 def cost(payment: Payment) -> Decimal:
-    """What one execution takes from the debtor's account, fee included."""
+    """The amount that one execution debits, including the fee."""
     return Decimal(payment["amount"]) + _fee(payment)
 
 
@@ -58,14 +58,14 @@ def _fee(payment: Payment) -> Decimal:
 
 
 def funds_available(bank: Bank, payment: Payment) -> bool:
-    """Whether there is money for an authorised payment; for one that waits without a reservation, as of now."""
+    """Whether an authorised payment is funded; for one that waits without a reservation, as of now."""
     if "held" in payment or payment["status"] not in NOT_EXECUTED:
         return payment["fundsAvailable"]
     return ledger.covers(bank, payment["debtorAccountId"], cost(payment))
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-    """Reserve the payment's money and show it pending; whether there was enough money, or `force` was given."""
+    """Reserve the payment's money and show it pending; returns whether there was enough money, or `force` is set."""
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         return force
@@ -87,7 +87,7 @@ def _creditor(bank: Bank, payment: Payment) -> Account | None:
 def _debit(
     bank: Bank, payment: Payment, debtor: Account, creditor: Account | None, at: str
 ) -> tuple[dict[str, object], dict[str, object], str]:
-    """The debtor's transaction, what both sides show of the payment, and the Oslo date."""
+    """The debtor's transaction, the members that both sides show, and the Oslo date."""
     product = products.of(payment)
     initiation = payment["initiation"]
     creditor = creditor or _creditor(bank, payment)
@@ -107,7 +107,7 @@ def _debit(
 
 
 def settle(bank: Bank, payment: Payment, at: str, debtor: Account | None = None) -> None:
-    """Book one execution: debtor, fee, and the creditor when it is in this bank; `debtor`: its account, if at hand."""
+    """Book one execution: debtor, fee, and a creditor in this bank; `debtor`: the account, if already read."""
     debtor = debtor or bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     if debtor is None:

@@ -1,1 +1,1 @@
-"""Who the customers are, what they may reach, and the consents and sessions by which a TPP acts for them."""
+"""Customers, the accounts that they may use, and the consents and sessions with which a TPP acts for them."""

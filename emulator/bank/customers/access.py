@@ -1,7 +1,7 @@
-"""Who may see or do what: the gate between a signed request and a customer's accounts (SPEC 5.3, 8; CONTRACT 3, 4).
+"""Access control between a signed request and a customer's accounts (SPEC 5.3, 8; CONTRACT 3, 4).
 
-On account data: PSU not known: 401. PSU known: an account that is unknown or another's: 404; then the session, then
-the consent.
+The order for account data: an unknown PSU is 401; then an account that does not exist or belongs to another customer
+is 404; then the session is checked, then the consent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, QUOTA, HolderKind
 
 UNATTENDED_CALLS = 4
-COUNTED = ("balances", "transactions", "details")  # operations of which unattended calls are counted
+COUNTED = ("balances", "transactions", "details")  # operations whose unattended calls are counted
 QUOTA_WINDOW = timedelta(hours=24)
 DETAILS_CONSENT = timedelta(days=90)
 
@@ -28,7 +28,7 @@ Held = TypeVar("Held", Account, Card)
 
 @dataclass(slots=True)
 class Claim:
-    """What a request says about its customer: header values as sent (None: left out)."""
+    """A request's statements about its customer: header values as sent (None: absent)."""
 
     tpp_id: str
     psu_id: str | None = None
@@ -41,7 +41,7 @@ class Claim:
 
 @dataclass(slots=True)
 class Caller:
-    """The customer behind a request: the person, and in which context and under which agreement it acts."""
+    """The customer of a request: the person, and the context and agreement in which the person acts."""
 
     national_id: str
     psu_id: str | None
@@ -51,7 +51,7 @@ class Caller:
 
 
 def known_psu(bank: Bank, claim: Claim) -> Psu:
-    """The PSU behind PSU-ID; ScaNeeded when there is none or it is not this TPP's."""
+    """The PSU with the request's PSU-ID; ScaNeeded if there is none, or if the id belongs to another TPP."""
     if claim.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
     psu = people.psu_of(bank, claim.tpp_id, claim.psu_id)
@@ -72,7 +72,7 @@ def _own_sessions(bank: Bank, claim: Claim, national_id: str) -> list[Session]:
 def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] | None = None) -> tuple[str, str | None]:
     """Context and agreement of the request: from its headers, else from its session (SPEC 5.3.6).
 
-    `own`: the person's sessions under the request's id, where they are known already.
+    `own`: the person's sessions under the request's id, if already read.
     """
     if claim.agreement is not None:
         agreement = claim.agreement.lower()
@@ -87,25 +87,25 @@ def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] |
     if context == people.CORPORATE and claim.psu_id is not None:
         raise BankError(
             "HTTP_HEADER_REQUIRED",
-            "In the corporate context PSU-Corporate-ID says which agreement the customer acts under.",
+            "In the corporate context PSU-Corporate-ID must name the agreement that the customer acts under.",
             "PSU-Corporate-ID",
         )
     return context, None
 
 
 def check_consenting(bank: Bank, claim: Claim) -> None:
-    """Check a request for a consent with a PSU-ID like a read of accounts: it needs an agreement but no live session.
+    """Check a request for a consent: with a PSU-ID, as when accounts are read, but without requiring a live session.
 
-    Without a PSU-ID the customer is not known yet.
+    Without a PSU-ID the customer is not known yet, and nothing is checked.
     """
     if claim.psu_id is not None:
         _acting(bank, claim, known_psu(bank, claim)["nationalId"])
 
 
 def _context_of_sessions(own: Sequence[Session]) -> str:
-    """The context of the sessions under the id, without those that were over when the latest began (assumed).
+    """The context of the sessions under the id, without those that had ended when the latest one started (assumed).
 
-    It does not depend on bank time: answers of `payer` are cached until a session changes.
+    It must not depend on bank time, because results of `payer` are cached until a session changes.
     """
     latest = max((str(s["created"]) for s in own), default="")
     contexts = {s["context"] for s in own if s["created"] == latest or str(s.get("ended", s["expires"])) > latest}
@@ -113,7 +113,7 @@ def _context_of_sessions(own: Sequence[Session]) -> str:
 
 
 def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str | None:
-    """The context of a caller, without any refusal; None if the customer is not known.
+    """The context of a caller; never refuses, None if the customer is not known.
 
     `of_session`: as for `session_holder`, whatever the headers say.
     """
@@ -129,9 +129,9 @@ def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str
 
 
 def payer(bank: Bank, claim: Claim) -> Caller | None:
-    """The customer of a payment or basket operation, from the PSU-ID or from the identity number in its place.
+    """The customer of a payment or basket operation, from the PSU-ID or from X-PSU-IDENTITY.
 
-    No live session is needed (CONTRACT 13). None when neither was sent, which only the lenient profile lets pass.
+    No live session is needed (CONTRACT 13). None if neither was sent, which only the lenient profile allows.
     """
     if claim.psu_id is not None:
         psu = known_psu(bank, claim)
@@ -152,8 +152,8 @@ def account_reader(
 ) -> Caller:
     """The customer whose account data is read, with the consent.
 
-    `resource`: the account (or card account) id of the path, None for the lists, which need a live session without the
-    PSU too; `quota`: the unattended operation that the call counts as, if any (SPEC 8).
+    `resource`: the account (or card account) id in the path, None for lists, which need a live session even without
+    the PSU; `quota`: the operation whose unattended calls this one counts among, if any (SPEC 8).
     """
     psu = known_psu(bank, claim)
     national_id = psu["nationalId"]
@@ -171,7 +171,7 @@ def account_reader(
 
 
 def shared_accounts(bank: Bank, caller: Caller) -> list[Account]:
-    """The accounts of the caller's consent that the customer still reaches in its context and agreement."""
+    """The accounts of the caller's consent that the customer can still access in this context and agreement."""
     reached = people.accounts_of(bank, caller.national_id, caller.context, caller.agreement)
     return _shared(() if caller.consent is None else caller.consent["accounts"], reached)
 
@@ -183,13 +183,13 @@ def shared_cards(bank: Bank, caller: Caller) -> list[Card]:
 
 
 def _shared(names: Sequence[str], reached: Sequence[Held]) -> list[Held]:
-    """The ones that the consent names, in its order."""
+    """Those of `reached` that the consent names, in its order."""
     by_id = {resource["id"]: resource for resource in reached}
     return [by_id[name] for name in names if name in by_id]
 
 
 def session_holder(bank: Bank, claim: Claim) -> Caller:
-    """A PSU with a live session in any context, as the list of agreements needs it."""
+    """The PSU of a live session in any context; the list of agreements needs no more."""
     psu = known_psu(bank, claim)
     own = _own_sessions(bank, claim, psu["nationalId"])
     live = [s for s in own if sessions.is_live(bank, s)]
@@ -200,27 +200,27 @@ def session_holder(bank: Bank, claim: Claim) -> Caller:
 
 
 def _session_missing(bank: Bank, claim: Claim, own: Sequence[Session]) -> ScaNeeded:
-    """Why there is no live session: there was none, it is over, or it belongs to another person."""
+    """Why there is no live session: there was none, it has ended, or it belongs to another person."""
     path = "TPP-Session-ID"
     if claim.session_id is None:
         return ScaNeeded("SCA_NOT_FOUND", "No session: send the PSU to scaRedirect.", path)
     if any(session.get("ended") for session in own):
-        return ScaNeeded("SCA_EXPIRED", "A newer session has taken the place of this one.", path)
+        return ScaNeeded("SCA_EXPIRED", "A newer session has replaced this one.", path)
     if own:
         return ScaNeeded("SCA_EXPIRED", "The SCA of this session is an hour old or more.", path)
     if sessions.with_id(bank, claim.tpp_id, claim.session_id):
-        return ScaNeeded("PSU_CREDENTIALS_INVALID", "This session is another PSU's.", path)
+        return ScaNeeded("PSU_CREDENTIALS_INVALID", "This session belongs to another PSU.", path)
     return ScaNeeded("SCA_NOT_FOUND", "No SCA has been completed under this session id.", path)
 
 
 def _check_session(bank: Bank, claim: Claim, caller: Caller, own: Sequence[Session]) -> None:
-    """ScaNeeded unless a live session runs in the context and agreement of the request."""
+    """ScaNeeded unless there is a live session in the context and agreement of the request."""
     matching = [s for s in own if s["context"] == caller.context and s["agreement"] == caller.agreement]
     if any(sessions.is_live(bank, s) for s in matching):
         return
     if not matching and any(sessions.is_live(bank, s) for s in own):
         path = "PSU-Corporate-ID" if claim.agreement else "PSU-Context"
-        raise ScaNeeded("PSU_CREDENTIALS_INVALID", "The session runs in another context or agreement.", path)
+        raise ScaNeeded("PSU_CREDENTIALS_INVALID", "The session is for another context or agreement.", path)
     raise _session_missing(bank, claim, matching or own)
 
 
@@ -241,7 +241,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
     shared = consent["accounts"] if kind is ACCOUNT else consent["cards"]
     acting = (bank, caller.national_id, caller.context, caller.agreement)
-    # the person may have lost a shared account here and still have it in another context
+    # a shared account may have left this context while the person can still use it in another one
     if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
     consents.note_use(bank, consent)
@@ -251,7 +251,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
 def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
     """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED (SPEC 8).
 
-    `exhausted`: a scripted rule makes it one too many, also with the PSU present.
+    `exhausted`: a scripted rule says that the quota is used up, also with the PSU present.
     """
     if exhausted and claim.attended:
         text = f"A scripted rule says that the {operation} of this account have been read too often."
@@ -278,7 +278,7 @@ def use_up(bank: Bank, consent: Consent) -> None:
 
 
 def unattended_calls(bank: Bank, tpp_id: str, resource: str, operation: str) -> int:
-    """How many of the UNATTENDED_CALLS of the last 24 hours are used."""
+    """The number of unattended calls in the last 24 hours, at most UNATTENDED_CALLS."""
     return len(_calls(bank, _quota_key(tpp_id, resource, operation)))
 
 
@@ -287,7 +287,7 @@ def _quota_key(tpp_id: str, resource: str, operation: str) -> str:
 
 
 def _calls(bank: Bank, key: str) -> list[str]:
-    """When a quota was used in the last 24 hours."""
+    """The moments at which a quota was used in the last 24 hours."""
     now = bank.clock.now()
     quota = bank.documents.get(QUOTA, key)
     return [] if quota is None else [call for call in quota["calls"] if now - moment(call) < QUOTA_WINDOW]

@@ -45,7 +45,7 @@ def status(bank: Bank, consent: Consent) -> str:
 def _selected(
     bank: Bank, national_id: str, context: str, agreement: str | None, accounts: list[str] | None
 ) -> tuple[list[str], list[str]]:
-    """Account and card ids that `accounts` (iban, bban or resourceId; None: all) names; FORMAT_ERROR if unknown."""
+    """The ids of accounts and of cards in `accounts` (iban, bban or resourceId; None: all); FORMAT_ERROR if unknown."""
     own = people.accounts_of(bank, national_id, context, agreement)
     cards = people.cards_of(bank, national_id, context)
     if accounts == [] and (own or cards):
@@ -78,7 +78,7 @@ def grant(
     consent_id: str | None = None,
     tpp_name: str | None = None,
 ) -> Consent:
-    """Give (or renew) a consent after an SCA; it replaces the person's earlier one in that context."""
+    """Grant (or renew) a consent after an SCA; it replaces the person's earlier one in that context."""
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
     write_uses(bank)
     now = stamp(bank.clock.now())
@@ -116,7 +116,7 @@ def _notify(bank: Bank, consent_id: str, status: str) -> None:
 
 
 def note_use(bank: Bank, consent: Consent) -> None:
-    """Note the day (Oslo) of the last use in memory, since a read must not write."""
+    """Record the day (Oslo) of the last use in memory, because a read must not write."""
     today = bank.clock.today().isoformat()
     if consent.get("lastUse") != today:
         bank.uses.values()[consent["id"]] = today
@@ -129,7 +129,7 @@ def last_use(bank: Bank, consent: Consent) -> str | None:
 
 
 def write_uses(bank: Bank) -> None:
-    """Write the uses in memory into their consents, beside a change that is written anyway."""
+    """Write the recorded uses to their consents, as part of a change that is written anyway."""
     for consent_id, day in list(bank.uses.values().items()):
         consent = bank.documents.get(CONSENT, consent_id)
         if consent is not None:
@@ -176,7 +176,7 @@ def view(bank: Bank, consent: Consent) -> dict[str, Any]:
 
 
 def expire(bank: Bank, consent: Consent) -> None:
-    """Expire a valid consent: its last SCA is then 180 days old."""
+    """Expire a valid consent by making its last SCA 180 days old."""
     if status(bank, consent) == "valid":
         consent["lastSca"] = stamp(bank.clock.now() - LIFETIME)
         bank.documents.put(CONSENT, consent)

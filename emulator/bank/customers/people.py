@@ -1,7 +1,7 @@
-"""Persons, the agreements under which they act, and the accounts they reach.
+"""Persons, the agreements under which they act, and the accounts that they can access.
 
-A private customer is its own person (customerNumber is the national identity number); a corporate customer acts
-through the persons of its agreements. A TPP knows a person only by a PSU-ID of its own (CONTRACT 4).
+A private customer is a person (customerNumber is the national identity number); a corporate customer acts through the
+persons of its agreements. Each TPP has its own PSU-ID for a person (CONTRACT 4).
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ def person(bank: Bank, national_id: str) -> Person | None:
     """`{id: national identity number, name}` of a person the bank knows, else None.
 
     A private customer created through the sandbox interface has no person document: its number identifies the person.
-    So does a firm's number (assumed) in an agreement of its own that names nobody: else nobody could act under it.
+    The number of a company whose own agreement names no persons identifies one too (assumed), since otherwise nobody
+    could act under it.
     """
-    known = bank.documents.get(PERSON, national_id)
-    if known is not None:
-        return known
+    document = bank.documents.get(PERSON, national_id)
+    if document is not None:
+        return document
     owner = customer(bank, national_id)
     if owner is None or (owner["type"] != "private" and not agreements_of(bank, national_id)):
         return None
@@ -42,9 +43,9 @@ def agreements_of(bank: Bank, national_id: str) -> list[Agreement]:
     agreements = bank.documents.find(AGREEMENT, persons=national_id)
     owner = customer(bank, national_id)
     if owner is not None:
-        known = {agreement["id"] for agreement in agreements}
+        listed = {agreement["id"] for agreement in agreements}
         for agreement in bank.documents.find(AGREEMENT, owner=owner["id"]):
-            if agreement["id"] not in known and (owner["type"] == "private" or not agreement["persons"]):
+            if agreement["id"] not in listed and (owner["type"] == "private" or not agreement["persons"]):
                 agreements.append(agreement)
     return agreements
 
@@ -84,7 +85,7 @@ def first_fitting(
 def engagements_for(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[Engagement]:
     """The engagements of an agreement that give a person `role`.
 
-    An engagement of a private customer is that person's own; one of a corporate customer is everybody's who acts
+    An engagement of a private customer applies to that person only; one of a corporate customer to everybody who acts
     under the agreement.
     """
     engagements = []
@@ -104,14 +105,14 @@ def _under_agreement(bank: Bank, agreement: Agreement, role: str, national_id: s
 
 
 def _is_guest(bank: Bank, agreement: Agreement, national_id: str) -> bool:
-    """Whether a person acts under an agreement only because of an engagement, as far as engagements allow."""
+    """Whether a person acts under an agreement only through an engagement, with no more rights than it gives."""
     admitting = (e["customer"] for e in agreement["engagements"] if e.get("admits"))
     guests = (bank.documents.get(CUSTOMER, customer_id) for customer_id in admitting)
     return any(guest is not None and guest["customerNumber"] == national_id for guest in guests)
 
 
 def admit(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:
-    """A private customer in a new engagement becomes one of those who may act under the agreement, as a guest."""
+    """Let a private customer with a new engagement act under the agreement, as a guest."""
     number = customer["customerNumber"]
     if customer["type"] == "private" and number not in agreement["persons"]:
         agreement["persons"].append(number)
@@ -143,7 +144,7 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
 
 
 def cards_of(bank: Bank, national_id: str, context: str) -> list[Card]:
-    """The card accounts of a private customer; agreements hold none."""
+    """The card accounts of a private customer; agreements have none."""
     owner = _private(customer(bank, national_id))
     if context != PRIVATE or owner is None:
         return []
@@ -175,14 +176,14 @@ def reaches(
 
 
 def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:
-    """Whether an account (or card account) is the person's in any context, which decides about 404 (CONTRACT 3)."""
+    """Whether a person can access an account (or card account) in any context; if not, it is 404 (CONTRACT 3)."""
     return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
 
 
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Account) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
-        owner = bank.documents.get(CUSTOMER, account["customerId"])  # called for every payment: one call less
+        owner = bank.documents.get(CUSTOMER, account["customerId"])  # not `_private`: this runs for every payment
         return owner is not None and owner["type"] == "private" and bool(owner["customerNumber"] == national_id)
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
@@ -195,29 +196,29 @@ def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | No
 def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
     """The PSU of a person at a TPP: one UUID per TPP and person, created at the first SCA (CONTRACT 4)."""
     key = f"{tpp_id}|{national_id}"
-    known = bank.documents.first(PSU, key=key)
-    if known is None:
-        known = {
+    psu = bank.documents.first(PSU, key=key)
+    if psu is None:
+        psu = {
             "id": bank.ids.uuid(),
             "tpp": tpp_id,
             "nationalId": national_id,
             "key": key,
             "created": bank.clock.stamp(),
         }
-        bank.documents.put(PSU, known)
-    return known
+        bank.documents.put(PSU, psu)
+    return psu
 
 
 def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
-    """The PSU behind a PSU-ID, or None when the id is not this TPP's."""
-    known = bank.documents.get(PSU, psu_id.lower())
-    return known if known is not None and known["tpp"] == tpp_id else None
+    """The PSU with a PSU-ID, or None if the id does not belong to this TPP."""
+    psu = bank.documents.get(PSU, psu_id.lower())
+    return psu if psu is not None and psu["tpp"] == tpp_id else None
 
 
 def names(bank: Bank) -> dict[str, str]:
-    """The names of all persons of the bank by national identity number: those who act for firms, then the customers.
+    """The names of all persons by national identity number: those who act for companies, then customers.
 
-    Of the firms those whose number stands for a person.
+    Companies are included if their number identifies a person (see `person`).
     """
     numbers = {document["id"]: document["name"] for document in bank.documents.all(PERSON)}
     for owner in bank.documents.all(CUSTOMER):
@@ -231,12 +232,14 @@ def listing(bank: Bank, most: int) -> list[dict[str, Any]]:
     """The persons of the bank with accounts and agreements, newest first, for tests and tools (CONTRACT 13)."""
     people = []
     for national_id, name in islice(reversed(names(bank).items()), most):
-        held = {a["id"]: a for context in (PRIVATE, CORPORATE) for a in accounts_of(bank, national_id, context, None)}
+        accounts = {
+            a["id"]: a for context in (PRIVATE, CORPORATE) for a in accounts_of(bank, national_id, context, None)
+        }
         people.append(
             {
                 "nationalId": national_id,
                 "name": name,
-                "accounts": [{k: a[k] for k in ("id", "iban", "bban", "currency", "name")} for a in held.values()],
+                "accounts": [{k: a[k] for k in ("id", "iban", "bban", "currency", "name")} for a in accounts.values()],
                 "agreements": [
                     {"psuCorporateId": a["id"], "name": a["name"], "organisationNumber": a.get("organisationNumber")}
                     for a in agreements_of(bank, national_id)

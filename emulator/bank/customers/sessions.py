@@ -1,4 +1,4 @@
-"""SCA sessions: an SCA under a TPP-Session-ID makes others unnecessary for an hour (SPEC 5.3.9, CONTRACT 4)."""
+"""SCA sessions: an SCA is valid for an hour under its TPP-Session-ID (SPEC 5.3.9, CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emulator.bank.kinds import SESSION
 from emulator.bank.tpp import prefix
 
 LIFETIME = timedelta(hours=1)
-# Replaced sessions are kept, so that a refusal can say that they were replaced; the oldest of these are evicted.
+# Replaced sessions stay stored, so that a refusal can give the reason; the oldest of them are evicted.
 PAST_KEPT = 5_000
 
 
@@ -23,7 +23,7 @@ def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Session]:
 
 
 def is_live(bank: Bank, session: Session) -> bool:
-    """Whether the hour is not over and no newer session has replaced it."""
+    """Whether the session has neither expired nor been replaced by a newer one."""
     return not session.get("ended") and bank.clock.stamp() < str(session["expires"])
 
 
@@ -65,13 +65,13 @@ def expire(bank: Bank, session: Session) -> None:
 
 
 def _set_aside(bank: Bank, session: Session, at: str) -> None:
-    """Replace this session by a newer one; it ends if its hour is not over."""
+    """Mark this session as replaced by a newer one; it ends if it has not expired."""
     if is_live(bank, session):
         session["ended"] = at
     del session["owner"]
     session["past"] = "yes"
     bank.make_room(SESSION, PAST_KEPT, past="yes")
-    # deleted first, so that it becomes the newest of the replaced ones
+    # deleted first, so that it becomes the newest of the replaced sessions
     bank.documents.delete(SESSION, session["id"])
     bank.documents.put(SESSION, session)
 
@@ -85,7 +85,7 @@ def seed(
     agreement: str | None = None,
     accounts: list[str] | None = None,
 ) -> dict[str, str]:
-    """A session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}` (CONTRACT 9.3)."""
+    """Create a session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}` (CONTRACT 9.3)."""
     if people.person(bank, national_id) is None:
         raise BankError("FORMAT_ERROR", "The bank knows no person with this national identity number.", "nationalId")
     context, agreement = choose_context(bank, national_id, context, agreement)
@@ -112,9 +112,9 @@ def seed(
 
 
 def choose_context(bank: Bank, national_id: str, context: str | None, agreement: str | None) -> tuple[str, str | None]:
-    """The context and agreement of a person; what is left out is chosen: private first, then the first agreement.
+    """The first context and agreement of a person that match; None matches any, and private comes first.
 
-    Raises FORMAT_ERROR for what the person does not have.
+    Raises FORMAT_ERROR if none matches.
     """
     fitting = people.first_fitting(people.contexts_of(bank, national_id), context, agreement)
     if fitting is not None:
@@ -125,7 +125,7 @@ def choose_context(bank: Bank, national_id: str, context: str | None, agreement:
 
 
 def end(bank: Bank, session_id: str) -> bool:
-    """End a live session before its hour is over; whether there was one."""
+    """End a live session before it expires; returns whether there was one."""
     session = bank.documents.get(SESSION, session_id)
     if session is None or not is_live(bank, session):
         return False

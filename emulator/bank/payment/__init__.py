@@ -1,1 +1,1 @@
-"""Payments and signing baskets: initiated, signed, advanced by bank time, and shown."""
+"""Payments and signing baskets: initiation, signatures, progress with bank time, and views."""

@@ -1,4 +1,4 @@
-"""A basket's one transactionStatus: the worst case of its payments (CONTRACT 7)."""
+"""The transactionStatus of a basket: the worst of its payments' statuses (CONTRACT 7)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from emulator.bank.documents import Basket, Payment
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.scheme.transitions import UNSIGNED
 
-# Worst first; what a payment counts as: itself, or by this table (CONTRACT 7).
+# Worst first; a status of a payment that is not in the table counts as ACTC (CONTRACT 7).
 WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
 COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RCVD": "RCVD"}
 
 
 def status_of(statuses: Iterable[str]) -> str:
-    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT if a repair lost every payment."""
+    """The worst of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT without payments, after a repair."""
     counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
     return next((status for status in WORST_FIRST if status in counted), "RJCT")
 
@@ -28,13 +28,13 @@ def members(bank: Bank, basket: Basket) -> list[Payment]:
 
 
 def state(bank: Bank, basket: Basket) -> tuple[str, bool]:
-    """The basket's status, the worst case of its payments now, and whether one lacks a signature."""
+    """The basket's status, the worst of its payments, and whether one of them lacks a signature."""
     statuses = [payment["status"] for payment in members(bank, basket)]
     return status_of(statuses), any(status in UNSIGNED for status in statuses)
 
 
-def tell_change(bank: Bank, payment: Payment, before: str, at: str) -> None:
-    """Publish the new status of the payment's basket if the payment's change from `before` changed it."""
+def publish_change(bank: Bank, payment: Payment, before: str, at: str) -> None:
+    """Publish the basket's new status if the payment's change from `before` has changed it."""
     basket = bank.documents.get(BASKET, payment["basketId"])
     if basket is None:
         return

@@ -26,12 +26,12 @@ def create(
     payment_ids: Sequence[str],
     how: Approach,
 ) -> Basket:
-    """Group payments into a basket whose SCA is open (`sca`: the token); BankError names every payment at fault.
+    """Group payments into a basket with an open SCA (`sca`: the token).
 
-    RESOURCE_UNKNOWN (in the body), REFERENCE_MIX_INVALID or CONFLICT.
+    Raises BankError with every unsuitable payment: RESOURCE_UNKNOWN (in the body), REFERENCE_MIX_INVALID or CONFLICT.
     """
     own = [_own(bank, payment_id, (tpp_id, national_id, context)) for payment_id in payment_ids]
-    # a request that names no agreement acts under that of its first payment
+    # A request that names no agreement acts under the agreement of its first payment.
     agreement = agreement or next((payment["agreement"] for payment in own if payment is not None), None)
     members = [payment if payment is not None and payment["agreement"] == agreement else None for payment in own]
     _refuse(members)
@@ -62,8 +62,8 @@ def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Pay
 
 
 def _refuse(members: Sequence[Payment | None]) -> None:
-    """Refuse payments that cannot be in the basket: unsuitable ones (400), else those in another basket (409)."""
-    wrong, taken = [], []
+    """Refuse payments that cannot be in the basket: unsuitable ones (400), else those in use elsewhere (409)."""
+    wrong, unavailable = [], []
     for index, payment in enumerate(members):
         path = f"paymentIds[{index}]"
         if payment is None:
@@ -71,10 +71,10 @@ def _refuse(members: Sequence[Payment | None]) -> None:
         elif payment["service"] != PAYMENTS:
             wrong.append(Message("REFERENCE_MIX_INVALID", "Bulk and periodic payments cannot be in a basket.", path))
         elif payment["status"] != "RCVD":
-            taken.append(Message("CONFLICT", f"The payment is {payment['status']}; RCVD was expected.", path))
+            unavailable.append(Message("CONFLICT", f"The payment is {payment['status']}; RCVD was expected.", path))
         elif "basketId" in payment:
-            taken.append(Message("CONFLICT", "The payment is in another basket.", path))
-    if messages := wrong or taken:
+            unavailable.append(Message("CONFLICT", "The payment is in another basket.", path))
+    if messages := wrong or unavailable:
         error = BankError.several(messages)
         error.in_body = messages is wrong
         raise error
@@ -93,14 +93,14 @@ def _waiting(bank: Bank, basket: Basket) -> list[Payment]:
 
 
 def is_signed(basket: Basket) -> bool:
-    """Whether the basket's SCA is done."""
+    """Whether the basket's SCA has been completed."""
     return "signed" in basket
 
 
 def delete(bank: Bank, basket: Basket) -> None:
-    """Delete a basket that is not authorised; its payments stay. CONFLICT afterwards."""
+    """Delete a basket that is not authorised; its payments stay. CONFLICT for an authorised one."""
     if is_signed(basket):
-        raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
+        raise BankError("CONFLICT", "The basket is authorised and can no longer be deleted.")
     authorisations.forget(bank, basket["id"])
     for payment in members(bank, basket):
         payment.pop("basketId", None)
@@ -121,37 +121,37 @@ def start_authorisation(bank: Bank, basket: Basket, how: Approach, *, national_i
 
 
 def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | None = None) -> None:
-    """One SCA signs all payments that wait for a signature; one that cannot be signed does not stop the others.
+    """Sign all payments that wait for a signature; one that cannot be signed does not stop the others.
 
     If none can be signed, raises the BankError of the first. `agreement`: as for a payment.
     """
     basket = bank.documents.get(BASKET, basket_id)
     if basket is None:
-        raise BankError("SCA_INVALID", "The basket is gone.")
+        raise BankError("SCA_INVALID", "The basket has been deleted.")
     signed = _sign(bank, basket, national_id, agreement)
     for payment in signed:
         if payment["status"] not in UNSIGNED:
-            sca.void(bank, payment["id"])  # its own SCA is not needed any more
-    if basket["nationalId"] is None:  # then it is the first signer's
+            sca.void(bank, payment["id"])  # its own SCA is no longer needed
+    if basket["nationalId"] is None:  # then it belongs to the first signer
         basket["nationalId"], basket["agreement"] = signed[0]["nationalId"], signed[0]["agreement"]
     basket["signed"] = bank.clock.stamp()
     basket.pop("sca", None)
-    halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
-    if halfway is not None:
-        token = authorisations.again(bank, basket, able=payments.next_signers(bank, halfway))
+    half_signed = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
+    if half_signed is not None:
+        token = authorisations.again(bank, basket, able=payments.next_signers(bank, half_signed))
         if token is not None:
             basket["sca"] = token
     bank.documents.put(BASKET, basket)
 
 
 def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -> list[Payment]:
-    """Sign the waiting payments that this person may sign, at least one; the payments as they are afterwards."""
+    """Sign the waiting payments that this person may sign, at least one; returns them as they are afterwards."""
     signed, refusals = [], []
     for payment in _waiting(bank, basket):
         try:
             payments.authorised(bank, payment["id"], national_id, agreement)
             signed.append(payment["id"])
-        except BankError as refusal:  # before it changed anything: the payment keeps its status
+        except BankError as refusal:  # raised before any change: the payment keeps its status
             refusals.append(refusal)
     if not signed:
         raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
@@ -159,7 +159,7 @@ def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -
 
 
 def declined(bank: Bank, basket_id: str) -> None:
-    """The customer said no: the RCVD payments of the basket are rejected (CONTRACT 13)."""
+    """The customer declined: the RCVD payments of the basket are rejected (CONTRACT 13)."""
     basket = bank.documents.get(BASKET, basket_id)
     if basket is not None:
         for payment_id in basket["payments"]:
@@ -167,7 +167,7 @@ def declined(bank: Bank, basket_id: str) -> None:
 
 
 def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
-    """What the customer approves: the items of `payment_views.summary`, for each payment that waits for a signature."""
+    """The items that the customer approves: `payment_views.summary` of each payment that waits for a signature."""
     basket = bank.documents.get(BASKET, basket_id)
     items = []
     for payment in members(bank, basket) if basket is not None else []:

@@ -71,7 +71,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Payment:
     return payment
 
 
-def _received(bank: Bank, product: Product, order: Order, debtor: Account, drafts: list[rules.Draft]) -> Payment:
+def _received(bank: Bank, product: Product, order: Order, debtor: Account, drafts: list[rules.PaymentDraft]) -> Payment:
     """The document of a new payment."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
@@ -171,13 +171,13 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
 
 def _drafts(
     bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Account
-) -> list[rules.Draft]:
+) -> list[rules.PaymentDraft]:
     """The payment, or the entries of a bulk; BankError with the problems that all rules of the product report."""
     if not flows.of_product(product).several:
-        drafts = [rules.Draft(bank, initiation, _creditor(bank, initiation, known))]
+        drafts = [rules.PaymentDraft(bank, initiation, _creditor(bank, initiation, known))]
     else:
         drafts = [
-            rules.Draft(bank, entry, _creditor(bank, entry, known), f"payments[{index}].")
+            rules.PaymentDraft(bank, entry, _creditor(bank, entry, known), f"payments[{index}].")
             for index, entry in enumerate(initiation["payments"])
         ]
     wrong: list[Message] = []
@@ -190,14 +190,14 @@ def _drafts(
         if refuses:
             wrong += payee.refusals(draft)
     for check in product.whole:
-        wrong += check(rules.Draft(bank, initiation))
+        wrong += check(rules.PaymentDraft(bank, initiation))
     if wrong:
         raise BankError.several(wrong)
     return drafts
 
 
 def _price(
-    bank: Bank, product: Product, drafts: list[rules.Draft], debtor: Account, script: Script
+    bank: Bank, product: Product, drafts: list[rules.PaymentDraft], debtor: Account, script: Script
 ) -> tuple[Price, list[BulkEntry] | None]:
     """The cost of the payment, and of each entry of a bulk; PAYMENT_FAILED if `funds_check` demands the money."""
     charge, currency, crosses_border = exchange.table(bank).charge, debtor["currency"], product.crosses_border
@@ -264,7 +264,7 @@ def engagement_limit(
     return max(Decimal(str(e[name])) for e in engagements)
 
 
-def _likeness(order: Order, debtor: Account, drafts: list[rules.Draft]) -> str:
+def _likeness(order: Order, debtor: Account, drafts: list[rules.PaymentDraft]) -> str:
     """A hash of the members that logical duplicates share: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:

@@ -1,6 +1,6 @@
-"""The one place that changes a payment's status: history, money, messages and the events (CONTRACT 6).
+"""Changes the status of a payment, with its history, money, messages and events (CONTRACT 6).
 
-It does not check whether the change is allowed: progression follows the table, but scripts and tests may leave it.
+It does not check whether the change is allowed: `progression` follows the flow, but scripts and tests need not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REASONS = {"RJCT": REJECTED, "ACWC": CHANGED}
 def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: str | None = None) -> None:
     """Set the payment's status at a moment, with all consequences; the caller stores the document.
 
-    `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13). A script may name the status that the payment has.
+    `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13). Does nothing if the payment has this status already.
     """
     if status == payment["status"]:
         return
@@ -49,7 +49,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: s
     if notifies:
         notifications.status_changed(bank, payment["id"], status)
     if (bank.watchers or notifies) and "basketId" in payment:
-        basket_status.tell_change(bank, payment, before, when)
+        basket_status.publish_change(bank, payment, before, when)
 
 
 def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
@@ -70,7 +70,7 @@ def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
 
 
 def without_account(bank: Bank, payment: Payment, at: str) -> None:
-    """The debtor's account is deleted: book a payment under execution; a waiting one will find no money."""
+    """The debtor's account is deleted: book a payment in execution; release the reservation of a waiting one."""
     flow = flows.of(payment)
     if payment["status"] in ("ACSP", "ACWP"):
         flow.book_held(bank, payment, at)

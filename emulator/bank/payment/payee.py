@@ -1,16 +1,16 @@
-"""Verification of payee: the creditor's name against that of the account's holder (CONTRACT 18, `payee_check`).
+"""Verification of payee: compares the creditor's name with the account holder's (CONTRACT 18, `payee_check`).
 
-Two names are compared by their words: in small letters, without accents, punctuation and legal forms (AS, GmbH, ...).
+Names are compared by their words: in lower case, without accents, punctuation and legal forms (AS, GmbH, ...).
 
 | result | when |
 | MTCH | the same words in the same order |
 | CMTC | the same words in another order; the words of the shorter name (two or more) are in the longer one in the same
 |      | order, each whole or as its initial; or at least 85 % of the letters agree |
 | NMTC | anything else |
-| NOAP | this bank does not hold the account |
+| NOAP | the account is not at this bank |
 
-The codes and the names of the members are those of the European scheme. How close is close is assumed: the schemes
-leave it to the banks.
+The codes and the names of the members are those of the European scheme. The limit of a close match is assumed: the
+scheme leaves it to the banks.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, PartyNameMatch, PayeeVerification, Payment
 from emulator.bank.errors import Message, shortened
-from emulator.bank.scheme.rules import Draft
+from emulator.bank.scheme.rules import PaymentDraft
 
-CLOSE = 0.85  # of the letters agree
-FEWEST_WORDS = 2  # of a name that is a part of the other
+CLOSE = 0.85  # the part of the letters that agree in a close match
+FEWEST_WORDS = 2  # of a name that is contained in the other
 # fmt: off
 LEGAL_FORMS = frozenset((
     "ab", "ag", "ans", "aps", "as", "asa", "ba", "bv", "co", "corp", "da", "ek", "enk", "ev", "gmbh", "hf", "inc",
@@ -43,7 +43,7 @@ _PATH = "creditorName"
 
 
 def words(name: str) -> list[str]:
-    """The words of a name as they are compared; a name that is only a legal form keeps it."""
+    """The words of a name in the form in which they are compared; a name that is only a legal form keeps it."""
     small = unicodedata.normalize("NFKD", name.casefold().translate(_LETTERS))
     letters = "".join(letter for letter in small if not unicodedata.combining(letter))
     split = _BETWEEN.sub(" ", _JOINED.sub("", letters)).split()
@@ -54,7 +54,7 @@ def words(name: str) -> list[str]:
 
 
 def compare(name: str, holder: str) -> PartyNameMatch:
-    """How well a name matches that of the holder: MTCH, CMTC or NMTC; the same whichever is which."""
+    """How well a name matches the holder's: MTCH, CMTC or NMTC; symmetric in its arguments."""
     one, other = sorted((words(name), words(holder)), key=lambda split: (len(split), split))
     if not one:
         return "NMTC"
@@ -67,25 +67,25 @@ def compare(name: str, holder: str) -> PartyNameMatch:
 
 
 def _within(shorter: list[str], longer: list[str]) -> bool:
-    """Whether the words of one name are in the other in their order, each whole or as its initial.
+    """Whether the other name contains the words of one in the same order, each in full or as an initial.
 
-    One word at least is whole in both.
+    At least one word must be in full in both.
     """
-    rest, whole = iter(longer), False
+    rest, has_full_word = iter(longer), False
     for word in shorter:
         for candidate in rest:
             if word == candidate:
-                whole = True
+                has_full_word = True
                 break
             if min(len(word), len(candidate)) == 1 and word[0] == candidate[0]:
                 break
         else:
             return False
-    return whole
+    return has_full_word
 
 
 def verify(bank: Bank, initiation: Mapping[str, Any], creditor: Account | None) -> PayeeVerification:
-    """The result for one payment; `matchedName`: the holder's name of a close match."""
+    """The result for one payment; `matchedName`: the holder's name, for a close match."""
     holder = accounts.holder(bank, creditor) if creditor is not None else None
     if holder is None:
         return {"partyNameMatch": "NOAP"}
@@ -93,7 +93,7 @@ def verify(bank: Bank, initiation: Mapping[str, Any], creditor: Account | None) 
     return {"partyNameMatch": match, "matchedName": holder} if match == "CMTC" else {"partyNameMatch": match}
 
 
-def refusals(draft: Draft) -> Iterator[Message]:
+def refusals(draft: PaymentDraft) -> Iterator[Message]:
     """With `payee_check: refuse`: PAYMENT_FAILED for a name that matches closely or not at all."""
     verification = verify(draft.bank, draft.initiation, draft.creditor)
     if verification["partyNameMatch"] in ("CMTC", "NMTC"):
@@ -101,7 +101,7 @@ def refusals(draft: Draft) -> Iterator[Message]:
 
 
 def warnings(payment: Payment) -> list[Message]:
-    """The WARNING that a payment's verification earns; none for a match."""
+    """The WARNING for a payment's verification; none for a match."""
     verification = payment.get("payeeVerification")
     if verification is None or verification["partyNameMatch"] == "MTCH":
         return []
@@ -112,7 +112,7 @@ def _text(verification: PayeeVerification) -> str:
     match = verification["partyNameMatch"]
     if match == "CMTC":
         holder = shortened(verification["matchedName"])
-        return f"CMTC: the name is close to that of the account's holder, {holder}."
+        return f"CMTC: the name is similar to that of the account's holder, {holder}."
     if match == "NMTC":
         return "NMTC: the name is not that of the account's holder."
-    return "NOAP: the name cannot be verified, the account is not held by this bank."
+    return "NOAP: the name cannot be verified, because the account is not at this bank."

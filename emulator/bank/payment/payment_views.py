@@ -1,4 +1,4 @@
-"""How a payment is shown: to its TPP, on the page where it is approved, and in the control interface."""
+"""Views of a payment: for its TPP, on the page where it is approved, and in the control interface."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fees(payment: Payment) -> dict[str, Any]:
 
 
 def status(bank: Bank, payment: Payment) -> dict[str, Any]:
-    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`: fundsAvailable from authorisation on."""
+    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`; fundsAvailable after authorisation only."""
     shown: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fundsAvailable" in payment:
         shown["fundsAvailable"] = settlement.funds_available(bank, payment)
@@ -50,11 +50,11 @@ def details(bank: Bank, payment: Payment) -> dict[str, Any]:
 
 
 def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
-    """What the customer approves, one item per payment or entry of a bulk.
+    """The items that the customer approves, one per payment or entry of a bulk.
 
     `{service, product, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
-    message?, kid?, reference?, payee?, payeeName?}`, all text (`payee` a PartyNameMatch); of a
-    standing order frequency, startDate, endDate? and the `days_in_words` instead of the date.
+    message?, kid?, reference?, payee?, payeeName?}`, all text (`payee` is a PartyNameMatch). A standing order has
+    frequency, startDate, endDate? and the members of `days_in_words` instead of the date.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:

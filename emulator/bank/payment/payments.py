@@ -1,4 +1,4 @@
-"""Payments: who may see and sign them, and what a signature does (CONTRACT 6).
+"""Payments: access, signatures and cancellation (CONTRACT 6).
 
 `initiation` creates a payment, `progression` advances it, `payment_views` shows it.
 """
@@ -29,9 +29,9 @@ def find(
     national_id: str | None,
     agreement: str | None = None,
 ) -> Payment:
-    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other, whoever's it is (CONTRACT 3.3).
+    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment (CONTRACT 3.3).
 
-    `national_id` None: any customer's. Everybody who acts under the payment's agreement may see and sign it too.
+    `national_id` None: of any customer. Everybody who acts under the payment's agreement has access to it too.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if (
@@ -66,13 +66,13 @@ def start_authorisation(bank: Bank, payment: Payment, how: Approach, *, national
 def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | None = None) -> None:
     """The customer has signed: PATC if another person must sign too, else the payment is accepted.
 
-    `agreement`: that of a payment whose customer was not known, if that person has chosen one.
-    SCA_INVALID if it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID if the person may
-    not pay from the account, FORBIDDEN if it may not pay this amount, and as `check_open`. Nothing is changed then.
+    `agreement`: the one that the person chose, for a payment whose customer was not known.
+    SCA_INVALID if the payment needs no signature, or none by this person; PSU_CREDENTIALS_INVALID if the person may not
+    pay from the account; FORBIDDEN if the person may not pay this amount, and as `check_open`. Nothing is changed then.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None or payment["status"] not in UNSIGNED:
-        state = payment["status"] if payment is not None else "gone"
+        state = payment["status"] if payment is not None else "deleted"
         raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
     if payment["nationalId"] is None:
         _belongs_to(bank, payment, national_id, agreement)
@@ -92,7 +92,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
 
 
 def _belongs_to(bank: Bank, payment: Payment, national_id: str, agreement: str | None) -> None:
-    """Give a payment whose customer was not known to its first signer, and to the agreement of that person."""
+    """Assign a payment whose customer was not known to its first signer, and to the agreement of that person."""
     payment["nationalId"] = national_id
     account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
@@ -121,7 +121,10 @@ def _payable(bank: Bank, payment: Payment, national_id: str) -> Account | None:
 
 
 def _signatures_needed(bank: Bank, payment: Payment) -> int:
-    """Two where the agreement says so, or above the first signer's approvalLimit (assumed), if two persons may sign."""
+    """2 if the agreement says so or the amount is above the first signer's approvalLimit (assumed), else 1.
+
+    Always 1 if only one person may sign.
+    """
     agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     if agreement is None or len(_signers(bank, payment)) < 2:
         return 1
@@ -146,7 +149,7 @@ def _signers(bank: Bank, payment: Payment) -> list[str]:
 def addressed(bank: Bank, how: Approach, waiting: Sequence[Payment], asking: str | None) -> tuple[Approach, str | None]:
     """The approach of a further SCA for payments that lack a signature, and the only person who may complete it.
 
-    It is for the asking person if that person may sign one of them, else for anybody who may.
+    If the requesting person may sign one of them, the SCA is for that person, else for anybody who may sign.
     """
     if asking is not None and any(may_sign_next(bank, payment, asking) for payment in waiting):
         return how, asking
@@ -161,7 +164,7 @@ def addressed(bank: Bank, how: Approach, waiting: Sequence[Payment], asking: str
 
 
 def may_sign_next(bank: Bank, payment: Payment, person: str) -> bool:
-    """Whether a person may give the missing signature: anybody who may pay, if the payment has no customer yet."""
+    """Whether a person may give the missing signature; if the payment has no customer yet, anybody who may pay."""
     if payment["status"] == "RCVD" and payment["nationalId"] is None:
         return _payable(bank, payment, person) is not None
     return person in next_signers(bank, payment)
@@ -170,8 +173,8 @@ def may_sign_next(bank: Bank, payment: Payment, person: str) -> bool:
 def next_signers(bank: Bank, payment: Payment) -> list[str]:
     """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
 
-    A payment whose customer is not known yet names nobody. If nobody else is left who may sign, the person who has
-    signed may do so again: one signature is enough then (assumed).
+    Nobody for a payment whose customer is not known yet. If nobody else may sign, the person who has signed may sign
+    again: then one person is enough (assumed).
     """
     if payment["status"] == "RCVD":
         return [] if payment["nationalId"] is None else [payment["nationalId"]]
@@ -180,7 +183,7 @@ def next_signers(bank: Bank, payment: Payment) -> list[str]:
 
 
 def declined(bank: Bank, payment_id: str) -> None:
-    """The customer said no: RCVD becomes RJCT. A second signature that is declined leaves PATC (assumed)."""
+    """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None and payment["status"] == "RCVD":
         lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reason=DECLINED)
@@ -188,7 +191,7 @@ def declined(bank: Bank, payment_id: str) -> None:
 
 
 def deletable(payment: Payment) -> bool:
-    """Whether DELETE does anything: at once while a signature is missing, then by a cancellation; for the links."""
+    """Whether links offer DELETE: it cancels immediately while a signature is missing, later after an SCA."""
     status = payment["status"]
     if status in FINAL:
         return False
@@ -196,13 +199,13 @@ def deletable(payment: Payment) -> bool:
 
 
 def cancellable(payment: Payment) -> bool:
-    """Whether the customer can cancel an authorised payment: the table says so, and nothing is executed yet."""
+    """Whether the customer can cancel an authorised payment: its flow allows it, and nothing is executed yet."""
     status = payment["status"]
     return status not in UNSIGNED and flows.of(payment).allowed(status, "CANC")
 
 
 def cancel(bank: Bank, payment: Payment) -> bool:
-    """DELETE: cancel at once what is not authorised (True), else say that an SCA must follow (False); CONFLICT."""
+    """Cancel a payment that is not authorised (True); return False if an SCA must follow first; CONFLICT."""
     if payment["status"] in UNSIGNED:
         sca.void(bank, payment["id"])
         lifecycle.change(bank, payment, "CANC", bank.clock.now())
@@ -214,21 +217,21 @@ def cancel(bank: Bank, payment: Payment) -> bool:
 
 def _refuse_unless_cancellable(payment: Payment) -> None:
     if not cancellable(payment):
-        raise BankError("CONFLICT", f"A payment in {payment['status']} cannot be cancelled any more.")
+        raise BankError("CONFLICT", f"A payment in {payment['status']} can no longer be cancelled.")
 
 
 def start_cancellation(bank: Bank, payment: Payment, how: Approach, *, national_id: str | None) -> tuple[str, str]:
     """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late.
 
-    One signature cancels, also where two were needed to pay (assumed): of who asks, if that person may cancel it,
-    else of who ordered it.
+    One signature cancels, even if two were needed to pay (assumed): of the requesting person, if that person may
+    cancel the payment, else of the person who ordered it.
     """
     if payment["status"] in UNSIGNED:
-        raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it at once.")
+        raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it immediately.")
     _refuse_unless_cancellable(payment)
     if national_id is not None and not _may_cancel(bank, payment, national_id):
         how, national_id = how.copy(), payment["nationalId"]
-        how.pop("identityHint", None)  # whoever it names, the page is to preselect nobody who may not
+        how.pop("identityHint", None)  # the page must not preselect a person who may not cancel
     return authorisations.start(bank, how, payment, "cancellation", signer=national_id)
 
 
@@ -238,13 +241,13 @@ def _may_cancel(bank: Bank, payment: Payment, person: str) -> bool:
 
 
 def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | None = None) -> None:
-    """A person has signed the cancellation; CONFLICT when the payment has gone on in the meantime.
+    """A person has signed the cancellation; CONFLICT if the payment can no longer be cancelled.
 
-    PSU_CREDENTIALS_INVALID for who may not cancel it.
+    PSU_CREDENTIALS_INVALID for a person who may not cancel it.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
-        raise BankError("SCA_INVALID", "The payment is gone.")
+        raise BankError("SCA_INVALID", "The payment has been deleted.")
     _refuse_unless_cancellable(payment)
     if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")

@@ -1,8 +1,8 @@
-"""How statuses follow bank time: due times in the documents, applied in due order (CONTRACT 6, Time).
+"""Steps that follow bank time: documents have due times, and due steps are applied in their order (CONTRACT 6, Time).
 
-The setting `progression` paces the steps of an accepted payment: `time` (seconds), `immediate`, `polls` (a step
-each N status reads) or `manual`. It acts on the steps that are scheduled from then on. Dates, execution runs and
-retries follow bank time in all but `manual` (assumed).
+The setting `progression` determines when the steps of an accepted payment happen: `time` (after seconds), `immediate`,
+`polls` (a step after every N status reads) or `manual`. A change of it applies to steps that are scheduled afterwards.
+Dates, execution runs and retries follow bank time except with `manual` (assumed).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def next_due(bank: Bank) -> str | None:
 
 
 def run_due(bank: Bank) -> None:
-    """Apply all that is due up to bank time, in due order; each step takes place at its own moment.
+    """Apply all steps that are due by bank time, in due order, each at its own moment.
 
-    Payments that are due at the same moment are handled in the order of their creation: the first gets the money.
+    Payments that are due at the same moment are processed in the order of their creation: the first gets the money.
     """
     until = bank.clock.stamp()
     while run_piece(bank, until):
@@ -60,25 +60,25 @@ def is_behind(bank: Bank) -> bool:
 
 
 def run_piece(bank: Bank, until: str) -> bool:
-    """Apply the next PIECE of the steps that are due by `until`, as one change; whether there may be more."""
+    """Apply up to PIECE steps that are due by `until`, as one change; returns whether there may be more."""
     with bank.documents.transaction():
         return _take(bank, until) == PIECE
 
 
 def _take(bank: Bank, until: str) -> int:
-    """Take up to PIECE steps; how many there were."""
+    """Apply up to PIECE steps; returns their number."""
     try:
         return sum(1 for _ in islice(_due_steps(bank, until), PIECE))
     except BaseException:
-        bank.falling_due = None  # what was taken from it is undone
+        bank.falling_due = None  # it lacks the steps that are now undone
         raise
 
 
 def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = None) -> Iterator[int]:
-    """Set bank time and apply all that is due by then, in pieces: how many steps each has taken.
+    """Set bank time and apply all steps that are due by then, in pieces; yields the number of steps of each piece.
 
-    Each piece is one change of the store. Between two of them the bank may be used: its time stands before the next
-    step, and nothing else applies what is due. CONFLICT when the bank is reset meanwhile.
+    Each piece is one change of the store. Between two pieces the bank may be used: bank time is then just before the
+    next step, and due steps are not applied otherwise. CONFLICT if the bank is reset in the meantime.
     """
     documents, clock = bank.documents, bank.clock
     began, content, published = clock.now(), documents.content(), 0
@@ -89,26 +89,26 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
                 standing = clock.now()
                 clock.set(now=None if now is None or now < standing else now, mode=mode)
                 mode, until = None, clock.now()
-                taken = _take(bank, stamp(until))
-                due = next_due(bank) if taken == PIECE else None
+                applied = _take(bank, stamp(until))
+                due = next_due(bank) if applied == PIECE else None
                 following = None if due is None else moment(due)
                 if following is None or following > until:
                     return
                 reached = max(following - _MICROSECOND, standing)
                 clock.set(now=reached)
-            done, whole = reached - began, max(until - began, _MICROSECOND)
-            if (hundredths := 100 * done // whole) > published:
+            moved, total = reached - began, max(until - began, _MICROSECOND)
+            if (hundredths := 100 * moved // total) > published:
                 published = hundredths
-                bank.publish(progress_event(bank, "clock", "advancing", done=done // SECOND, of=whole // SECOND))
-            yield taken
+                bank.publish(progress_event(bank, "clock", "advancing", done=moved // SECOND, of=total // SECOND))
+            yield applied
             if documents.content() is not content:
-                raise BankError("CONFLICT", "The bank was reset meanwhile or deleted, and its clock with it.")
+                raise BankError("CONFLICT", "The bank was reset or deleted in the meantime, and its clock with it.")
     finally:
         bank.moves -= 1
 
 
 def _due_steps(bank: Bank, until: str) -> Iterator[None]:
-    """Take what is due by `until`, a step each time: a document that is gone or has another moment is left alone."""
+    """Apply the steps that are due by `until`, one per iteration; skips documents that were deleted or rescheduled."""
     documents = bank.documents
     while (due := next_due(bank)) is not None and due <= until:
         at, waiting = moment(due), _falling_due(bank, due)
@@ -126,7 +126,7 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
 
 
 def _falling_due(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
-    """What is due at this moment and has not been taken: listed once, however many pieces it is taken in."""
+    """The documents that are due at this moment and not processed yet; listed once, even for several pieces."""
     documents, listed = bank.documents, bank.falling_due
     if listed is None or listed.due != due or listed.content is not documents.content() or not listed.waiting:
         kinds: tuple[Kind[Any], ...] = (PAYMENT, TRANSACTION)
@@ -138,7 +138,7 @@ def _falling_due(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
 def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
     """The payment is authorised: plan its execution and reserve its money; the caller stores the document.
 
-    `status`: the first status, if set by hand; else ACTC, or ACWC if the date is moved or a text changed.
+    `status`: the first status, if set manually; else ACTC, or ACWC if the date is moved or a text is changed.
     """
     flow = flows.of(payment)
     payment.pop("sca", None)
@@ -155,16 +155,16 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
 
 
 def _run_on(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Take the steps that are due by `at`, on this document."""
+    """Take the steps of this document that are due by `at`."""
     until = stamp(at)
     while payment.get("due") and payment["due"] <= until:
         _step(bank, payment, moment(payment["due"]))
 
 
 def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) -> None:
-    """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it.
+    """Take the next step at `at`, of the script or of the flow, and schedule the one after it.
 
-    `by_hand`: a payment that waits for money does not wait any longer.
+    `by_hand`: a payment that waits for money stops waiting.
     """
     progress = payment.get("progress")
     if progress and not _lacks_signature(payment):
@@ -206,7 +206,7 @@ def _lacks_signature(payment: Payment) -> bool:
 
 
 def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Set `due`, the moment of the next step after one taken at `at`; removed if time does not cause that step."""
+    """Set `due`, the moment of the next step after the one at `at`; removed if the next step does not follow time."""
     payment.pop("due", None)
     if payment["status"] == "PATC" and _lacks_signature(payment):
         payment["due"] = stamp(at + HALF_SIGNED_LIFETIME)
@@ -241,7 +241,7 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
 
 
 def reschedule(bank: Bank, before: Settings) -> None:
-    """After a change of `progression`, plan the steps that had no moment; the others keep theirs."""
+    """After a change of `progression`, schedule the steps that had no moment; the others keep theirs."""
     if bank.settings.progression == before.progression:
         return
     now = bank.clock.now()
@@ -267,7 +267,7 @@ def read(bank: Bank, payment: Payment) -> None:
 
 
 def _polls_help(bank: Bank, payment: Payment) -> bool:
-    """Whether status reads cause the next step: no date, run or approval has to come first."""
+    """Whether status reads cause the next step: no date, execution run or approval is awaited first."""
     status = payment["status"]
     if status in FINAL or _lacks_signature(payment):
         return False
@@ -279,15 +279,15 @@ def _polls_help(bank: Bank, payment: Payment) -> bool:
 
 
 def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
-    """Take the next step by hand, or go to the status `to` along the table; the payment's document.
+    """Take the next step now, or all steps of the flow up to the status `to`; returns the payment's document.
 
-    Dates and missing money are ignored; RESOURCE_UNKNOWN, FORMAT_ERROR (no such status) or CONFLICT (no path to it).
+    Dates and missing money are ignored. RESOURCE_UNKNOWN, FORMAT_ERROR (no such status) or CONFLICT (no path to it).
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
     if to is not None and to not in STATUSES:
-        raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; there are {', '.join(STATUSES)}.", "to")
+        raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; the statuses are {', '.join(STATUSES)}.", "to")
     status = payment["status"]
     way = _way(payment, to) if to is not None else ()
     if status in FINAL or (to is not None and not way):
@@ -309,10 +309,10 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
 
 def _way(payment: Payment, to: str) -> tuple[str, ...]:
-    """The statuses that lead to `to` along the table; `to` alone if a script may have left the table; else none."""
+    """The statuses of the flow up to `to`; `to` alone for a scripted payment that may have left the flow; else none."""
     way = flows.of(payment).path(payment["status"], to)
-    led = "progress" in payment and not _lacks_signature(payment)
-    return (to,) if not way and led and to not in UNSIGNED else way
+    scripted = "progress" in payment and not _lacks_signature(payment)
+    return (to,) if not way and scripted and to not in UNSIGNED else way
 
 
 def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:

@@ -7,8 +7,8 @@ NOT_APPROVED = "The payment was not approved within 24 hours."
 NOT_APPROVED_TWICE = "The payment was not approved by a second person within 30 days."
 NO_MONEY = "The payment was rejected: there was not enough money on the account."
 REJECTED = "The payment was rejected."
-MOVED = "The payment is executed on another date than it asked for."
-TEXT_CHANGED = "Characters of the text that the payment system does not carry were replaced."
+MOVED = "The payment is executed on another date than requested."
+TEXT_CHANGED = "Characters of the text that the payment system does not support were replaced."
 CHANGED = "The payment was accepted with a change."
 
 _NORWEGIAN = {

@@ -1,6 +1,7 @@
-"""What a person sees and does at the bank itself, without a TPP (CONTRACT 18): the page `/my`, tests and tools.
+"""Self-service of a person at the bank, without a TPP (CONTRACT 18): for the page `/my`, tests and tools.
 
-Accounts and cards in every context, consents with their last use, payments that wait for this person's approval.
+It shows accounts and cards in every context, consents with their last use, and payments that wait for this person's
+approval; the person can approve, decline and withdraw.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from emulator.bank.money import plain
 from emulator.bank.payment import payment_views, payments
 from emulator.bank.scheme.transitions import UNSIGNED
 
-LOOKED_AT = 2_000  # newest payments of the bank that are searched, so that the page stays fast
+LOOKED_AT = 2_000  # the newest payments of the bank that are searched, so that the page stays fast
 _OPERATIONS = ("balances", "transactions", "details")
 
 
 def overview(bank: Bank, national_id: str) -> dict[str, Any]:
-    """`{nationalId, name, contexts, payments, consents}`; RESOURCE_UNKNOWN for somebody the bank does not know."""
-    known = people.person(bank, national_id)
-    if known is None:
+    """`{nationalId, name, contexts, payments, consents}`; RESOURCE_UNKNOWN for a person that the bank does not know."""
+    person = people.person(bank, national_id)
+    if person is None:
         raise BankError("RESOURCE_UNKNOWN", "The bank knows no person with this national identity number.")
     return {
         "nationalId": national_id,
-        "name": known["name"],
+        "name": person["name"],
         "contexts": _contexts(bank, national_id),
         "payments": waiting(bank, national_id),
         "consents": _consents(bank, national_id),
@@ -42,10 +43,10 @@ def overview(bank: Bank, national_id: str) -> dict[str, Any]:
 
 def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
     """The contexts of the person, each with the visible accounts and cards."""
-    shown = []
+    contexts = []
     for context, agreement in people.contexts_of(bank, national_id):
         agreement_id = agreement["id"] if agreement is not None else None
-        held = [
+        resources = [
             {
                 "resourceId": account["id"],
                 "name": account["name"],
@@ -57,10 +58,10 @@ def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
             }
             for account in people.accounts_of(bank, national_id, context, agreement_id)
         ]
-        held += [_card(bank, card) for card in people.cards_of(bank, national_id, context)]
-        named = {} if agreement is None else {"psuCorporateId": agreement_id, "name": agreement["name"]}
-        shown.append({"context": context, **named, "accounts": held})
-    return shown
+        resources += [_card(bank, card) for card in people.cards_of(bank, national_id, context)]
+        acting = {} if agreement is None else {"psuCorporateId": agreement_id, "name": agreement["name"]}
+        contexts.append({"context": context, **acting, "accounts": resources})
+    return contexts
 
 
 def _card(bank: Bank, card: Card) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _reads(bank: Bank, consent: Consent) -> list[dict[str, Any]]:
 
 
 def waiting(bank: Bank, national_id: str) -> list[dict[str, Any]]:
-    """The payments that wait for this person, and the cancellations: newest first, of the newest LOOKED_AT."""
+    """Cancellations and payments that wait for this person, newest first, among the newest LOOKED_AT."""
     newest = bank.documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
     shown = [
         _waiting(bank, payment, cancels=False)
@@ -136,9 +137,9 @@ def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> dict[str, Any]:
 def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> dict[str, Any]:
     """The person approves a payment (or its cancellation) at the bank: `{paymentId, transactionStatus, code?}`.
 
-    An open SCA of the payment is completed, so that its TPP reads the same outcome; `code` says why that SCA failed.
-    Without an open SCA the payment is signed too. RESOURCE_UNKNOWN; CONFLICT if it does not wait for approval;
-    PSU_CREDENTIALS_INVALID for somebody else's.
+    An open SCA of the payment is completed, so that its TPP sees the same outcome; `code` is the reason if that SCA
+    fails. Without an open SCA the payment is signed too. RESOURCE_UNKNOWN; CONFLICT if it does not wait for approval;
+    PSU_CREDENTIALS_INVALID if the person may not sign it.
     """
     payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
@@ -164,10 +165,10 @@ def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
 
 
 def withdraw(bank: Bank, national_id: str, consent_id: str) -> None:
-    """The person withdraws its consent; RESOURCE_UNKNOWN for one that is not this person's."""
-    own = bank.documents.get(CONSENT, consent_id)
-    if own is None or own["nationalId"] != national_id:
-        raise BankError("RESOURCE_UNKNOWN", f"This person has given no consent {consent_id}.")
+    """The person withdraws a consent; RESOURCE_UNKNOWN for a consent of another person."""
+    consent = bank.documents.get(CONSENT, consent_id)
+    if consent is None or consent["nationalId"] != national_id:
+        raise BankError("RESOURCE_UNKNOWN", f"This person has not granted a consent {consent_id}.")
     consents.revoke(bank, consent_id)
 
 
@@ -179,7 +180,7 @@ def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -
         if not any(one["id"] == payment_id for one in _to_cancel(bank, national_id)):
             raise BankError("CONFLICT", "The cancellation of this payment does not wait for this person.")
     elif payment["status"] not in UNSIGNED:
-        raise BankError("CONFLICT", f"The payment is {payment['status']} and waits for no approval.")
+        raise BankError("CONFLICT", f"The payment is {payment['status']} and does not wait for an approval.")
     elif not payments.may_sign_next(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
     return payment
@@ -198,7 +199,7 @@ def _open_sca(bank: Bank, national_id: str, payment: Payment, *, cancels: bool) 
 def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> dict[str, Any]:
     payment = bank.documents.get(PAYMENT, payment_id)
     outcome = {"paymentId": payment_id, "transactionStatus": payment["status"] if payment is not None else None}
-    # The code of a failure is in the query of the redirect (SPEC 5.3.5); a success has none.
+    # The redirect of a failure has the code in its query (SPEC 5.3.5); that of a success has none.
     code = parse_qs(urlsplit(redirect or "").query).get("code")
     return {**outcome, "code": code[0]} if code else outcome
 
@@ -208,7 +209,7 @@ MOST_LOGINS = 1_000  # the oldest are deleted
 
 
 def log_in(bank: Bank, national_id: str) -> str:
-    """Log a person in for an hour of bank time; the token that the browser stores."""
+    """Log a person in for an hour of bank time; returns the token for the browser."""
     bank.make_room(LOGIN, MOST_LOGINS, passing="yes")
     token = bank.ids.token()
     expires = stamp(bank.clock.now() + LOGIN_LIFETIME)
@@ -217,7 +218,7 @@ def log_in(bank: Bank, national_id: str) -> str:
 
 
 def logged_in(bank: Bank, token: str) -> str | None:
-    """The person logged in with this token; None when the login is unknown, expired or ended."""
+    """The person logged in with this token; None if the login is unknown, expired or ended."""
     login = bank.documents.get(LOGIN, token)
     if login is None or bank.clock.stamp() >= str(login["expires"]):
         return None

@@ -1,1 +1,1 @@
-"""Tables of the outside world: Norwegian numbers, countries and banking days."""
+"""Reference data: Norwegian numbers, countries and banking days."""

@@ -1,7 +1,7 @@
 """Banking days, cut-off and execution dates (CONTRACT 6, setting `calendar`).
 
-`always-open`: every day is a banking day without cut-off. `norway`: Norges Bank's days, TARGET2's for EUR (assumed:
-Norges Bank's for every other currency), with a cut-off and one execution run at 14:00 Oslo.
+`always-open`: every day is a banking day, without cut-off. `norway`: the days of Norges Bank, for EUR those of TARGET2
+(assumed: Norges Bank for every other currency), with a cut-off and one execution run at 14:00 Oslo.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SATURDAY = 5
 @cache
 def _closed_days(year: int, currency: str) -> frozenset[date]:
     """The days of a year, without weekends, on which the payment system of NOK or EUR is closed."""
-    import holidays  # 80 ms: only a bank with banking days needs it
+    import holidays  # takes 80 ms, and only the calendar `norway` needs it
 
-    known = holidays.financial_holidays("XECB") if currency == "EUR" else holidays.country_holidays("NO")
-    known.end_year = year  # without this the library ends in 2100, bank time does not
-    known.get(date(year, 1, 1))  # the library computes a year at the first question about one of its days
-    # Norges Bank's settlement system is also closed on Christmas Eve, which is no public holiday.
-    return frozenset(known) if currency == "EUR" else frozenset(known) | {date(year, 12, 24)}
+    closed = holidays.financial_holidays("XECB") if currency == "EUR" else holidays.country_holidays("NO")
+    closed.end_year = year  # the library's default ends in 2100
+    closed.get(date(year, 1, 1))  # makes the library compute this year
+    # Norges Bank's settlement system is also closed on Christmas Eve, which is not a public holiday.
+    return frozenset(closed) if currency == "EUR" else frozenset(closed) | {date(year, 12, 24)}
 
 
 def is_banking_day(day: date, currency: str, calendar: str = NORWAY) -> bool:
@@ -48,16 +48,16 @@ def next_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
 
 
 def execution_time(day: date, calendar: str) -> datetime:
-    """When the execution run of `day` is, in UTC: 00:00 Oslo, in the calendar `norway` 14:00 Oslo."""
+    """The moment of the execution run of `day`, in UTC: 00:00 Oslo, with the calendar `norway` 14:00 Oslo."""
     return datetime.combine(day, CUT_OFF if calendar == NORWAY else time(0), OSLO).astimezone(UTC)
 
 
 def effective_date(requested: date | None, approved_at: datetime, currency: str, calendar: str) -> tuple[date, bool]:
     """The date on which a payment approved at `approved_at` (aware) is executed, and whether it was moved.
 
-    Moved means another date than the one asked for (ACWC, CONTRACT 6): without a request nothing is moved. A request
-    before the day of approval means the first possible day. Approved at exactly 14:00:00 Oslo is in time
-    (assumed: after 14:00 is too late).
+    Moved means another date than the requested one (ACWC, CONTRACT 6); without a requested date it is never moved. A
+    requested date before the approval means the first possible day. An approval at exactly 14:00:00 Oslo is in time
+    (assumed).
     """
     approved = approved_at.astimezone(OSLO)
     day = approved.date()

@@ -1,4 +1,4 @@
-"""Countries (SPEC 2.7: ISO 3166-1 alpha-2 codes), and those of the SEPA scheme (CONTRACT 6)."""
+"""Countries (SPEC 2.7: ISO 3166-1 alpha-2 codes) and the countries of the SEPA scheme (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LISTED = """
 """  # SPEC 2.7, the list in its order
 COUNTRIES = tuple(_LISTED.split())
 
-# Countries whose accounts the scheme reaches, by the first two letters of the IBAN (assumed: the members of 2025,
-# among them territories with an IBAN of their own; French overseas accounts begin with FR).
+# Countries of the scheme, by the first two letters of the IBAN (assumed: the members of 2025, including territories
+# with their own IBAN; French overseas accounts begin with FR).
 _SEPA = """
     AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GG GI GR HR HU IE IM IS IT JE LI LT LU LV
     MC MD ME MK MT NL NO PL PT RO RS SE SI SK SM VA

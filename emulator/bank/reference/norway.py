@@ -1,7 +1,7 @@
 """Norwegian numbers with their check digits: accounts, KID, persons, organisations; and the IBAN.
 
-The checks of python-stdnum are used where they fit. Its account number check also takes 7 digits and separators, its
-check of identity numbers refuses the synthetic series: those are written here (DESIGN, traps).
+IBANs are checked with python-stdnum. Its check of account numbers also accepts 7 digits and separators, and its check
+of identity numbers refuses the synthetic series, so these two are implemented here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ACCOUNT_WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 _ORGANISATION_WEIGHTS = (3, 2, 7, 6, 5, 4, 3, 2)
 _PERSON_FIRST = (3, 7, 6, 1, 8, 9, 4, 5, 2)
 _PERSON_SECOND = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
-# What series add to the month: none; the tax administration's synthetic persons; two further test series.
+# Added to the month: 0 for real persons, 80 for the tax administration's synthetic persons, 40 and 65 in test series.
 _MONTH_SERIES = (0, 80, 40, 65)
 
 
 def _mod_11(digits: str, weights: Sequence[int]) -> str | None:
-    """The MOD-11 check digit of `digits`, None where it would be 10."""
+    """The MOD-11 check digit of `digits`, None if it would be 10."""
     rest = -sum(int(digit) * weight for digit, weight in zip(digits, weights, strict=True)) % 11
     return None if rest == 10 else str(rest)
 
@@ -38,26 +38,26 @@ def _mod_11(digits: str, weights: Sequence[int]) -> str | None:
 
 
 def digits_of(text: str) -> str:
-    """A number without the dots and blanks that people write."""
+    """A number without dots and blanks."""
     return text.replace(".", "").replace(" ", "")
 
 
 def is_account_number(text: str) -> bool:
-    """Whether these are the 11 digits of a Norwegian account with a right MOD-11 digit (CONTRACT 6), no separators."""
+    """Whether these are the 11 digits of a Norwegian account number, with a valid MOD-11 digit (CONTRACT 6)."""
     return _ELEVEN_DIGITS.fullmatch(text) is not None and _mod_11(text[:10], _ACCOUNT_WEIGHTS) == text[10]
 
 
 def iban_of(bban: str) -> str:
-    """The Norwegian IBAN of 11 digits, whatever their own check digit."""
+    """The Norwegian IBAN of 11 digits; their own check digit is not checked."""
     check = 98 - int(f"{bban}232400") % 97  # N is 23, O is 24
     return f"NO{check:02}{bban}"
 
 
 @lru_cache(maxsize=4096)
 def is_iban(text: str) -> bool:
-    """Whether this is an IBAN without blanks: right mod-97 digits, right length for its country (CONTRACT 6).
+    """Whether this is an IBAN without blanks, with valid mod-97 digits and the length of its country (CONTRACT 6).
 
-    Capital letters only. A check digit of the account number inside is not looked at.
+    Capital letters only. The check digit of the account number inside is not checked.
     """
     if _IBAN.fullmatch(text) is None:
         return False
@@ -81,7 +81,7 @@ def synthetic_account_number(below: Below, bank_code: str = BANK_CODES[0]) -> st
 def is_kid(text: str) -> bool:
     """Whether this is a KID: 2 to 25 characters that end in a MOD-10 or MOD-11 check digit (CONTRACT 6).
 
-    `-` stands for the MOD-11 digit 10.
+    `-` is the MOD-11 digit 10.
     """
     return _KID.fullmatch(text) is not None and text[-1] in (kid_mod_10(text[:-1]), kid_mod_11(text[:-1]))
 
@@ -107,7 +107,7 @@ def kid_mod_11(digits: str) -> str:
 def is_national_number(text: str) -> bool:
     """Whether this is a Norwegian identity number or D-number: a real birth date and both check digits.
 
-    The synthetic series (month + 80, also + 40 and + 65) count, since a sandbox has no other persons.
+    Numbers of the synthetic series (month + 80, also + 40 and + 65) are accepted: a sandbox has no real persons.
     """
     return birth_date(text) is not None and _person_digits(text[:9]) == text[9:]
 
@@ -119,7 +119,7 @@ def _person_digits(nine: str) -> str | None:
 
 
 def birth_date(text: str) -> date | None:
-    """The birth date that an identity number says, None when it says none; check digits are not looked at."""
+    """The birth date in an identity number, or None; check digits are not checked."""
     if _ELEVEN_DIGITS.fullmatch(text) is None:
         return None
     day, month, year, individual = int(text[:2]), int(text[2:4]), int(text[4:6]), int(text[6:9])
@@ -136,7 +136,7 @@ def birth_date(text: str) -> date | None:
 
 
 def _century(year: int, individual: int) -> int | None:
-    """The century that two digits of a year and the individual number stand for."""
+    """The century, from the last two digits of the year and the individual number."""
     if individual < 500:
         return 1900
     if year < 40:
@@ -147,7 +147,7 @@ def _century(year: int, individual: int) -> int | None:
 
 
 def synthetic_national_number(below: Below) -> str:
-    """A random identity number of the synthetic series (month + 80) of somebody born from 1940 to 1999."""
+    """A random identity number of the synthetic series (month + 80), with a birth date from 1940 to 1999."""
     first_day = date(1940, 1, 1)
     days = (date(2000, 1, 1) - first_day).days
     while True:

@@ -1,4 +1,4 @@
-"""Sandbox data: accounts and their transactions as a TPP creates, reads and deletes them (CONTRACT 8, SPEC 2.10)."""
+"""Sandbox data: create, read and delete accounts and their transactions (CONTRACT 8, SPEC 2.10)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulator.bank.scheme.transitions import FINAL
 
 INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
-# Which of several balances is the booked one; names as Berlin Group and the older interface write them.
+# Types of the booked balance, the preferred one first; names of Berlin Group and of the older interface.
 _BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
 _COPIED = (
     "remittanceInformationUnstructured",
@@ -37,7 +37,7 @@ _COPIED = (
 
 
 def create_account(bank: Bank, body: Body) -> Account:
-    """A new account; RESOURCE_UNKNOWN (400) for the customer, CONFLICT when BBAN or IBAN are taken."""
+    """A new account; RESOURCE_UNKNOWN (400) for an unknown customer, CONFLICT if the BBAN or IBAN is in use."""
     document = _account(bank, new_identity(bank), body)
     document["opening"] = document["booked"] = plain(booked_balance(body.get("balances")), document["currency"])
     bank.documents.put(ACCOUNT, document)
@@ -45,25 +45,25 @@ def create_account(bank: Bank, body: Body) -> Account:
 
 
 def replace_account(bank: Bank, account_id: str, body: Body) -> Account:
-    """The account with all its members replaced; its transactions and payments stay.
+    """Replace all members of an account; its transactions and payments stay.
 
-    CONFLICT for another currency than that of its transactions, or of its payments while one is not final.
+    CONFLICT for another currency than that of its transactions, or of its payments that are not final.
     """
-    known = accounts.find(bank, account_id)
-    document = _account(bank, identity_of(known), body)
-    if document["currency"] != known["currency"]:
+    before = accounts.find(bank, account_id)
+    document = _account(bank, identity_of(before), body)
+    if document["currency"] != before["currency"]:
         _refuse_another_currency(bank, account_id)
-    document["opening"] = plain(Decimal(known["opening"]), document["currency"])
-    document["booked"] = plain(Decimal(known["booked"]), document["currency"])
-    document["reserved"] = plain(Decimal(known["reserved"]), document["currency"])
-    document["lastChange"] = known["lastChange"]
-    if "demandsKid" in known:
-        document["demandsKid"] = known["demandsKid"]
-    if "paymentsRemoved" in known:
-        document["paymentsRemoved"] = known["paymentsRemoved"]
+    document["opening"] = plain(Decimal(before["opening"]), document["currency"])
+    document["booked"] = plain(Decimal(before["booked"]), document["currency"])
+    document["reserved"] = plain(Decimal(before["reserved"]), document["currency"])
+    document["lastChange"] = before["lastChange"]
+    if "demandsKid" in before:
+        document["demandsKid"] = before["demandsKid"]
+    if "paymentsRemoved" in before:
+        document["paymentsRemoved"] = before["paymentsRemoved"]
     bank.documents.put(ACCOUNT, document)
     ledger.restate(bank, account_id, booked_balance(body.get("balances")))
-    for card in bank.documents.find(CARD, accountNumber=known["bban"]):
+    for card in bank.documents.find(CARD, accountNumber=before["bban"]):
         card["accountNumber"] = document["bban"]
         bank.documents.put(CARD, card)
     for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
@@ -79,16 +79,16 @@ def _refuse_another_currency(bank: Bank, account_id: str) -> None:
         raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
     for payment in bank.documents.all(PAYMENT):
         if payment["debtorAccountId"] == account_id and payment["status"] not in FINAL:
-            raise BankError("CONFLICT", "A payment from the account is under way in another currency.", "currency")
+            raise BankError("CONFLICT", "An unfinished payment from the account has another currency.", "currency")
 
 
 def _account(bank: Bank, identity: Identity, body: Body) -> Account:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     for index in ("bban", "iban"):
-        known = bank.documents.first(ACCOUNT, **{index: body[index]})
-        if known is not None and known["id"] != identity["id"]:
-            raise BankError("CONFLICT", f"There is an account {body[index]} already.", index)
+        other = bank.documents.first(ACCOUNT, **{index: body[index]})
+        if other is not None and other["id"] != identity["id"]:
+            raise BankError("CONFLICT", f"The account {body[index]} already exists.", index)
     kind = body.get("cashAccountType") or "CACC"
     product = body.get("product") or "Brukskonto"
     zero = plain(Decimal(0), currency)
@@ -122,19 +122,19 @@ def decimal(value: Any) -> Decimal:
 
 
 def booked_balance(posted: Sequence[Body] | None) -> Decimal:
-    """The booked one of the balances of a body, which are in the account's currency; 0 where there is none."""
+    """The booked balance of a body's balances, which are in the account's currency; 0 without balances."""
     return booked_among([(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted or ()])
 
 
 def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
-    """The booked one among balances (balanceType and amount), else the first; 0 where there is none."""
+    """The booked balance among balances (balanceType and amount), else the first; 0 without balances."""
     by_type = {name.lower(): amount for name, amount in reversed(balances)}
     first = balances[0][1] if balances else Decimal(0)
     return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
 
 
 def account_view(bank: Bank, account: Account) -> dict[str, Any]:
-    """An account as the sandbox shows it, without links: the posted members, with the balance as it is now."""
+    """An account as the sandbox shows it, without links: the posted members, with the current balance."""
     owner = bank.documents.get(CUSTOMER, account["customerId"])
     posted = account.get("posted", {})
     return {
@@ -152,7 +152,7 @@ def account_view(bank: Bank, account: Account) -> dict[str, Any]:
 
 
 def _credit_line(account: Account, posted: Any) -> Any:
-    """The credit line as posted, or as a scenario has changed it since."""
+    """The credit line as posted, or the current one if a scenario has changed it."""
     line = account["creditLine"]
     if posted is None:
         return line
@@ -160,7 +160,7 @@ def _credit_line(account: Account, posted: Any) -> Any:
 
 
 def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
-    """The balances of a sandbox resource: as posted, or once money has moved the posted types as booked."""
+    """The balances of a sandbox resource: as posted, or after bookings the posted types with the booked amount."""
     if not posted:
         return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
     if plain(booked_balance(posted), currency) == booked:
@@ -183,9 +183,9 @@ def _like(posted: Any, amount: str) -> Any:
 
 
 def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Transaction]:
-    """Booked transactions of the past: they become part of the history, and the balance stays as it is (assumed).
+    """Add booked transactions to the history of an account, without changing its balance (assumed).
 
-    `single`: the body was one object, so that paths in messages have no index.
+    `single`: the body was one object, so paths in messages have no index.
     """
     account = accounts.find(bank, account_id)
     prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
@@ -208,12 +208,12 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
 
 
 def _as_posted(value: Any) -> Any:
-    """A member as posted; of an account reference without the `""` that the listing shows for what is absent."""
+    """A member as posted; an account reference without the `""` that lists show for an absent number."""
     return {name: inner for name, inner in value.items() if inner} if isinstance(value, Mapping) else value
 
 
 def _dates(bank: Bank, body: Body) -> tuple[str, str]:
-    """Booking and value date; one that is left out is the other, or today."""
+    """Booking and value date; a missing date defaults to the other one, or to today."""
     today = bank.clock.today().isoformat()
     booking = body.get("bookingDate") or body.get("valueDate") or today
     return booking, body.get("valueDate") or booking
@@ -251,13 +251,13 @@ def delete_transactions(bank: Bank, account_id: str) -> None:
     """Delete an account's transactions; its balance and the pending transactions of payments stay."""
     accounts.find(bank, account_id)
     ledger.forget(bank, account_id)
-    held = Decimal(0)
+    reserved = Decimal(0)
     for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
         if "paymentId" not in transaction and "feeFor" not in transaction:
-            held += ledger.item_hold(transaction)
+            reserved += ledger.item_hold(transaction)
             bank.documents.delete(TRANSACTION, transaction["id"])
-    if held:
-        ledger.release(bank, account_id, held)
+    if reserved:
+        ledger.release(bank, account_id, reserved)
 
 
 def transaction_view(transaction: Transaction) -> dict[str, Any]:
@@ -291,6 +291,6 @@ def transaction_view(transaction: Transaction) -> dict[str, Any]:
 
 
 def whole_units(amount: str) -> int:
-    """The int32 of SPEC 2.10: whole currency units, rounded half to even, held inside int32 (CONTRACT 8)."""
+    """The int32 of SPEC 2.10: whole currency units, rounded half to even, limited to int32 (CONTRACT 8)."""
     whole = int(Decimal(amount).to_integral_value(ROUND_HALF_EVEN))
     return max(INT32[0], min(INT32[1], whole))

@@ -1,4 +1,4 @@
-"""Sandbox data: agreements, and their engagements: who may do what with which account (CONTRACT 8)."""
+"""Sandbox data: agreements and their engagements, the rights of customers on accounts (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
 def create_agreement(bank: Bank, body: Body) -> Agreement:
     """A new agreement from `{owner, name, engagements?, signatures?}`.
 
-    RESOURCE_UNKNOWN (400) for customers and accounts.
+    RESOURCE_UNKNOWN (400) for unknown customers and accounts.
     """
     owner = customer_named(bank, body["owner"], "owner")
     document: Agreement = {
@@ -88,9 +88,9 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
 
 
 def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:
-    """The engagements of an agreement; those of a private owner's own accounts are added automatically (`joined`).
+    """The engagements of an agreement, with those of a private owner's own accounts, which are automatic (`joined`).
 
-    As they are not stored, their ids are those of their accounts.
+    Automatic engagements are not stored; their ids are the ids of their accounts.
     """
     own: list[Engagement] = [
         {
@@ -121,14 +121,14 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
     """
     agreement = find_agreement(bank, agreement_id)
     if find_engagement(bank, agreement_id, engagement_id).get("joined"):
-        raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement by themselves.")
+        raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement automatically.")
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
 
 
 def agreement_view(bank: Bank, agreement: Agreement) -> dict[str, Any]:
     """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber.
 
-    It has `signatures` if more than one is needed.
+    It has `signatures` only if more than one is needed.
     """
     shown = {
         "agreementId": agreement["id"],

@@ -1,4 +1,4 @@
-"""Sandbox data: card accounts and their transactions as a TPP creates, reads and deletes them (CONTRACT 8)."""
+"""Sandbox data: create, read and delete card accounts and their transactions (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def create_card(bank: Bank, body: Body) -> Card:
 
 
 def replace_card(bank: Bank, card_id: str, body: Body) -> Card:
-    """The card account with all its members replaced; its transactions stay, and so does its currency if it has any."""
-    known = cards.find(bank, card_id)
-    if body["currency"] != known["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
+    """Replace all members of a card account; its transactions stay. CONFLICT if they are in another currency."""
+    before = cards.find(bank, card_id)
+    if body["currency"] != before["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
-    return _put_card(bank, identity_of(known), body)
+    return _put_card(bank, identity_of(before), body)
 
 
 def _put_card(bank: Bank, identity: Identity, body: Body) -> Card:
@@ -99,9 +99,9 @@ def card_view(bank: Bank, card: Card) -> dict[str, Any]:
 
 
 def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool) -> list[CardTransaction]:
-    """Booked card transactions of the past; the balance stays as it is (assumed).
+    """Add booked card transactions to the history, without changing the balance (assumed).
 
-    `single`: the body was one object, so that paths in messages have no index.
+    `single`: the body was one object, so paths in messages have no index.
     """
     card = cards.find(bank, card_id)
     prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
@@ -171,7 +171,7 @@ def list_transactions(
 def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTransaction:
     """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN.
 
-    One that a drifting feed shows under the id comes first.
+    A transaction that a drifting feed shows under the id is preferred.
     """
     cards.find(bank, card_id)
     shown = transactions.shown(bank, card_id, transaction_id, kind=CARD_TRANSACTION)
@@ -189,8 +189,8 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTrans
 def delete_transactions(bank: Bank, card_id: str) -> None:
     """Remove a card account's transactions; its balance stays."""
     cards.find(bank, card_id)
-    present = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
-    bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in present))
+    entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+    bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
 
 
 def transaction_view(entry: Mapping[str, Any]) -> dict[str, Any]:

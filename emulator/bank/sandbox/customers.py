@@ -1,4 +1,4 @@
-"""Sandbox data: customers as a TPP creates, changes and deletes them, with their persons (CONTRACT 8)."""
+"""Sandbox data: create, change and delete customers, with their persons (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from emulator.bank.sandbox.data import (
 
 
 def create_customer(bank: Bank, body: Body) -> Customer:
-    """A new customer from `{customerNumber, name, type}`; CONFLICT when the number is taken."""
+    """A new customer from `{customerNumber, name, type}`; CONFLICT if the number is in use."""
     return _put_customer(bank, new_identity(bank), body)
 
 
 def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
-    """The customer with all its members replaced; with another number or type it is another person (assumed)."""
-    known = find_customer(bank, customer_id)
-    replaced = _put_customer(bank, identity_of(known), body)
-    if (known["customerNumber"], known["type"]) != (replaced["customerNumber"], replaced["type"]):
-        _forget_person(bank, known["customerNumber"])
-        _renumber(bank, customer_id, known["customerNumber"], replaced)
+    """Replace all members of a customer; another number or type makes it another person (assumed)."""
+    before = find_customer(bank, customer_id)
+    replaced = _put_customer(bank, identity_of(before), body)
+    if (before["customerNumber"], before["type"]) != (replaced["customerNumber"], replaced["type"]):
+        _forget_person(bank, before["customerNumber"])
+        _renumber(bank, customer_id, before["customerNumber"], replaced)
     for account in bank.documents.find(ACCOUNT, customerId=customer_id):
         account["usage"] = accounts.usage(replaced)
         bank.documents.put(ACCOUNT, account)
@@ -42,14 +42,15 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
 
 
 def _renumber(bank: Bank, customer_id: str, old: str, replaced: Customer) -> None:
-    """Replace the old number, which nobody has now, by the new one in agreements.
+    """Replace the old number by the new one in agreements: the organisation number, and the number among the persons.
 
-    Also among their persons, if the customer is a private one that acts by itself.
+    The old number is removed from the persons without a replacement unless the customer is a private one that owns the
+    agreement or has an engagement in it.
     """
     for agreement in bank.documents.find(AGREEMENT, persons=old):
         engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
-        instead = [replaced["customerNumber"]] if replaced["type"] == "private" and customer_id in engaged else []
-        persons = [new for person in agreement["persons"] for new in (instead if person == old else [person])]
+        new = [replaced["customerNumber"]] if replaced["type"] == "private" and customer_id in engaged else []
+        persons = [number for person in agreement["persons"] for number in (new if person == old else [person])]
         agreement["persons"] = list(dict.fromkeys(persons))
         bank.documents.put(AGREEMENT, agreement)
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
@@ -63,9 +64,9 @@ def _renumber(bank: Bank, customer_id: str, old: str, replaced: Customer) -> Non
 
 def _put_customer(bank: Bank, identity: Identity, body: Body) -> Customer:
     number = body["customerNumber"]
-    known = bank.documents.first(CUSTOMER, customerNumber=number)
-    if known is not None and known["id"] != identity["id"]:
-        raise BankError("CONFLICT", f"There is a customer {number} already.", "customerNumber")
+    other = bank.documents.first(CUSTOMER, customerNumber=number)
+    if other is not None and other["id"] != identity["id"]:
+        raise BankError("CONFLICT", f"The customer {number} already exists.", "customerNumber")
     document: Customer = {
         "id": identity["id"],
         "customerNumber": number,
@@ -101,7 +102,7 @@ def delete_customer(bank: Bank, customer_id: str) -> None:
 
 
 def _forget_person(bank: Bank, national_id: str) -> None:
-    """Delete what the bank and its TPPs know of a person who no longer exists."""
+    """Delete the PSU-IDs, sessions, consents and the person document of a person who no longer exists."""
     for psu in bank.documents.find(PSU, nationalId=national_id):
         bank.documents.delete(PSU, psu["id"])
     for session in bank.documents.find(SESSION, nationalId=national_id):

@@ -1,4 +1,4 @@
-"""Sandbox data: what its kinds have in common, and deletion with everything that depends on them (CONTRACT 8)."""
+"""Sandbox data: common functions of its kinds, and deletion with all dependent documents (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
 
 
 def new_identity(bank: Bank) -> Identity:
-    """The first members of a document created here."""
+    """The id and creation time of a new sandbox document."""
     return {"id": bank.ids.new(), "created": bank.clock.stamp()}
 
 
 def identity_of(document: Customer | Account | Card) -> Identity:
-    """The members of a replaced document that stay."""
+    """The members of a document that are kept when the others are replaced."""
     identity: Identity = {"id": document["id"]}
     if "created" in document:
         identity["created"] = document["created"]
@@ -70,23 +70,23 @@ def identity_of(document: Customer | Account | Card) -> Identity:
 
 
 def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Sequence[str]) -> list[str]:
-    """A moment for each entry posted to an account or card, so that entries stay in the order of posting.
+    """A moment for each entry posted to an account or card, so that lists show entries in the order of posting.
 
     `dates` are those under which they are listed. The moments are a microsecond apart, and later than those of the
-    existing entries, since a clock may stand still.
+    existing entries even if bank time is frozen.
     """
     first = bank.clock.now()
     for date in set(dates):
-        there = bank.documents.range_texts(
+        latest = bank.documents.range_texts(
             kind, "shelf", group=f"{holder['id']}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
         )
-        orders: list[str] = [orjson.loads(entry)["order"] for entry in there]
+        orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
         first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
     return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
 def organisation_number(owner: Customer) -> str | None:
-    """`organisationNumber` of the agreements of a customer, if its number is one."""
+    """The `organisationNumber` of a customer's agreements; None if its number has another form."""
     number = owner.get("organisationNumber") or owner["customerNumber"]
     return number if len(number) == 9 else None
 
@@ -96,16 +96,16 @@ def delete_account(bank: Bank, account_id: str) -> None:
     accounts.find(bank, account_id)
     transactions = bank.documents.find(TRANSACTION, accountId=account_id)
     for payment_id in {t["paymentId"] for t in transactions if t["status"] == "pending" and "paymentId" in t}:
-        _leave(bank, payment_id)
-    present = bank.documents.find(TRANSACTION, accountId=account_id)
-    bank.documents.delete_several(TRANSACTION, (transaction["id"] for transaction in present))
+        _detach(bank, payment_id)
+    transactions = bank.documents.find(TRANSACTION, accountId=account_id)  # again: payments have changed them
+    bank.documents.delete_several(TRANSACTION, (transaction["id"] for transaction in transactions))
     for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
     _unshare(bank, "accounts", account_id)
     bank.documents.delete(ACCOUNT, account_id)
 
 
-def _leave(bank: Bank, payment_id: str) -> None:
+def _detach(bank: Bank, payment_id: str) -> None:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None:
         lifecycle.without_account(bank, payment, bank.clock.stamp())
@@ -115,8 +115,8 @@ def _leave(bank: Bank, payment_id: str) -> None:
 def delete_card(bank: Bank, card_id: str) -> None:
     """Remove a card account with its transactions, and from consents."""
     cards.find(bank, card_id)
-    present = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
-    bank.documents.delete_several(CARD_TRANSACTION, (transaction["id"] for transaction in present))
+    transactions = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+    bank.documents.delete_several(CARD_TRANSACTION, (transaction["id"] for transaction in transactions))
     _unshare(bank, "cards", card_id)
     bank.documents.delete(CARD, card_id)
 
@@ -134,19 +134,19 @@ def delete_agreement(bank: Bank, agreement_id: str) -> None:
 
 
 def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
-    """Store the agreement with only those of its engagements that `keep` accepts.
+    """Remove all engagements of an agreement except those that `keep` accepts, and store it.
 
-    A person admitted by an engagement is removed with the last such engagement.
+    A person who may act only because of an engagement is removed with the last such engagement.
     """
     admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
     agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
     for guest in admitting:
-        heir = next((engagement for engagement in agreement["engagements"] if engagement["customer"] == guest), None)
-        if heir is not None:
-            heir["admits"] = True
+        another = next((one for one in agreement["engagements"] if one["customer"] == guest), None)
+        if another is not None:
+            another["admits"] = True
         else:
-            leaving = find_customer(bank, guest)["customerNumber"]
-            agreement["persons"] = [person for person in agreement["persons"] if person != leaving]
+            number = find_customer(bank, guest)["customerNumber"]
+            agreement["persons"] = [person for person in agreement["persons"] if person != number]
     agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
     bank.documents.put(AGREEMENT, agreement)
 

@@ -1,4 +1,4 @@
-"""Generated customers, accounts and transactions, for filling a bank with 10 or 100,000 of them (CONTRACT 9.3)."""
+"""Generates customers, accounts and transactions, to fill a bank with 10 or 100,000 customers (CONTRACT 9.3)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ from emulator.bank.reference.norway import (
     synthetic_national_number,
     synthetic_organisation_number,
 )
-from emulator.bank.sandbox.patterns import Move, Pools, firm, household, savings, transfer_code, transfers
+from emulator.bank.sandbox.patterns import Move, Pools, company, household, savings, transfer_code, transfers
 
-MOST_DRAWS = 10_000  # attempts to draw an unused number: this many fail only if almost none are left
+MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
-FIRMS = 4  # one customer in this many is a firm
-
-
+COMPANIES = 4  # one in this many customers is a company
 MOST_TRANSACTIONS = 1_000_000
 MOST_ACCOUNTS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How much to generate; `seed` None: different every time (unless the bank has a seed)."""
+class DataPlan:
+    """The amounts to generate; `seed` None: different data every time (unless the bank has a seed)."""
 
     customers: int = 10
     accounts_per_customer: int = 2
@@ -51,7 +49,7 @@ class Plan:
         return self.accounts * self.transactions_per_account
 
 
-# Of each member the least and the most.
+# The least and the greatest value of each member.
 _BOUNDS: Mapping[str, tuple[int, int]] = {
     "customers": (1, 100_000),
     "accountsPerCustomer": (1, 100),
@@ -66,7 +64,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def plan_from(body: Mapping[str, Any]) -> Plan:
+def plan_from(body: Mapping[str, Any]) -> DataPlan:
     """The plan in `{customers, accountsPerCustomer, transactionsPerAccount, days, seed}`, all of them optional.
 
     BankError FORMAT_ERROR names every problem.
@@ -74,40 +72,44 @@ def plan_from(body: Mapping[str, Any]) -> Plan:
     wrong = []
     for name, value in body.items():
         if name not in _BOUNDS:
-            wrong.append(Message("FORMAT_ERROR", f"There is no member {name}; there are {', '.join(_BOUNDS)}.", name))
+            wrong.append(
+                Message("FORMAT_ERROR", f"There is no member {name}; expected one of {', '.join(_BOUNDS)}.", name)
+            )
             continue
         low, high = _BOUNDS[name]
-        good = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        if not good and not (name == "seed" and value is None):
-            wrong.append(Message("FORMAT_ERROR", f"{name} is a whole number from {low} to {high}.", name))
+        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        if not fits and not (name == "seed" and value is None):
+            wrong.append(Message("FORMAT_ERROR", f"{name} must be a whole number from {low} to {high}.", name))
     if wrong:
         raise BankError.several(wrong)
-    plan = Plan(**{field.name: body[name] for field, name in zip(fields(Plan), _BOUNDS, strict=True) if name in body})
+    plan = DataPlan(
+        **{field.name: body[name] for field, name in zip(fields(DataPlan), _BOUNDS, strict=True) if name in body}
+    )
     if plan.accounts > MOST_ACCOUNTS:
-        text = f"{plan.accounts} accounts are too many; {MOST_ACCOUNTS} can be made at once."
+        text = f"{plan.accounts} accounts are too many; at most {MOST_ACCOUNTS} can be generated at once."
         raise BankError("FORMAT_ERROR", text, "accountsPerCustomer")
     if plan.transactions > MOST_TRANSACTIONS:
-        text = f"{plan.transactions} transactions are too many; {MOST_TRANSACTIONS} can be made at once."
+        text = f"{plan.transactions} transactions are too many; at most {MOST_TRANSACTIONS} can be generated at once."
         raise BankError("FORMAT_ERROR", text, "transactionsPerAccount")
     return plan
 
 
-def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
-    """Create what the plan says and add it to the bank.
+def generate(bank: Bank, plan: DataPlan) -> dict[str, Any]:
+    """Generate customers as planned and add them to the bank.
 
-    Answers `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
-    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer. What ends it early,
-    such as numbers or memory that do not suffice, leaves the documents as they were (CONTRACT 3).
+    Returns `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
+    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is a person who can act for the customer. A failure,
+    such as a lack of numbers or of memory, leaves the documents unchanged (CONTRACT 3).
     """
     return completed(generate_in_pieces(bank, plan))
 
 
-def generate_in_pieces(bank: Bank, plan: Plan) -> Generator[int, None, dict[str, Any]]:
-    """`generate` as a sequence of pieces, each a few changes of the store: how many customers are complete.
+def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[str, Any]]:
+    """`generate` in pieces, each a few changes of the store; yields the number of complete customers.
 
-    Between two pieces the bank may be used. A failure, one that is thrown in too, deletes what it created and nothing
-    else, in pieces as well; closing the sequence leaves the customers that are complete. CONFLICT when the bank is
-    reset meanwhile.
+    Between two pieces the bank may be used. After a failure, or an exception thrown into the generator, it deletes what
+    it has created, also in pieces, and nothing else; closing the generator leaves the complete customers. CONFLICT if
+    the bank is reset in the meantime.
     """
     work = _Generator(bank, plan)
     each = max(plan.customers // 100, 10)
@@ -131,11 +133,11 @@ def generate_in_pieces(bank: Bank, plan: Plan) -> Generator[int, None, dict[str,
 
 
 class _Generator:
-    def __init__(self, bank: Bank, plan: Plan) -> None:
+    def __init__(self, bank: Bank, plan: DataPlan) -> None:
         self._bank = bank
         self._documents = bank.documents
         self._plan = plan
-        # One who names a seed gets the same data in every bank; else the bank's own seed decides, if it has one.
+        # With a seed in the plan the data is the same in every bank; else the bank's own seed is used, if it has one.
         seeded = plan.seed is not None
         ids = Ids(bank.documents, seed=plan.seed) if seeded else bank.ids
         purpose = "generate" if seeded else f"generate:{bank.documents.count(CUSTOMER)}"
@@ -145,19 +147,19 @@ class _Generator:
         self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
         self._created = bank.clock.stamp()
         self.created = 0  # transactions
-        self._piece = 0  # those since the last piece of a customer
-        self._customers: list[tuple[str, str]] = []  # their ids, and those of their persons
+        self._piece = 0  # transactions since the last piece
+        self._customers: list[tuple[str, str]] = []  # ids of the generated customers and of their persons
         self._content = bank.documents.content()
 
     def check(self) -> None:
-        """Refuse to go on in a bank that was reset meanwhile."""
+        """Refuse to continue in a bank that was reset in the meantime."""
         if self._documents.content() is not self._content:
             self._customers.clear()
-            text = "The bank was reset meanwhile or deleted; the customers generated before are gone."
+            text = "The bank was reset or deleted in the meantime, with the customers generated so far."
             raise BankError("CONFLICT", text)
 
     def delete(self) -> Iterator[int]:
-        """Delete what was created, customer by customer; how many are left."""
+        """Delete the generated customers one by one; yields the number that is left."""
         documents = self._documents
         while self._customers:
             customer_id, person_id = self._customers.pop()
@@ -173,8 +175,8 @@ class _Generator:
             yield len(self._customers)
 
     def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
-        """Create a customer with everything, after `number` others, in pieces as well; what the answer says of it."""
-        corporate = number % FIRMS == FIRMS - 1
+        """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
+        corporate = number % COMPANIES == COMPANIES - 1
         person: Person = {"id": self._national_number(), "name": self._pools.person()}
         customer: Customer = {
             "id": self._customer_id(person["id"]),
@@ -212,7 +214,7 @@ class _Generator:
             "accounts": [account["iban"] for account in accounts],
         }
 
-    # numbers that no customer of the bank has or had: the ids are derived from them
+    # Numbers that no customer of the bank has or has had, because ids are derived from numbers.
 
     def _national_number(self) -> str:
         return self._new(synthetic_national_number, self._is_person)
@@ -221,8 +223,8 @@ class _Generator:
         return self._documents.exists(PERSON, number) or self._is_customer(number)
 
     def _is_customer(self, number: str) -> bool:
-        named = self._documents.first(CUSTOMER, customerNumber=number) is not None
-        return named or self._documents.exists(CUSTOMER, self._customer_id(number))
+        in_use = self._documents.first(CUSTOMER, customerNumber=number) is not None
+        return in_use or self._documents.exists(CUSTOMER, self._customer_id(number))
 
     def _customer_id(self, number: str) -> str:
         return self._bank.ids.fixed(f"customer:{number}")
@@ -237,17 +239,17 @@ class _Generator:
         def draw(below: Callable[[int], int]) -> str:
             return synthetic_account_number(below, bank_code)
 
-        def taken(bban: str) -> bool:
-            named = self._documents.first(ACCOUNT, bban=bban) is not None
-            return named or self._documents.exists(ACCOUNT, self._account_id(bban))
+        def is_used(bban: str) -> bool:
+            in_use = self._documents.first(ACCOUNT, bban=bban) is not None
+            return in_use or self._documents.exists(ACCOUNT, self._account_id(bban))
 
-        return self._new(draw, taken)
+        return self._new(draw, is_used)
 
-    def _new(self, draw: Callable[[Callable[[int], int]], str], taken: Callable[[str], bool]) -> str:
+    def _new(self, draw: Callable[[Callable[[int], int]], str], is_used: Callable[[str], bool]) -> str:
         for _ in range(MOST_DRAWS):
-            if not taken(number := draw(self._draw.randrange)):
+            if not is_used(number := draw(self._draw.randrange)):
                 return number
-        raise BankError("CONFLICT", "The bank has hardly any numbers left that nobody has: reset it, or take another.")
+        raise BankError("CONFLICT", "The bank has almost no unused numbers left: reset it, or use another bank.")
 
     # documents
 
@@ -312,7 +314,7 @@ class _Generator:
                     own[0].append(_transfer(customer, accounts[index], day, -amount))
                     own[index].append(_transfer(customer, accounts[0], day, amount))
         for index, (account, moves) in enumerate(zip(accounts, own, strict=True)):
-            pattern = savings if index else household if customer["type"] == "private" else firm
+            pattern = savings if index else household if customer["type"] == "private" else company
             moves += pattern(self._draw, self._pools, days=days, count=count - len(moves))
             yield from self._book(customer, account, moves)
 
@@ -343,7 +345,7 @@ class _Generator:
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int
     ) -> Iterator[Transaction]:
-        """The documents of `moves`, of which `first` came before."""
+        """The documents of `moves`, after `first` others."""
         fixed, holder = self._bank.ids.fixed, account["id"]
         start = {"accountId": holder, "status": "booked", "shelf": f"{holder}|booked", "currency": account["currency"]}
         sides = {out: own_side(account, customer["name"], outgoing=out) for out in (True, False)}

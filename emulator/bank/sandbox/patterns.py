@@ -1,7 +1,7 @@
-"""The patterns of generated transactions: those of a Norwegian household and of a firm.
+"""The patterns of generated transactions: those of a Norwegian household and of a company.
 
-Names come from pools filled once (Faker is slow, a choice from a list is not); firms consist of surnames and trades
-and belong to nobody. Amounts are whole numbers of the minor unit (øre) until they are written.
+Names come from pools that are filled once, because Faker is slow; names of companies are surnames with trades, not
+those of real companies. Amounts are whole numbers of the minor unit (øre) until they are written.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SALARY_OUT = "PMNT-ICDT-SALA"
 
 
 def transfer_code(*, outgoing: bool) -> str:
-    """bankTransactionCode of a domestic transfer, also of what names none (SPEC 2.10 demands one)."""
+    """bankTransactionCode of a domestic transfer, which is also the default (SPEC 2.10 requires one)."""
     return TRANSFER_OUT if outgoing else TRANSFER_IN
 
 
-# Groceries come most often.
+# Groceries are the most frequent.
 _SHOPS = (
     "Dagligvare",
     "Dagligvare",
@@ -53,7 +53,7 @@ _CLIENTS = ("Bygg", "Hotell", "Kantine", "Rådgivning", "Handel", "Kontor", "Eie
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One transaction to be: days back, signed amount in øre, and the members that its pattern gives."""
+    """A transaction to generate: days in the past, signed amount in øre, and the members from its pattern."""
 
     day: int
     amount: int
@@ -107,9 +107,9 @@ class Pools:
         return name, {"bban": bban, "iban": iban_of(bban), "currency": "NOK"}
 
 
-def _distinct(make: Callable[[], str], wanted: int) -> list[str]:
-    """Up to `wanted` different values, in the order in which they came."""
-    return list(dict.fromkeys(make() for _ in range(wanted * 2)))[:wanted]
+def _distinct(draw: Callable[[], str], most: int) -> list[str]:
+    """Up to `most` different values, in the order in which they were drawn."""
+    return list(dict.fromkeys(draw() for _ in range(most * 2)))[:most]
 
 
 def _to(party: tuple[str, dict[str, str]], code: str = "Nettgiro", **members: Any) -> Template:
@@ -165,7 +165,7 @@ def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> li
 
 
 def savings(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
-    """`count` movements of a savings account: units of a fund sold, and sometimes bought."""
+    """`count` movements of a savings account: fund units are sold, and sometimes bought."""
     sold = _from(pools.funds, "Fond", **_text("Salg fondsandeler"))
     bought = _to(pools.funds, "Fond", **_text("Kjøp fondsandeler"))
     buys = count // 3
@@ -173,8 +173,8 @@ def savings(draw: random.Random, pools: Pools, *, days: int, count: int) -> list
     return moves + _spread(draw, [bought], -1, total=buys * 700_00, days=days, count=buys, least=100_00)
 
 
-def firm(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
-    """`count` movements of a firm's operating account: customers pay, suppliers, rent, wages and taxes are paid."""
+def company(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
+    """`count` movements of a company's operating account: payments of customers, suppliers, rent, wages and taxes."""
     turnover = draw.randrange(200_000_00, 1_500_000_00)
     wages = [_text("Lønn") | _to((pools.person(), account), "Lønn") for _, account in draw.sample(pools.clients, 4)]
     monthly: list[tuple[int, int, Template]] = [
@@ -196,7 +196,7 @@ def firm(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Mo
 
 
 def _monthly(draw: random.Random, monthly: Sequence[tuple[int, int, Template]], *, days: int, count: int) -> list[Move]:
-    """What recurs every 30 days, the most important first, at most `count`; amounts of bills vary a little."""
+    """The movements that recur every 30 days, the most important first, at most `count`; bills vary a little."""
     moves = []
     for back in range(0, max(days, 1), 30):
         for day, amount, members in monthly:
@@ -209,7 +209,7 @@ def _monthly(draw: random.Random, monthly: Sequence[tuple[int, int, Template]], 
 def _spread(
     draw: random.Random, templates: Sequence[Template], sign: int, *, total: int, days: int, count: int, least: int
 ) -> list[Move]:
-    """`count` movements on any day, of about `total` together, each at least `least`."""
+    """`count` movements on random days, with a sum of about `total`, each at least `least`."""
     if count <= 0:
         return []
     mean = max(total // count, least * 2)

@@ -1,1 +1,1 @@
-"""The rules of payments: the table of statuses, when a payment is executed, and what is wrong with one."""
+"""The rules of payments: statuses and their transitions, execution dates, and the checks of products."""

@@ -1,4 +1,4 @@
-"""When a payment is executed: its first run, further runs while it has no money, and the last one (CONTRACT 6)."""
+"""The execution runs of a payment: the first one, further ones while it lacks money, and the last one (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emulator.bank.reference.calendar import (
     is_banking_day,
     next_banking_day,
 )
-from emulator.bank.scheme.schedule import IsOpen, every_day, next_execution, plan_of
+from emulator.bank.scheme.schedule import IsOpen, every_day, next_execution, schedule_of
 
 RUNS_WITHOUT_MONEY = 3  # CONTRACT 6: RJCT after 3 banking days; assumed: at the third run after the first
 INSTANT_RETRY = timedelta(minutes=1)
@@ -24,29 +24,29 @@ INSTANT_PATIENCE = timedelta(minutes=10)  # assumed: from the moment the executi
 
 
 def currency_of(payment: Payment) -> str:
-    """The currency whose banking days a payment follows: the instructed one, NOK for a bulk."""
+    """The currency whose banking days apply to a payment: the instructed one, NOK for a bulk."""
     amount = payment["initiation"].get("instructedAmount")
     return str(amount["currency"]) if amount else "NOK"
 
 
-def wanted_date(payment: Payment) -> date | None:
-    """The date that a payment asks for."""
-    written = payment["initiation"].get("requestedExecutionDate")
-    return date.fromisoformat(written) if written is not None else None
+def requested_date(payment: Payment) -> date | None:
+    """The requestedExecutionDate of a payment."""
+    text = payment["initiation"].get("requestedExecutionDate")
+    return date.fromisoformat(text) if text is not None else None
 
 
 def first_run(bank: Bank, payment: Payment, accepted: datetime) -> tuple[datetime, bool]:
-    """When a payment accepted at `accepted` is executed, and whether that is another date than it asked for.
+    """When a payment accepted at `accepted` is executed, and whether that is another date than requested.
 
-    `always-open` executes what is for today at once, `norway` at 14:00 Oslo.
+    A payment for today is executed immediately with `always-open`, at 14:00 Oslo with `norway`.
     """
     calendar = bank.settings.calendar
-    day, moved = effective_date(wanted_date(payment), accepted, currency_of(payment), calendar)
+    day, moved = effective_date(requested_date(payment), accepted, currency_of(payment), calendar)
     return max(execution_time(day, calendar), accepted), moved
 
 
 def next_run(bank: Bank, payment: Payment, after: datetime) -> datetime:
-    """The first execution run later than `after`: 00:00 Oslo of the next day, in `norway` 14:00 of a banking day."""
+    """The first execution run later than `after`: 00:00 Oslo of the next day, with `norway` 14:00 of a banking day."""
     calendar, currency = bank.settings.calendar, currency_of(payment)
     day = oslo_date(after)
     if calendar != ALWAYS_OPEN and is_banking_day(day, currency, calendar):
@@ -57,7 +57,7 @@ def next_run(bank: Bank, payment: Payment, after: datetime) -> datetime:
 
 
 def last_run(bank: Bank, payment: Payment, first: datetime) -> datetime:
-    """The run at which a payment without money since `first` is rejected."""
+    """The run at which a payment that has lacked money since `first` is rejected."""
     run = first
     for _ in range(RUNS_WITHOUT_MONEY):
         run = next_run(bank, payment, run)
@@ -75,4 +75,4 @@ def open_days(bank: Bank, currency: str) -> IsOpen:
 def has_execution(bank: Bank, initiation: Mapping[str, Any]) -> bool:
     """Whether any date between startDate and endDate fits the plan."""
     days = open_days(bank, initiation["instructedAmount"]["currency"])
-    return next_execution(plan_of(initiation), None, days) is not None
+    return next_execution(schedule_of(initiation), None, days) is not None

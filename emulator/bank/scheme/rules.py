@@ -1,4 +1,4 @@
-"""The rules of payment products: each checks one draft and reports its problems.
+"""The rules of payment products: each checks one payment draft and reports its problems.
 
 A product lists its rules (`bank/products`); all of them run, so that all problems are reported at once (CONTRACT 3.2).
 """
@@ -23,10 +23,10 @@ DEPRECATED_FROM = date(2024, 9, 5)  # SPEC 9, planned deprecation
 
 
 @dataclass(slots=True)
-class Draft:
-    """A payment (or an entry of a bulk) that is not accepted yet; `creditor`: its account, when it is in this bank.
+class PaymentDraft:
+    """A payment (or an entry of a bulk) that is not accepted yet; `creditor`: the account, if it is in this bank.
 
-    `prefix` stands before the paths of messages, such as `payments[2].`.
+    `prefix` is prepended to the paths of messages, such as `payments[2].`.
     """
 
     bank: Bank
@@ -38,30 +38,31 @@ class Draft:
         return Message(code, text, self.prefix + path)
 
 
-Check = Callable[[Draft], Iterable[Message]]
+Check = Callable[[PaymentDraft], Iterable[Message]]
 
 
 def only_in(currency: str) -> Check:
-    """The payment itself must be in `currency` (CONTRACT 6: straks NOK, SEPA EUR)."""
+    """The payment must be in `currency` (CONTRACT 6: straks NOK, SEPA EUR)."""
 
-    def check(draft: Draft) -> Iterable[Message]:
+    def check(draft: PaymentDraft) -> Iterable[Message]:
         if draft.initiation["instructedAmount"]["currency"] == currency:
             return ()
-        return (draft.wrong("FORMAT_ERROR", f"This product pays in {currency} only.", "instructedAmount.currency"),)
+        text = f"This product supports {currency} only."
+        return (draft.wrong("FORMAT_ERROR", text, "instructedAmount.currency"),)
 
     return check
 
 
-def straks_limit(draft: Draft) -> Iterator[Message]:
+def straks_limit(draft: PaymentDraft) -> Iterator[Message]:
     """At most 500 000.00, or what the setting `straks_limit` says (CONTRACT 6)."""
     limit = draft.bank.settings.straks_limit
     if Decimal(draft.initiation["instructedAmount"]["amount"]) > Decimal(limit):
-        text = f"An instant transfer takes at most {limit}."
+        text = f"An instant transfer is at most {limit}."
         yield draft.wrong("FORMAT_ERROR", text, "instructedAmount.amount")
 
 
-def norwegian_creditor(draft: Draft) -> Iterator[Message]:
-    """11 digits with a MOD-11 check digit, unless this bank holds that account (CONTRACT 6)."""
+def norwegian_creditor(draft: PaymentDraft) -> Iterator[Message]:
+    """11 digits with a MOD-11 check digit, unless the account is at this bank (CONTRACT 6)."""
     if draft.creditor is None:
         number = digits_of(draft.initiation["creditorAccount"]["bban"])
         if not (len(number) == 11 and number.isascii() and number.isdigit()):
@@ -72,16 +73,16 @@ def norwegian_creditor(draft: Draft) -> Iterator[Message]:
             yield draft.wrong("FORMAT_ERROR", text, "creditorAccount.bban")
 
 
-def iban_creditor(draft: Draft) -> Iterable[Message]:
-    """An IBAN has right check digits (mod-97), unless this bank holds that account (CONTRACT 6; the latter assumed)."""
+def iban_creditor(draft: PaymentDraft) -> Iterable[Message]:
+    """An IBAN has valid check digits (mod-97), unless the account is at this bank (CONTRACT 6; the latter assumed)."""
     iban = draft.initiation["creditorAccount"].get("iban")
     if iban is None or draft.creditor is not None or is_iban(iban.replace(" ", "")):
         return ()
-    text = "This is no IBAN: country, length or check digits (mod-97) are wrong."
+    text = "This is not an IBAN: country, length or check digits (mod-97) are wrong."
     return (draft.wrong("FORMAT_ERROR", text, "creditorAccount.iban"),)
 
 
-def creditor_in_sepa(draft: Draft) -> Iterable[Message]:
+def creditor_in_sepa(draft: PaymentDraft) -> Iterable[Message]:
     """The creditor's account is in a SEPA country (CONTRACT 6)."""
     country = draft.initiation["creditorAccount"]["iban"].replace(" ", "")[:2]
     if country in SEPA_COUNTRIES:
@@ -93,7 +94,7 @@ _STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceI
 
 
 def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
-    """The structured references with their paths, both of the object and of the array."""
+    """The structured references with their paths, from the object and from the array."""
     references: list[tuple[str, Mapping[str, str]]] = []
     if _STRUCTURED in initiation:
         references.append((_STRUCTURED, initiation[_STRUCTURED]))
@@ -104,12 +105,12 @@ def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapp
 
 
 def says_kid(reference: Mapping[str, str]) -> bool:
-    """Whether a structured reference is a KID, as it is unless its type says otherwise (CONTRACT 6, KID)."""
+    """Whether a structured reference is a KID, which is the default (CONTRACT 6, KID)."""
     return reference.get("referenceType") in (None, "SCOR")
 
 
-def norwegian_reference(draft: Draft) -> Iterator[Message]:
-    """A reference given as a KID must be one; some creditors demand one (CONTRACT 6, KID)."""
+def norwegian_reference(draft: PaymentDraft) -> Iterator[Message]:
+    """A reference sent as a KID must be valid; some creditors require one (CONTRACT 6, KID)."""
     has_kid = False
     for path, reference in structured_references(draft.initiation):
         if says_kid(reference):
@@ -118,41 +119,40 @@ def norwegian_reference(draft: Draft) -> Iterator[Message]:
                 text = "A KID has 2 to 25 digits and ends in a MOD-10 or MOD-11 check digit (which may be -)."
                 yield draft.wrong("KID_INVALID", text, f"{path}.reference")
     if draft.creditor is not None and draft.creditor.get("demandsKid") and not has_kid:
-        text = "This creditor account takes payments with a KID only."
+        text = "This creditor account accepts only payments with a KID."
         yield draft.wrong("KID_MISSING", text, "remittanceInformationStructured")
 
 
-def execution_date(draft: Draft) -> Iterable[Message]:
+def execution_date(draft: PaymentDraft) -> Iterable[Message]:
     """requestedExecutionDate is not in the past and at most 365 days ahead (CONTRACT 6)."""
     name = "requestedExecutionDate"
     return _near_future(draft, name) if name in draft.initiation else ()
 
 
-def _near_future(draft: Draft, member: str) -> Iterator[Message]:
-    written = draft.initiation.get(member)
-    if written is not None:
+def _near_future(draft: PaymentDraft, member: str) -> Iterator[Message]:
+    text = draft.initiation.get(member)
+    if text is not None:
         today = draft.bank.clock.today()
-        wanted = date.fromisoformat(written)
-        if wanted < today:
+        requested, latest = date.fromisoformat(text), today + DAYS_AHEAD
+        if requested < today:
             yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is in the past: today is {today}.", member)
-        elif wanted > today + DAYS_AHEAD:
-            latest = today + DAYS_AHEAD
+        elif requested > latest:
             yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is over 365 days ahead, after {latest}.", member)
 
 
-def period(draft: Draft) -> Iterator[Message]:
+def period(draft: PaymentDraft) -> Iterator[Message]:
     """startDate as an execution date; at least one execution up to endDate (assumed: EXECUTION_DATE_INVALID)."""
     yield from _near_future(draft, "startDate")
     end = draft.initiation.get("endDate")
     if end is not None and end < draft.initiation["startDate"]:
         yield draft.wrong("EXECUTION_DATE_INVALID", "endDate is before startDate.", "endDate")
     elif not has_execution(draft.bank, draft.initiation):
-        text = "No execution falls between startDate and endDate."
+        text = "There is no execution between startDate and endDate."
         yield draft.wrong("EXECUTION_DATE_INVALID", text, "endDate")
 
 
 def deprecations(bank: Bank, initiation: Mapping[str, Any], prefix: str = "") -> list[Message]:
-    """The WARNINGs for deprecated members from 05-Sep-2024 on (SPEC 9, CONTRACT 6)."""
+    """The WARNINGs for members that are deprecated since 05-Sep-2024 (SPEC 9, CONTRACT 6)."""
     messages: list[Message] = []
     if "remittanceInformationStructured" in initiation and bank.clock.today() >= DEPRECATED_FROM:
         text = "remittanceInformationStructured is deprecated: use remittanceInformationStructuredArray."

@@ -1,7 +1,7 @@
-"""On which dates a periodic payment is executed (CONTRACT 6, Periodic): a pure function of its plan.
+"""The execution dates of a periodic payment (CONTRACT 6, Periodic): a pure function of its schedule.
 
-Planned dates: the first is the first fitting one from startDate on; then one every day, week, month and so on, up to
-endDate. One that is no banking day moves to the following or preceding banking day.
+The first planned date is the first matching one on or after startDate; further ones follow every day, week, month and
+so on, up to endDate. A planned date that is not a banking day is moved to the following or preceding banking day.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PRECEDING = ("preceding", "preceeding")  # both spellings are in use (CONTRACT 6
 
 _DAY = timedelta(days=1)
 _FARTHEST_MOVE = timedelta(days=31)  # the most closed days in a row
-_LAST_YEAR = 9998  # well before the last date that Python has
+_LAST_YEAR = 9998  # the year before the last one that `date` supports
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """When a standing order is executed: the members of its initiation, read.
+class Schedule:
+    """The schedule of a standing order: the members of its initiation, parsed.
 
-    `day`: day of the month, 31 (and any day that a month lacks) meaning its last; None: that of startDate (assumed).
-    It is ignored for Daily, Weekly and EveryTwoWeeks, which count from startDate (assumed). `preceding`: dates
-    move to the banking day before, else (assumed: also without executionRule) to the one after.
+    `day`: day of the month; in a month that has no such day, the last one; None: the day of startDate (assumed). It is
+    ignored for Daily, Weekly and EveryTwoWeeks, which count from startDate (assumed). `preceding`: dates are moved to
+    the banking day before, else (assumed: also without executionRule) to the one after.
     """
 
     start: date
@@ -42,10 +42,10 @@ class Plan:
     months: tuple[int, ...] = ()
 
 
-def plan_of(initiation: Mapping[str, Any]) -> Plan:
-    """The plan of a validated periodic payment."""
+def schedule_of(initiation: Mapping[str, Any]) -> Schedule:
+    """The schedule of a validated periodic payment."""
     end, day = initiation.get("endDate"), initiation.get("dayOfExecution")
-    return Plan(
+    return Schedule(
         start=date.fromisoformat(initiation["startDate"]),
         frequency=initiation["frequency"],
         end=date.fromisoformat(end) if end else None,
@@ -60,69 +60,69 @@ def every_day(_: date) -> bool:
     return True
 
 
-def next_execution(plan: Plan, after: date | None = None, is_open: IsOpen = every_day) -> date | None:
-    """The first execution date later than `after` (None: the very first), None when there is none."""
-    return next(executions(plan, after, is_open), None)
+def next_execution(schedule: Schedule, after: date | None = None, is_open: IsOpen = every_day) -> date | None:
+    """The first execution date later than `after` (None: the first of all), or None."""
+    return next(executions(schedule, after, is_open), None)
 
 
-def executions(plan: Plan, after: date | None = None, is_open: IsOpen = every_day) -> Iterator[date]:
+def executions(schedule: Schedule, after: date | None = None, is_open: IsOpen = every_day) -> Iterator[date]:
     """The execution dates later than `after`, strictly increasing, all between startDate and endDate.
 
-    A move that would leave these bounds goes the other way; planned dates that move to one day are one execution,
-    and a planned date with no banking day inside the bounds is left out (assumed).
+    A date that would be moved out of these bounds is moved in the other direction; planned dates that are moved to the
+    same day are one execution, and a planned date without a banking day inside the bounds is skipped (assumed).
     """
     latest = after
-    since = plan.start if after is None else after - _FARTHEST_MOVE
-    for planned in _planned(plan, max(since, plan.start)):
-        actual = _moved(planned, plan, is_open)
+    since = schedule.start if after is None else after - _FARTHEST_MOVE
+    for planned in _planned(schedule, max(since, schedule.start)):
+        actual = _moved(planned, schedule, is_open)
         if actual is not None and (latest is None or actual > latest):
             yield actual
             latest = actual
 
 
-def _moved(planned: date, plan: Plan, is_open: IsOpen) -> date | None:
+def _moved(planned: date, schedule: Schedule, is_open: IsOpen) -> date | None:
     """The banking day on which a planned date is executed."""
     if is_open(planned):
         return planned
-    first, second = (-_DAY, _DAY) if plan.preceding else (_DAY, -_DAY)
-    return _search(planned, first, plan, is_open) or _search(planned, second, plan, is_open)
+    first, second = (-_DAY, _DAY) if schedule.preceding else (_DAY, -_DAY)
+    return _search(planned, first, schedule, is_open) or _search(planned, second, schedule, is_open)
 
 
-def _search(day: date, step: timedelta, plan: Plan, is_open: IsOpen) -> date | None:
-    while plan.start <= day and (plan.end is None or day <= plan.end) and day.year <= _LAST_YEAR:
+def _search(day: date, step: timedelta, schedule: Schedule, is_open: IsOpen) -> date | None:
+    while schedule.start <= day and (schedule.end is None or day <= schedule.end) and day.year <= _LAST_YEAR:
         if is_open(day):
             return day
         day += step
     return None
 
 
-def _planned(plan: Plan, since: date) -> Iterator[date]:
-    """The planned dates from about `since` on, possibly with some earlier ones."""
-    dates = _by_days(plan, since) if plan.frequency in DAYS else _by_months(plan, since)
+def _planned(schedule: Schedule, since: date) -> Iterator[date]:
+    """The planned dates on or after `since`, possibly with some earlier ones."""
+    dates = _by_days(schedule, since) if schedule.frequency in DAYS else _by_months(schedule, since)
     for day in dates:
-        if plan.end is not None and day > plan.end:
+        if schedule.end is not None and day > schedule.end:
             return
         yield day
 
 
-def _by_days(plan: Plan, since: date) -> Iterator[date]:
-    step = timedelta(days=DAYS[plan.frequency])
-    day = plan.start + (since - plan.start) // step * step
+def _by_days(schedule: Schedule, since: date) -> Iterator[date]:
+    step = timedelta(days=DAYS[schedule.frequency])
+    day = schedule.start + (since - schedule.start) // step * step
     while day.year <= _LAST_YEAR:
         yield day
         day += step
 
 
-def _by_months(plan: Plan, since: date) -> Iterator[date]:
-    """The day of the plan in the months of its frequency, counted from the first month whose day is not too early."""
-    first = _month_number(plan.start)
-    if _in_month(plan, first) < plan.start:
+def _by_months(schedule: Schedule, since: date) -> Iterator[date]:
+    """The planned day in the months of the frequency, counted from the first month whose day is not too early."""
+    first = _month_number(schedule.start)
+    if _in_month(schedule, first) < schedule.start:
         first += 1
-    step = MONTHS.get(plan.frequency, 1)
+    step = MONTHS.get(schedule.frequency, 1)
     month = first + max(0, _month_number(since) - first) // step * step
     while month // 12 <= _LAST_YEAR:
-        if plan.frequency != VARIABLE or month % 12 + 1 in plan.months:
-            yield _in_month(plan, month)
+        if schedule.frequency != VARIABLE or month % 12 + 1 in schedule.months:
+            yield _in_month(schedule, month)
         month += step
 
 
@@ -130,7 +130,7 @@ def _month_number(day: date) -> int:
     return day.year * 12 + day.month - 1
 
 
-def _in_month(plan: Plan, month: int) -> date:
+def _in_month(schedule: Schedule, month: int) -> date:
     year, zero_based = divmod(month, 12)
     last = monthrange(year, zero_based + 1)[1]
-    return date(year, zero_based + 1, min(plan.day or plan.start.day, last))
+    return date(year, zero_based + 1, min(schedule.day or schedule.start.day, last))

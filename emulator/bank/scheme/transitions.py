@@ -1,7 +1,7 @@
-"""The statuses of payments, and the steps between them that flows share (CONTRACT 6, Transitions).
+"""The statuses of payments, and the transitions between them that flows share (CONTRACT 6, Transitions).
 
-A flow (`payment/flows`, one file each) belongs to one kind of product: its transitions are some of these and its
-own. The manual's diagram is drawn from all of them.
+A flow (`payment/flows`, one module each) belongs to one kind of product: its transitions are some of these and its own
+ones. The manual's diagram shows all of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NOT_EXECUTED = frozenset({"ACTC", "ACWC", "PDNG", "ACCP"})  # authorised; waits 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A step from one status to another, with a few words about when it is taken."""
+    """A step from one status to another, with a short text that says when it happens."""
 
     start: str
     end: str
     when: str
 
 
-# A script may set a status that the payment's flow does not have; from there it can be cancelled too.
+# A script may set a status that is not in the payment's flow; from there the payment can be cancelled too.
 SIGNED = (
     Transition("RCVD", "RJCT", "SCA declined, or 24 h without"),
     Transition("RCVD", "CANC", "DELETE"),
@@ -37,10 +37,10 @@ SIGNED = (
     Transition("PDNG", "CANC", "cancelled"),
     Transition("ACCP", "CANC", "cancelled"),
 )
-"""Of every flow: until it is authorised."""
+"""Of every flow: until the payment is authorised."""
 
 CANCELLABLE = (Transition("ACTC", "CANC", "cancelled"), Transition("ACWC", "CANC", "cancelled"))
-"""Of flows whose payments can be cancelled once they are authorised."""
+"""Of flows whose payments can be cancelled after authorisation."""
 
 EXECUTED_ONCE = (
     Transition("ACTC", "ACSP", "executed"),
@@ -71,16 +71,16 @@ def following(transitions: Iterable[Transition], start: str) -> tuple[str, ...]:
 
 
 def path(transitions: Iterable[Transition], start: str, end: str) -> tuple[str, ...]:
-    """The fewest statuses that lead from `start` (left out) to `end`; empty when none do."""
+    """The shortest sequence of statuses from `start` (excluded) to `end`; empty if there is none."""
     steps = tuple(transitions)
     open_paths: deque[tuple[str, ...]] = deque([(start,)])
     seen = {start}
     while open_paths:
-        so_far = open_paths.popleft()
-        for status in following(steps, so_far[-1]):
+        current = open_paths.popleft()
+        for status in following(steps, current[-1]):
             if status == end:
-                return (*so_far[1:], end)
+                return (*current[1:], end)
             if status not in seen:
                 seen.add(status)
-                open_paths.append((*so_far, status))
+                open_paths.append((*current, status))
     return ()

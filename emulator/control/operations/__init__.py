@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
 
 from emulator.control.operation import ControlOperation
+from emulator.discovery import constants
 
 
 @cache
 def table() -> tuple[ControlOperation, ...]:
     """All rows, in the order of the files' names."""
-    rows: list[ControlOperation] = []
-    for module in pkgutil.iter_modules(__path__):
-        rows.extend(importlib.import_module(f"{__name__}.{module.name}").OPERATIONS)
+    rows: list[ControlOperation] = [row for _, rows in constants(__path__, __name__, "OPERATIONS") for row in rows]
     seen: set[str] = set()
     for row in rows:
         for name in (row.id, f"{row.method} {row.path}"):

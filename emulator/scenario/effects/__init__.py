@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -10,7 +10,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
-from emulator.scenario.folder import parts
+from emulator.discovery import discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,22 @@ class EffectKind:
     inside: bool = False
 
 
+def _problem(effect: object) -> str | None:
+    return (
+        None if isinstance(effect, EffectKind) and effect.name else "has no EFFECT of the class EffectKind with a name"
+    )
+
+
+def _name(effect: EffectKind) -> str:
+    return effect.name
+
+
+def load(folder: Iterable[str], package: str) -> dict[str, EffectKind]:
+    """The effects of the modules in `folder`, by name; raises MalformedModule."""
+    return discover(folder, package, "EFFECT", name=_name, problem=_problem)
+
+
 @cache
 def effects() -> dict[str, EffectKind]:
     """Every effect by name."""
-    return parts(__path__, __name__, "EFFECT", EffectKind)
+    return load(__path__, __name__)

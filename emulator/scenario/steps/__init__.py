@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +10,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from emulator.bank.validation import Adds, Maybe, Model, Unfit, refuse
+from emulator.discovery import discover
 from emulator.scenario.actors import Actors
 from emulator.scenario.expectation import Expect
-from emulator.scenario.folder import MalformedFolder
 from emulator.scenario.persona import As, Persona
 from emulator.scenario.transport import Answer
 from emulator.scenario.variables import NAME
@@ -65,16 +63,15 @@ class Scene:
     expect: Mapping[str, Any] | None
 
 
+def _problem(kind: object) -> str | None:
+    return None if isinstance(kind, type) and issubclass(kind, Step) else "has no STEP that is a subclass of Step"
+
+
+def _word(kind: type[Step]) -> str:
+    return kind.word
+
+
 @cache
 def step_kinds() -> dict[str, type[Step]]:
     """Every kind of step by its word."""
-    kinds: dict[str, type[Step]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        name = f"{__name__}.{module.name}"
-        kind = getattr(importlib.import_module(name), "STEP", None)
-        if not (isinstance(kind, type) and issubclass(kind, Step)):
-            raise MalformedFolder(f"{name} has no STEP that is a Step")
-        if kind.word in kinds:
-            raise MalformedFolder(f"{name} is a second {kind.word}")
-        kinds[kind.word] = kind
-    return kinds
+    return discover(__path__, __name__, "STEP", name=_word, problem=_problem)

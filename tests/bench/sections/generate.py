@@ -11,11 +11,11 @@ from time import perf_counter
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, TRANSACTION
-from emulator.bank.sandbox.generate import Plan, generate
+from emulator.bank.sandbox.generate import DataPlan, generate
 from emulator.store import open_store
 from tests.bench.harness import Row
 
-PLAN = Plan(customers=100, accounts_per_customer=2, transactions_per_account=500, days=90, seed=1)
+PLAN = DataPlan(customers=100, accounts_per_customer=2, transactions_per_account=500, days=90, seed=1)
 
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:

@@ -184,7 +184,7 @@ def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(ba
             assert payer.context == "PRIVATE"
         else:
             for ask in (access.payer, access.account_reader):
-                with pytest.raises(BankError, match="PSU-Corporate-ID says which agreement"):
+                with pytest.raises(BankError, match="PSU-Corporate-ID must name the agreement"):
                     ask(bank, plain)
         advance(bank, minutes=30)
 

@@ -259,7 +259,7 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
     [others] = sessions.with_id(bank, TPP, "of-another")
     assert others["nationalId"] == OLA
     assert without_a_session("s-0")[0] == without_a_session("s-28")[0] == "SCA_NOT_FOUND"
-    assert without_a_session("s-30") == ("SCA_EXPIRED", "A newer session has taken the place of this one.")
+    assert without_a_session("s-30") == ("SCA_EXPIRED", "A newer session has replaced this one.")
     assert without_a_session("s-47") == ("SCA_EXPIRED", "The SCA of this session is an hour old or more.")
     assert without_a_session("s-49") == ("SCA_EXPIRED", "The SCA of this session is an hour old or more.")
 

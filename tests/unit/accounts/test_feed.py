@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts, ledger, transactions
-from emulator.bank.accounts.feed import Feed
+from emulator.bank.accounts.drifting_feed import DriftingFeed
 from emulator.bank.accounts.transactions import Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -277,7 +277,7 @@ def test_late_items_are_shown_twice_from_when_they_appear() -> None:
     bank = fresh([{"effect": "duplicate", "hours": 6}, {"effect": "late", "days": 2}])
     holder = account(bank, SALARY)["id"]
     wait(bank, hours=24)
-    entry, shown = next(Feed(bank, TRANSACTION, holder).trace("booked"))
+    entry, shown = next(DriftingFeed(bank, TRANSACTION, holder).trace("booked"))
     assert entry["bookingDate"] == "2026-03-03"
     assert [(one.since, one.until, one.effects) for one in shown] == [
         ("2026-03-05T05:00:00.000000+00:00", None, ("late", "duplicate")),

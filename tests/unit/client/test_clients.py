@@ -204,7 +204,7 @@ def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, 
     ],
 )
 def test_a_base_address_of_another_form_is_refused(credentials: Credentials, address: str) -> None:
-    with pytest.raises(ValueError, match="no address of a bank"):
+    with pytest.raises(ValueError, match="is not the address of a bank"):
         TppClient(address, credentials)
 
 
@@ -219,11 +219,11 @@ UNSENDABLE: list[tuple[str, str, dict[str, str], str]] = [
         for path in ("/v1/a b", "/v1/ø", "/v1/a\nb", "/v1/a?x=\t")
     ),
     *(
-        ("GET", "/v1/x", {"X-Test": value}, "the header X-Test is one line of text")
+        ("GET", "/v1/x", {"X-Test": value}, "the value of the header X-Test must be one line of text")
         for value in ("a\r\nb: c", "\ud800")
     ),
     ("GET", "/v1/x", {"X Test": "a"}, "'X Test' is not the name of a header"),
-    *((method, "/v1/x", {}, "is no method, such as GET") for method in ("", "GE T", "GÉT", "GET\r\n")),
+    *((method, "/v1/x", {}, "is not an HTTP method, such as GET") for method in ("", "GE T", "GÉT", "GET\r\n")),
 ]
 
 
@@ -417,7 +417,7 @@ def test_a_key_that_is_not_the_certificates_is_refused(
     credentials: Credentials, authority: CertificateAuthority
 ) -> None:
     other = authority.issue("other")
-    with pytest.raises(ValueError, match="not that of the certificate"):
+    with pytest.raises(ValueError, match="does not belong to the certificate"):
         Identity.from_pem(credentials.certificate_pem, other.key_pem)
 
 
@@ -425,9 +425,9 @@ def test_what_is_no_pem_text_is_refused_by_its_name(credentials: Credentials, tm
     der = tmp_path / "certificate.der"
     der.write_bytes(credentials.certificate.public_bytes(serialization.Encoding.DER))
     for certificate in (der, str(der), der.read_bytes()):
-        with pytest.raises(ValueError, match="the certificate is no PEM text: it has no line -----BEGIN"):
+        with pytest.raises(ValueError, match="the certificate is not PEM text: it has no line -----BEGIN"):
             Identity.from_pem(certificate, credentials.key_pem)
-    with pytest.raises(ValueError, match="the key is no PEM text"):
+    with pytest.raises(ValueError, match="the key is not PEM text"):
         Identity.from_pem(credentials.certificate_pem, credentials.key_pem.decode().encode("utf-16"))
 
 
@@ -452,9 +452,9 @@ def test_names_digest_and_algorithm_can_be_chosen(credentials: Credentials) -> N
 
 
 def test_a_choice_that_cannot_be_signed_with_is_refused_in_words(credentials: Credentials) -> None:
-    with pytest.raises(ValueError, match="there is no algorithm 'rsa-sha1'; there are rsa-sha256, rsa-sha512"):
+    with pytest.raises(ValueError, match="there is no algorithm 'rsa-sha1'; the algorithms are rsa-sha256, rsa-sha512"):
         signed_headers("GET", "/", credentials, algorithm="rsa-sha1")
-    with pytest.raises(ValueError, match="a request without the headers digest, Date cannot have them signed"):
+    with pytest.raises(ValueError, match="the headers to sign include digest, Date, which the request does not have"):
         signed_headers("GET", "/", credentials, names=["(request-target)", "digest", "Date"])
 
 

@@ -10,14 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.reference.calendar import is_banking_day
-from emulator.bank.scheme.schedule import DAYS, FREQUENCIES, MONTHS, VARIABLE, Plan, executions, next_execution, plan_of
+from emulator.bank.scheme.schedule import (
+    DAYS,
+    FREQUENCIES,
+    MONTHS,
+    VARIABLE,
+    Schedule,
+    executions,
+    next_execution,
+    schedule_of,
+)
 
 
 def norway(day: date) -> bool:
     return is_banking_day(day, "NOK")
 
 
-def shown(plan: Plan, count: int = 4, **more) -> list[str]:
+def shown(plan: Schedule, count: int = 4, **more) -> list[str]:
     return [day.isoformat() for day in islice(executions(plan, **more), count)]
 
 
@@ -38,57 +47,62 @@ START = date(2026, 1, 5)  # a Monday
     ],
 )
 def test_each_frequency_counts_from_the_start_date(frequency, dates):
-    assert shown(Plan(START, frequency)) == dates
+    assert shown(Schedule(START, frequency)) == dates
 
 
 def test_the_first_execution_is_the_first_fitting_day_from_the_start_date_on():
-    assert shown(Plan(date(2026, 1, 20), "Quarterly", day=15)) == [
+    assert shown(Schedule(date(2026, 1, 20), "Quarterly", day=15)) == [
         "2026-02-15",
         "2026-05-15",
         "2026-08-15",
         "2026-11-15",
     ]
-    assert shown(Plan(date(2026, 1, 20), "Annual", day=25), 2) == ["2026-01-25", "2027-01-25"]
+    assert shown(Schedule(date(2026, 1, 20), "Annual", day=25), 2) == ["2026-01-25", "2027-01-25"]
 
 
 def test_day_31_and_days_a_month_lacks_are_its_last():
-    assert shown(Plan(date(2028, 1, 1), "Monthly", day=31)) == ["2028-01-31", "2028-02-29", "2028-03-31", "2028-04-30"]
-    assert shown(Plan(date(2026, 1, 30), "Monthly"), 3) == ["2026-01-30", "2026-02-28", "2026-03-30"]
+    assert shown(Schedule(date(2028, 1, 1), "Monthly", day=31)) == [
+        "2028-01-31",
+        "2028-02-29",
+        "2028-03-31",
+        "2028-04-30",
+    ]
+    assert shown(Schedule(date(2026, 1, 30), "Monthly"), 3) == ["2026-01-30", "2026-02-28", "2026-03-30"]
 
 
 def test_variable_months_are_executed_in_the_months_named():
-    plan = Plan(date(2026, 3, 10), VARIABLE, day=1, months=(3, 6, 11))
+    plan = Schedule(date(2026, 3, 10), VARIABLE, day=1, months=(3, 6, 11))
     assert shown(plan) == ["2026-06-01", "2026-11-01", "2027-03-01", "2027-06-01"]
 
 
 def test_the_end_date_is_the_last_execution_and_nothing_follows():
-    plan = Plan(START, "Weekly", end=date(2026, 1, 19))
+    plan = Schedule(START, "Weekly", end=date(2026, 1, 19))
     assert shown(plan) == ["2026-01-05", "2026-01-12", "2026-01-19"]
     assert next_execution(plan, date(2026, 1, 19)) is None
 
 
 def test_a_closed_day_moves_to_the_following_or_the_preceding_banking_day():
     # 5 April 2026 is Easter Sunday; Thursday to Monday are closed.
-    following = Plan(date(2026, 4, 1), "Monthly", day=5)
+    following = Schedule(date(2026, 4, 1), "Monthly", day=5)
     assert shown(following, 2, is_open=norway) == ["2026-04-07", "2026-05-05"]
-    preceding = Plan(date(2026, 4, 1), "Monthly", day=5, preceding=True)
+    preceding = Schedule(date(2026, 4, 1), "Monthly", day=5, preceding=True)
     assert shown(preceding, 2, is_open=norway) == ["2026-04-01", "2026-05-05"]
 
 
 def test_a_date_that_moved_into_the_next_month_is_found_after_the_month_has_begun():
-    plan = Plan(date(2026, 1, 1), "Monthly", day=31)  # Saturday, 31 January moves to Monday
+    plan = Schedule(date(2026, 1, 1), "Monthly", day=31)  # Saturday, 31 January moves to Monday
     assert next_execution(plan, date(2026, 2, 1), norway) == date(2026, 2, 2)
 
 
 def test_a_move_out_of_the_dates_goes_the_other_way():
     sunday = date(2026, 5, 31)
-    assert shown(Plan(date(2026, 5, 1), "Monthly", end=sunday, day=31), is_open=norway) == ["2026-05-29"]
-    assert shown(Plan(sunday, "Monthly", day=31, preceding=True), 2, is_open=norway) == ["2026-06-01", "2026-06-30"]
-    assert shown(Plan(sunday, "Monthly", end=sunday, day=31), is_open=norway) == []
+    assert shown(Schedule(date(2026, 5, 1), "Monthly", end=sunday, day=31), is_open=norway) == ["2026-05-29"]
+    assert shown(Schedule(sunday, "Monthly", day=31, preceding=True), 2, is_open=norway) == ["2026-06-01", "2026-06-30"]
+    assert shown(Schedule(sunday, "Monthly", end=sunday, day=31), is_open=norway) == []
 
 
 def test_a_daily_order_runs_once_on_each_banking_day():
-    assert shown(Plan(date(2026, 1, 8), "Daily"), is_open=norway) == [
+    assert shown(Schedule(date(2026, 1, 8), "Daily"), is_open=norway) == [
         "2026-01-08",
         "2026-01-09",
         "2026-01-12",
@@ -105,18 +119,18 @@ def test_a_plan_is_read_from_an_initiation():
         "dayOfExecution": "31",
         "monthsOfExecution": ["11", "2"],
     }
-    assert plan_of(initiation) == Plan(START, VARIABLE, date(2026, 12, 31), 31, True, (2, 11))
-    assert plan_of({"startDate": "2026-01-05", "frequency": "Daily"}) == Plan(START, "Daily")
+    assert schedule_of(initiation) == Schedule(START, VARIABLE, date(2026, 12, 31), 31, True, (2, 11))
+    assert schedule_of({"startDate": "2026-01-05", "frequency": "Daily"}) == Schedule(START, "Daily")
 
 
 def test_a_plan_at_the_end_of_the_calendar_ends():
-    assert shown(Plan(date(9998, 12, 30), "Daily")) == ["9998-12-30", "9998-12-31"]
-    assert shown(Plan(date(9998, 12, 1), "Annual")) == ["9998-12-01"]
+    assert shown(Schedule(date(9998, 12, 30), "Daily")) == ["9998-12-30", "9998-12-31"]
+    assert shown(Schedule(date(9998, 12, 1), "Annual")) == ["9998-12-01"]
 
 
 DATES = st.dates(date(2024, 1, 1), date(2030, 12, 31))
 PLANS = st.builds(
-    Plan,
+    Schedule,
     start=DATES,
     frequency=st.sampled_from(FREQUENCIES),
     end=st.none() | DATES,

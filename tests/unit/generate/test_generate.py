@@ -20,7 +20,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox.generate import Plan, generate, generate_in_pieces, plan_from
+from emulator.bank.sandbox.generate import DataPlan, generate, generate_in_pieces, plan_from
 from emulator.store import StoreUnwritable, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -37,9 +37,15 @@ def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    "plan", [Plan(4, 2, 25, 90, 1), Plan(1, 1, 1, 1, 1), Plan(3, 3, 0, 30, 1), Plan(5, 1, 300, 10, 1)]
+    "plan",
+    [
+        DataPlan(4, 2, 25, 90, 1),
+        DataPlan(1, 1, 1, 1, 1),
+        DataPlan(3, 3, 0, 30, 1),
+        DataPlan(5, 1, 300, 10, 1),
+    ],
 )
-def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: Plan) -> None:
+def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: DataPlan) -> None:
     filled = bank()
     answer = generate(filled, plan)
     accounts = plan.customers * plan.accounts_per_customer
@@ -56,7 +62,7 @@ def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: P
 
 def test_a_balance_was_never_below_zero() -> None:
     filled = bank()
-    generate(filled, Plan(4, 2, 120, 90, 2))
+    generate(filled, DataPlan(4, 2, 120, 90, 2))
     for account in filled.documents.all(ACCOUNT):
         balance = Decimal(account["opening"])
         assert balance > 0
@@ -67,7 +73,7 @@ def test_a_balance_was_never_below_zero() -> None:
 
 
 def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
-    plans = [Plan(3, 2, 20, 60, seed) for seed in (5, 5, 6)]
+    plans = [DataPlan(3, 2, 20, 60, seed) for seed in (5, 5, 6)]
     first, second, third = (bank() for _ in plans)
     answers = [generate(*pair) for pair in zip((first, second, third), plans, strict=True)]
     assert answers[0] == answers[1]
@@ -76,7 +82,7 @@ def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
 
 
 def test_the_banks_own_seed_makes_data_repeat_and_without_one_it_never_does() -> None:
-    plan = Plan(2, 1, 5, 30)
+    plan = DataPlan(2, 1, 5, 30)
     seeded = [documents_of(plan, seed=9) for _ in range(2)]
     assert seeded[0] == seeded[1]
     drawn = [documents_of(plan, seed=None) for _ in range(2)]
@@ -88,13 +94,13 @@ def test_a_second_run_by_the_banks_seed_makes_others_and_repeats_after_a_reset()
     runs = []
     for _ in range(2):
         fixtures.reset(filled, "empty", now=NOW, mode="frozen")
-        runs.append([generate(filled, Plan(3, 1, 1, 30))["customers"] for _ in range(2)])
+        runs.append([generate(filled, DataPlan(3, 1, 1, 30))["customers"] for _ in range(2)])
     assert runs[0] == runs[1]
     first, second = ({customer["customerName"] for customer in customers} for customers in runs[0])
     assert first != second
 
 
-def documents_of(plan: Plan, seed: int | None) -> dict[str, Any]:
+def documents_of(plan: DataPlan, seed: int | None) -> dict[str, Any]:
     filled = bank(seed=seed)
     generate(filled, plan)
     return documents(filled)
@@ -104,7 +110,7 @@ def documents_of(plan: Plan, seed: int | None) -> dict[str, Any]:
 def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
     filled = bank(seed=1)
     for _ in range(2):
-        generate(filled, Plan(4, 2, 10, 30, seed))
+        generate(filled, DataPlan(4, 2, 10, 30, seed))
     assert filled.documents.count(CUSTOMER) == 8
     assert filled.documents.count(ACCOUNT) == 16
     assert filled.documents.count(TRANSACTION) == 160
@@ -113,7 +119,7 @@ def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
 
 def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
     filled = bank("known-state")
-    generate(filled, Plan(40, 2, 1, 30, 1))
+    generate(filled, DataPlan(40, 2, 1, 30, 1))
     people_ids = [person["id"] for person in filled.documents.all(PERSON)]
     for number in people_ids:
         assert norway.is_national_number(number)
@@ -128,7 +134,7 @@ def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
 
 def test_everybody_can_be_logged_in_and_reaches_the_accounts() -> None:
     filled = bank()
-    answer = generate(filled, Plan(8, 2, 3, 30, 1))
+    answer = generate(filled, DataPlan(8, 2, 3, 30, 1))
     kinds = Counter(customer["customerType"] for customer in answer["customers"])
     assert kinds == {"private": 6, "corporate": 2}
     for customer in answer["customers"]:
@@ -139,7 +145,7 @@ def test_everybody_can_be_logged_in_and_reaches_the_accounts() -> None:
 
 def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_firm_pays_wages() -> None:
     filled = bank()
-    answer = generate(filled, Plan(4, 2, 60, 90, 1))
+    answer = generate(filled, DataPlan(4, 2, 60, 90, 1))
     for customer in answer["customers"]:
         (account,) = filled.documents.find(ACCOUNT, iban=customer["accounts"][0])
         entries = filled.documents.find(TRANSACTION, accountId=account["id"])
@@ -159,7 +165,7 @@ def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_fir
 
 def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
     filled = bank()
-    generate(filled, Plan(2, 3, 40, 90, 1))
+    generate(filled, DataPlan(2, 3, 40, 90, 1))
     sides = Counter(
         (t["bookingDate"], t["debtorAccount"]["bban"], t["creditorAccount"]["bban"], t["amount"].lstrip("-"))
         for t in filled.documents.all(TRANSACTION)
@@ -170,7 +176,7 @@ def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
 
 def test_transactions_lie_in_the_days_before_today() -> None:
     filled = bank()
-    generate(filled, Plan(4, 2, 50, 30, 1))
+    generate(filled, DataPlan(4, 2, 50, 30, 1))
     dates = [entry["bookingDate"] for entry in filled.documents.all(TRANSACTION)]
     assert min(dates) >= "2026-01-31"
     assert max(dates) <= "2026-03-01"
@@ -179,20 +185,20 @@ def test_transactions_lie_in_the_days_before_today() -> None:
 def test_the_transactions_of_an_account_are_written_some_at_a_time() -> None:
     filled = bank()
     before = filled.documents.sequence
-    generate(filled, Plan(1, 1, 4500, 30, 1))
+    generate(filled, DataPlan(1, 1, 4500, 30, 1))
     assert filled.documents.sequence - before == 6
 
 
 def test_ids_take_the_banks_form() -> None:
     filled = bank(ids_form="opaque")
-    generate(filled, Plan(4, 1, 2, 30, 1))
+    generate(filled, DataPlan(4, 1, 2, 30, 1))
     assert all(entry["id"].startswith("enc!!") for entry in filled.documents.all(TRANSACTION))
     assert all("enc" not in agreement["id"] for agreement in filled.documents.all(AGREEMENT))
 
 
 def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> None:
     filled = bank()
-    plan = Plan(1, 1, 5, 30, 5)
+    plan = DataPlan(1, 1, 5, 30, 5)
     [made] = generate(filled, plan)["customers"]
     sandbox_customers.replace_customer(
         filled, made["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
@@ -208,29 +214,29 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
 def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
     with pytest.raises(BankError, match="hardly any numbers") as refused:
-        generate(bank(), Plan(1, 2, 0, 1, 1))
+        generate(bank(), DataPlan(1, 2, 0, 1, 1))
     assert refused.value.code == "CONFLICT"
 
 
 def test_what_fails_late_leaves_the_documents_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     filled = bank()
-    generate(filled, Plan(3, 1, 5, 30, 1))
+    generate(filled, DataPlan(3, 1, 5, 30, 1))
     before = filled.documents.dump()
     monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
     with pytest.raises(BankError, match="hardly any numbers"):
-        generate(filled, Plan(2, 1, 5, 30, 2))
+        generate(filled, DataPlan(2, 1, 5, 30, 2))
     assert filled.documents.dump() == before
     monkeypatch.undo()
-    monkeypatch.setattr("emulator.bank.sandbox.generate.firm", Mock(side_effect=MemoryError))
+    monkeypatch.setattr("emulator.bank.sandbox.generate.company", Mock(side_effect=MemoryError))
     with pytest.raises(MemoryError):
-        generate(filled, Plan(4, 1, 5, 30, 2))
+        generate(filled, DataPlan(4, 1, 5, 30, 2))
     assert filled.documents.dump() == before
     assert ledger.report(filled)["balanced"]
 
 
 def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
-    assert plan_from({}) == Plan()
-    assert plan_from({"customers": 1, "days": 7, "seed": 0}) == Plan(customers=1, days=7, seed=0)
+    assert plan_from({}) == DataPlan()
+    assert plan_from({"customers": 1, "days": 7, "seed": 0}) == DataPlan(customers=1, days=7, seed=0)
     assert plan_from({"transactionsPerAccount": 0, "seed": None}).transactions_per_account == 0
     with pytest.raises(BankError) as refused:
         plan_from({"customers": 0, "accountsPerCustomer": "2", "days": True, "colour": 1, "seed": -1})
@@ -245,7 +251,7 @@ def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
 
 def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() -> None:
     filled = bank()
-    pieces = generate_in_pieces(filled, Plan(customers=3, transactions_per_account=5, seed=1))
+    pieces = generate_in_pieces(filled, DataPlan(customers=3, transactions_per_account=5, seed=1))
     assert next(pieces) == 1
     assert ledger.report(filled)["balanced"]
     known = filled.documents.count(CUSTOMER)
@@ -264,7 +270,7 @@ def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() ->
 def test_a_customer_with_many_transactions_is_several_pieces() -> None:
     filled = bank()
     pieces = generate_in_pieces(
-        filled, Plan(customers=1, accounts_per_customer=1, transactions_per_account=3000, seed=1)
+        filled, DataPlan(customers=1, accounts_per_customer=1, transactions_per_account=3000, seed=1)
     )
     seen = []
     for complete in pieces:
@@ -276,7 +282,7 @@ def test_a_customer_with_many_transactions_is_several_pieces() -> None:
 
 def test_generating_ends_where_the_bank_is_reset_meanwhile() -> None:
     filled = bank()
-    pieces = generate_in_pieces(filled, Plan(customers=3, transactions_per_account=5, seed=1))
+    pieces = generate_in_pieces(filled, DataPlan(customers=3, transactions_per_account=5, seed=1))
     next(pieces)
     fixtures.reset(filled, "known-state")
     before = filled.documents.dump()
@@ -287,7 +293,7 @@ def test_generating_ends_where_the_bank_is_reset_meanwhile() -> None:
 
 def test_the_pieces_make_what_the_whole_makes() -> None:
     filled = bank()
-    plan = Plan(customers=4, transactions_per_account=5, seed=1)
+    plan = DataPlan(customers=4, transactions_per_account=5, seed=1)
     before = filled.documents.image()
     whole = generate(filled, plan)
     dump = filled.documents.dump()

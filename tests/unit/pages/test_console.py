@@ -19,7 +19,7 @@ from emulator.bank.authentication import sca
 from emulator.bank.booking import bulk
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
 from emulator.bank.notification_targets import Host
-from emulator.bank.notifications import Outcome
+from emulator.bank.notifications import DeliveryResult
 from emulator.packaged import folder
 from emulator.store import Kind, StoreUnwritable
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
@@ -965,7 +965,7 @@ def test_notifications_are_shown_with_every_attempt_also_at_their_payment(emulat
     emulator.tpp.notification_uri = "https://tpp.example/notifications?a=1&b=2"
     payment = paid(emulator, browser)
     emulator.call("DELETE", f"{STRAKS}/{payment}")
-    for outcome in (Outcome(status=503), Outcome(error="no answer within 5 s")):
+    for outcome in (DeliveryResult(status=503), DeliveryResult(error="no answer within 5 s")):
         (claimed,) = notifications.claim(bank, by="a", until=0.0, room={}, most=1, each=1)
         notifications.settle(bank, claimed["id"], outcome, by="a")
         bank.clock.advance(timedelta(minutes=2))

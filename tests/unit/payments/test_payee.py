@@ -114,7 +114,8 @@ def test_an_account_elsewhere_cannot_be_verified_and_is_never_refused(bank: Bank
 
 
 @pytest.mark.parametrize(
-    "name, told", [("E Eksempel", "CMTC: the name is close to that of the account's holder, Even"), ("Nobody", "NMTC")]
+    "name, told",
+    [("E Eksempel", "CMTC: the name is similar to that of the account's holder, Even"), ("Nobody", "NMTC")],
 )
 def test_refuse_refuses_a_name_that_does_not_match(bank: Bank, name: str, told: str) -> None:
     bank.change_settings({"payee_check": "refuse"})

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.bank import products
 from emulator.bank.errors import BankError
-from emulator.bank.products import MalformedProduct
+from emulator.discovery import MalformedModule
 
 GOOD = """
 from emulator.bank.products import PAYMENTS, Product
@@ -63,12 +63,12 @@ def test_a_file_in_the_folder_is_a_product(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"one": _good(), "two": _good()}, "two.py is a second payments/new-transfers"),
-        ({"one": "PRODUCT = 1"}, "one.py has no PRODUCT"),
-        ({"one": ""}, "one.py has no PRODUCT"),
-        ({"one": _good(name="New Transfers")}, "one.py has the name New Transfers"),
+        ({"one": _good(), "two": _good()}, "two is a second payments/new-transfers"),
+        ({"one": "PRODUCT = 1"}, "one has no PRODUCT"),
+        ({"one": ""}, "one has no PRODUCT"),
+        ({"one": _good(name="New Transfers")}, "one has the name New Transfers"),
         ({"one": _good(code="PMNT")}, None),
-        ({"one": _good(code="pmnt-icdt")}, "one.py has a bank transaction code"),
+        ({"one": _good(code="pmnt-icdt")}, "one has a bank transaction code"),
     ],
 )
 def test_a_doubled_or_malformed_product_is_refused_by_name(
@@ -77,5 +77,5 @@ def test_a_doubled_or_malformed_product_is_refused_by_name(
     if told is None:
         assert _load(tmp_path, **files)
         return
-    with pytest.raises(MalformedProduct, match=told):
+    with pytest.raises(MalformedModule, match=told):
         _load(tmp_path, **files)

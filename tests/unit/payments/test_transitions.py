@@ -12,8 +12,8 @@ from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.payment import flows, payments
 from emulator.bank.payment.flows import Flow, diagram
-from emulator.bank.products import MalformedProduct
 from emulator.bank.scheme.transitions import FINAL, STATUSES
+from emulator.discovery import MalformedModule
 from tests.unit.payments.world import DOMESTIC, advance, domestic, paid, payment, status
 
 SPEC_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
@@ -122,21 +122,21 @@ def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"one": _new(), "two": _new()}, "two.py is a second checked"),
-        ({"one": "FLOW = 1"}, "one.py has no FLOW"),
-        ({"one": _new(service="cheques")}, "one.py names the service cheques"),
-        ({"one": _new(steps="*STEPS, BOOKED, BOOKED")}, "one.py has the same step twice"),
-        ({"one": _new(steps='*STEPS, Transition("ACSP", "GONE", "lost")')}, "one.py names the status GONE"),
+        ({"one": _new(), "two": _new()}, "two is a second checked"),
+        ({"one": "FLOW = 1"}, "one has no FLOW"),
+        ({"one": _new(service="cheques")}, "one names the service cheques"),
+        ({"one": _new(steps="*STEPS, BOOKED, BOOKED")}, "one has the same step twice"),
+        ({"one": _new(steps='*STEPS, Transition("ACSP", "GONE", "lost")')}, "one names the status GONE"),
     ],
 )
 def test_a_doubled_or_malformed_flow_is_refused_by_name(tmp_path: Path, files: dict[str, str], told: str) -> None:
-    with pytest.raises(MalformedProduct, match=told):
+    with pytest.raises(MalformedModule, match=told):
         _load(tmp_path, **files)
 
 
 @pytest.mark.parametrize("flow", ["standing", "batch", "unheard-of"])
 def test_a_product_whose_flow_is_none_of_its_service_is_refused_by_name(flow: str) -> None:
     sepa = products.find("payments", "sepa-credit-transfers")
-    told = f"sepa-credit-transfers gives payments the flow {flow}; there are dated, foreign, instant"
-    with pytest.raises(MalformedProduct, match=told):
+    told = f"sepa-credit-transfers names the flow {flow}; the flows of payments are dated, foreign, instant"
+    with pytest.raises(MalformedModule, match=told):
         flows.by_product(FLOWS, {(sepa.service, sepa.name): dataclasses.replace(sepa, flow=flow)})

@@ -120,7 +120,7 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
         ({"in": "x"}, ["in: Expected a list, found the text 'x'."]),
         ({"absent": "yes"}, ["absent: Expected true or false, found the text 'yes'."]),
         ({"regex": "(a"}, ["regex: This is not a regular expression of RE2: missing ): (a."]),
-        ({"gt": 1, "amount": 2}, ["amount: There is no member 'amount'; there are absent, gt, in, lt, regex."]),
+        ({"gt": 1, "amount": 2}, ["amount: There is no member 'amount'; expected one of absent, gt, in, lt, regex."]),
         ({"a": {"b": {"lt": None}}}, ["a.b.lt: Expected a number, found nothing."]),
     ],
 )

@@ -103,9 +103,12 @@ story:
         ("start: {add: {accounts: [{bban: 1}]}}", "The member customerNumber is missing."),
         (
             "start: {add: {customers: [{currency: NOK}]}}",
-            "There is no member 'currency'; there are customerNumber, name, organisationNumber, type.",
+            "There is no member 'currency'; expected one of customerNumber, name, organisationNumber, type.",
         ),
-        ("start: {add: {transactions: [{x: 1}]}}", "There is no member 'x'; there are account, amount, amounts, "),
+        (
+            "start: {add: {transactions: [{x: 1}]}}",
+            "There is no member 'x'; expected one of account, amount, amounts, ",
+        ),
         ("start: {add: {accounts: [{currenzy: NOK}]}}", "There is no member 'currenzy'; did you mean currency?"),
         ("start: {add: {accounts: [{transactions: [{batch: [{txt: a}]}]}]}}", "no member 'txt'; did you mean text?"),
         ("start: {add: {customers: [{name: 5}]}}", "Expected text, found the number 5; write it in quotes."),

@@ -103,7 +103,7 @@ def test_a_bank_that_is_not_there_is_told() -> None:
 
 @pytest.mark.parametrize("base", ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x:99999"])
 def test_an_address_that_is_none_is_refused(base: str) -> None:
-    with pytest.raises(TransportFailed, match="no address of a bank"):
+    with pytest.raises(TransportFailed, match="is not the address of a bank"):
         Running(base)
 
 

@@ -106,7 +106,7 @@ def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, note
          "(a comma or plus inside a value is written \\, or \\+)"),
         (PLAIN, "XY=Some CA,C=NO",
          "the issuer cannot be read as an RFC 2253 name: the attribute type 'XY' is not known"),
-        (PLAIN, r"CN=Some\xCA,C=NO", "the issuer cannot be read as an RFC 2253 name: a backslash must protect a "
+        (PLAIN, r"CN=Some\xCA,C=NO", "the issuer cannot be read as an RFC 2253 name: a backslash must escape a "
          r"special character, found '\\xC'"),
         (PLAIN, "CN=#zz,C=NO", "the issuer cannot be read as an RFC 2253 name: a value that begins with # must be "
          "hexadecimal"),

@@ -1,13 +1,11 @@
-"""The flows of payments: one file each in this folder, with a `FLOW`; a malformed one stops the start.
+"""The flows of payments: each module of this package defines one `FLOW`; a malformed one stops the start.
 
-A product names its flow. `Flow` itself is that of a single payment that is executed once; other flows override what
-differs. No other module asks which flow a payment has.
+A product names its flow. `Flow` itself is the flow of a single payment that is executed once; other flows override
+what differs. No other module depends on which flow a payment has.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -18,9 +16,10 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment
-from emulator.bank.products import MalformedProduct, Product
+from emulator.bank.products import Product
 from emulator.bank.scheme import execution, transitions
 from emulator.bank.scheme.transitions import FINAL, STATUSES, Transition
+from emulator.discovery import MalformedModule, discover
 
 SECOND = timedelta(seconds=1)
 TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
@@ -29,10 +28,11 @@ AUTHORISED = ("ACTC", None)
 
 
 class Flow:
-    """The flow of one kind of payment. `name`: as products name it; `words`: as the diagram does; `service`: of its
-    products; `steps`: its transitions; of two paths of equal length the first is taken.
+    """The flow of one kind of payment.
 
-    `several`: its initiation has `payments`, each funded by itself (`entries`).
+    `name`: for products; `words`: for the diagram; `service`: of its products; `steps`: its transitions; of two paths
+    of equal length `path` takes the first. `several`: its initiation has `payments`, which are funded separately
+    (`entries`).
     """
 
     several = False
@@ -52,26 +52,26 @@ class Flow:
         return transitions.following(self.transitions, start)
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """The fewest statuses that lead from `start` (left out) to `end`; empty when none do."""
+        """The shortest sequence of statuses from `start` (excluded) to `end`; empty if there is none."""
         return transitions.path(self.transitions, start, end)
 
     # Time
 
     def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
-        """Plan the execution of a payment accepted at `at` (`executeAt`): its status, and why that is ACWC."""
+        """Set `executeAt` of a payment accepted at `at`; returns its status, and the reason if that is ACWC."""
         payment["executeAt"] = stamp(at)
         return AUTHORISED
 
     def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        """Take the step after ACSP or ACWP, or after any status of `steps_itself`: the new status, if any."""
+        """Take the step after ACSP or ACWP, or any status of `steps_itself`; returns the new status, if it changes."""
         return "ACSC"
 
     def steps_itself(self, status: str) -> bool:
-        """Whether `step` decides in this status; else the payment waits for its date and its money."""
+        """Whether `step` takes the next step in this status; else the payment waits for its date and its money."""
         return status in ("ACSP", "ACWP")
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-        """The moment of the step after one taken at `at`, if the flow decides it; else None."""
+        """The moment of the step after the one at `at`, if the flow determines it; else None."""
         return None
 
     def booked_after(self, status: str) -> timedelta:
@@ -79,30 +79,30 @@ class Flow:
         return TO_BOOKING if status == "ACSP" else SECOND
 
     def retry(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
-        """When to look again for money that was missing at `at`."""
+        """When to check again for money that was missing at `at`."""
         return execution.next_run(bank, payment, at)
 
     def give_up_at(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
         """When a payment or entry that lacks money at `at` is rejected (CONTRACT 6)."""
-        # Counted from the moment the execution was due, a second before the money was found missing; where reads or
-        # the control interface cause the steps, any time may lie between.
+        # Counted from the moment when the execution was due, a second before the check found no money. If reads or the
+        # control interface cause the steps, any time may have passed in between.
         due = moment(payment["executeAt"])
         return self.last_try(bank, payment, due if due <= at <= due + SECOND else at)
 
     def last_try(self, bank: Bank, payment: Payment, first: datetime) -> datetime:
-        """The last moment at which money that was first missing at `first` is looked for."""
+        """The last check for money that was first missing at `first`."""
         return execution.last_run(bank, payment, first)
 
     # Money
 
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
-        """At acceptance: reserve the whole amount if there is enough money."""
+        """At acceptance: reserve the full amount if there is enough money."""
         self.hold(bank, payment, at)
 
     def hold(self, bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-        """Reserve the payment's money and show it pending; whether there was enough.
+        """Reserve the payment's money and show it pending; returns whether there was enough.
 
-        `force` may take the account below its credit line: money follows a status that is set by hand or by a script.
+        `force`, for a status that is set manually or by a script, may take the account below its credit line.
         """
         if "held" not in payment:
             payment["fundsAvailable"] = settlement.hold(bank, payment, at, force=force)
@@ -124,7 +124,7 @@ class Flow:
         payment["fundsAvailable"] = True
 
     def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes PART, which only a script does to a single one: nothing of it is booked (assumed)."""
+        """The payment becomes PART, for a single payment only by a script: nothing is booked (assumed)."""
         self.release(bank, payment, at)
 
     def end(self, payment: Payment, status: str) -> None:
@@ -137,7 +137,7 @@ class Flow:
     # What is shown
 
     def deletable(self, status: str) -> bool:
-        """Whether links offer DELETE for a payment in this status, which is not final."""
+        """Whether links offer DELETE for a payment in this status (not a final one)."""
         return True
 
     def details(self, payment: Payment) -> Mapping[str, Any]:
@@ -145,7 +145,7 @@ class Flow:
         return {}
 
     def dates(self, bank: Bank, payment: Payment) -> Mapping[str, str]:
-        """On which days it is paid, for the page where it is approved."""
+        """The days on which it is paid, for the page where it is approved."""
         date = payment["initiation"].get("requestedExecutionDate")
         return {} if date is None else {"date": date}
 
@@ -154,37 +154,34 @@ def _problem(flow: object) -> str | None:
     if not isinstance(flow, Flow):
         return "has no FLOW of the class Flow"
     if flow.service not in products.SERVICES:
-        return f"names the service {flow.service}; there are {', '.join(products.SERVICES)}"
+        return f"names the service {flow.service}; the services are {', '.join(products.SERVICES)}"
     edges = [(step.start, step.end) for step in flow.transitions]
     if len(set(edges)) < len(edges):
         return "has the same step twice"
     if unknown := {status for edge in edges for status in edge} - set(STATUSES):
-        return f"names the status {min(unknown)}; there are {', '.join(STATUSES)}"
+        return f"names the status {min(unknown)}; the statuses are {', '.join(STATUSES)}"
     return None
 
 
+def _name(flow: Flow) -> str:
+    return flow.name
+
+
 def load(folder: list[str], package: str) -> dict[str, Flow]:
-    """The flows of the files in `folder`, by name; MalformedProduct names the file at fault."""
-    flows: dict[str, Flow] = {}
-    for module in pkgutil.iter_modules(folder):
-        flow = getattr(importlib.import_module(f"{package}.{module.name}"), "FLOW", None)
-        wrong = _problem(flow)
-        if wrong is not None or not isinstance(flow, Flow):
-            raise MalformedProduct(f"The flow file {module.name}.py {wrong}.")
-        if flow.name in flows:
-            raise MalformedProduct(f"The flow file {module.name}.py is a second {flow.name}.")
-        flows[flow.name] = flow
-    return flows
+    """The flows of the modules in `folder`, by name; raises MalformedModule."""
+    return discover(folder, package, "FLOW", name=_name, problem=_problem)
 
 
-def by_product(flows: Mapping[str, Flow], known: Mapping[tuple[str, str], Product]) -> dict[tuple[str, str], Flow]:
-    """The flow of each product, by service and name; MalformedProduct for one that has none of its service."""
-    for product in known.values():
+def by_product(
+    flows: Mapping[str, Flow], all_products: Mapping[tuple[str, str], Product]
+) -> dict[tuple[str, str], Flow]:
+    """The flow of each product, by service and name; MalformedModule for a product without a flow of its service."""
+    for product in all_products.values():
         fitting = [flow.name for flow in flows.values() if flow.service == product.service]
         if product.flow not in fitting:
-            text = f"gives {product.service} the flow {product.flow}; there are {', '.join(fitting)}"
-            raise MalformedProduct(f"The product {product.name} {text}.")
-    return {address: flows[product.flow] for address, product in known.items()}
+            text = f"names the flow {product.flow}; the flows of {product.service} are {', '.join(fitting)}"
+            raise MalformedModule(f"The product {product.name} {text}.")
+    return {address: flows[product.flow] for address, product in all_products.items()}
 
 
 @cache
@@ -221,11 +218,11 @@ def diagram() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _in_words(having: Sequence[Flow]) -> str:
-    """` (only straks, domestic)`, ` (not straks)`, or nothing when every flow has the step."""
-    missing = [flow for flow in table().values() if flow not in having]
+def _in_words(flows: Sequence[Flow]) -> str:
+    """The flows that have a step: ` (straks, domestic)`, ` (not straks)`, or nothing if all have it."""
+    missing = [flow for flow in table().values() if flow not in flows]
     if not missing:
         return ""
-    if len(missing) < len(having):
+    if len(missing) < len(flows):
         return f" (not {', '.join(flow.words for flow in missing)})"
-    return f" ({', '.join(flow.words for flow in having)})"
+    return f" ({', '.join(flow.words for flow in flows)})"

@@ -1,4 +1,4 @@
-"""Bulks: each entry is funded and booked by itself; the bulk ends once all are (CONTRACT 6, Bulk)."""
+"""Bulks: each entry is funded and booked separately; the bulk ends when all entries are decided (CONTRACT 6, Bulk)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BOOKED, Transition
 
 
-class _Batch(Dated):
+class _BatchFlow(Dated):
     several = True
 
     def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        """Book the funded entries, else look for money at this run; entries without money at the last run are rejected.
+        """Book the funded entries, else check for money at this run; the last run rejects entries without money.
 
-        Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
+        Until then the bulk is ACSP (assumed): a part of it is executed, so it can no longer be cancelled.
         """
         if bulk.is_waiting(payment):
             self.hold(bank, payment, stamp(at), force=by_hand)
@@ -42,9 +42,9 @@ class _Batch(Dated):
     def hold(self, bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
         if "held" in payment:
             return True
-        some = bulk.hold(bank, payment, at, force=force)
-        payment["fundsAvailable"] = some and not bulk.has_open(payment)
-        return some
+        funded = bulk.hold(bank, payment, at, force=force)
+        payment["fundsAvailable"] = funded and not bulk.has_open(payment)
+        return funded
 
     def release(self, bank: Bank, payment: Payment, at: str) -> None:
         bulk.release(bank, payment, at)
@@ -75,6 +75,6 @@ class _Batch(Dated):
         return {"entryStatuses": bulk.statuses(payment)}
 
 
-FLOW = _Batch(
+FLOW = _BatchFlow(
     "batch", words="bulk", service=BULK, steps=(*STEPS, BOOKED, Transition("ACSP", "PART", "some entries rejected"))
 )

@@ -23,9 +23,9 @@ class Dated(Flow):
     def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
         run, moved = execution.first_run(bank, payment, at)
         payment["executeAt"] = stamp(run)
-        several = payment["initiation"].get("payments") or [payment["initiation"]]
-        changed = any(entries.changes_text(one) for one in several)
-        reasons = [reason for reason, given in ((MOVED, moved), (TEXT_CHANGED, changed)) if given]
+        initiations = payment["initiation"].get("payments") or [payment["initiation"]]
+        changed = any(entries.changes_text(initiation) for initiation in initiations)
+        reasons = [reason for reason, applies in ((MOVED, moved), (TEXT_CHANGED, changed)) if applies]
         return ("ACWC", " ".join(reasons)) if reasons else AUTHORISED
 
 

@@ -1,4 +1,4 @@
-"""Instant payments (straks): executed at once, at any hour; without money tried again each minute (CONTRACT 6)."""
+"""Instant payments (straks): executed immediately, at any hour; retried every minute without money (CONTRACT 6)."""
 
 from __future__ import annotations
 

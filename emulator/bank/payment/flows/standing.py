@@ -1,7 +1,7 @@
-"""Standing orders: ACTC from approval on, executed on each of their dates, ACSC after the last (CONTRACT 6, 13).
+"""Standing orders: ACTC after approval, executed on each of their dates, ACSC after the last (CONTRACT 6, 13).
 
-`executeOn` is the date of the next execution, `executeAt` its moment; `executions` are those that were executed or
-skipped, the oldest first.
+`executeOn` is the date of the next execution, `executeAt` its moment; `executions` lists past ones, executed or
+skipped, oldest first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from emulator.bank.payment.flows import AUTHORISED, Flow
 from emulator.bank.products import PERIODIC
 from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution
-from emulator.bank.scheme.schedule import DAYS, next_execution, plan_of
+from emulator.bank.scheme.schedule import DAYS, next_execution, schedule_of
 from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
 
 
@@ -38,7 +38,7 @@ class _Standing(Flow):
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         return run_from(bank, payment, moment(payment["executeAt"]), at)
 
-    # it reserves nothing: each execution checks for its money
+    # A standing order reserves no money: each execution checks for it.
 
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
         payment["fundsAvailable"] = ledger.covers(bank, payment["debtorAccountId"], settlement.cost(payment))
@@ -73,18 +73,18 @@ EXECUTIONS_KEPT = 100
 
 
 def days_in_words(bank: Bank, payment: Payment) -> dict[str, str]:
-    """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.
+    """The days on which it is paid, for the page where it is approved: `{first?, months?, day?}`.
 
-    `first`: the date of the first execution if it is approved now; `months` of a variable order, `1, 6, 12`; `day` of
-    the month, of any that counts by months: the last one where a month has no such day.
+    `first`: the date of the first execution if it is approved now; `months`: of a variable order, such as `1, 6, 12`;
+    `day`: of the month, for an order that counts in months (the last day of a month that is too short).
     """
-    plan = plan_of(payment["initiation"])
+    schedule = schedule_of(payment["initiation"])
     first = _next(bank, payment, None)
     days = {} if first is None else {"first": oslo_date(_moment(bank, payment, first, bank.clock.now())).isoformat()}
-    if plan.months:
-        days["months"] = ", ".join(map(str, plan.months))
-    if plan.frequency not in DAYS:
-        days["day"] = str(plan.day or plan.start.day)
+    if schedule.months:
+        days["months"] = ", ".join(map(str, schedule.months))
+    if schedule.frequency not in DAYS:
+        days["day"] = str(schedule.day or schedule.start.day)
     return days
 
 
@@ -96,7 +96,7 @@ def begin(bank: Bank, payment: Payment, at: datetime) -> None:
 
 def _next(bank: Bank, payment: Payment, after: date | None) -> date | None:
     days = execution.open_days(bank, execution.currency_of(payment))
-    return next_execution(plan_of(payment["initiation"]), after, days)
+    return next_execution(schedule_of(payment["initiation"]), after, days)
 
 
 def _plan(bank: Bank, payment: Payment, day: date, at: datetime) -> None:
@@ -110,9 +110,9 @@ def _moment(bank: Bank, payment: Payment, day: date, at: datetime) -> datetime:
 
 
 def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datetime:
-    """`run`, or when a run that is over at `at` is caught up (assumed).
+    """`run`, or the moment at which a run that was missed at `at` is made up for (assumed).
 
-    `always-open` catches up at once, `norway` at the next run.
+    That is immediately with the calendar `always-open`, and at the next run with `norway`.
     """
     if run >= at:
         return run
@@ -120,7 +120,7 @@ def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datet
 
 
 def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
-    """Book one execution, or skip it when there is no money, and plan the next; whether it was the last."""
+    """Book one execution, or skip it without money, and plan the next one; returns whether it was the last."""
     when = stamp(at)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
@@ -131,17 +131,16 @@ def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
     else:
         result = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
     payment["executions"] = [*payment.get("executions", ()), result][-EXECUTIONS_KEPT:]
-    done = date.fromisoformat(payment["executeOn"])
-    if (
-        "due" in payment
-    ):  # one late execution stands for all whose dates had come; under `manual` each is advanced by hand
-        done = max(done, oslo_date(at))
-    following = _next(bank, payment, done)
+    executed_on = date.fromisoformat(payment["executeOn"])
+    # One late execution replaces all missed ones; with progression `manual`, each is advanced separately.
+    if "due" in payment:
+        executed_on = max(executed_on, oslo_date(at))
+    following = _next(bank, payment, executed_on)
     if following is not None:
         _plan(bank, payment, following, at)
     return following is None
 
 
 def executions(payment: Payment) -> list[Execution]:
-    """What has been executed and skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
+    """Past executions, executed or skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
     return payment.get("executions", [])[::-1]

@@ -1,8 +1,9 @@
-"""The account feed as TPPs see it where the setting `feed` lets it drift (CONTRACT 14).
+"""The account feed as TPPs see it when the setting `feed` makes it drift (CONTRACT 14).
 
-A view: nothing of it is stored. Booked and pending entries stay what they are, and so do ledger and balances; lists and
-details show them through the effects, each of which makes of an entry those that are shown, and says when. That depends
-on the entry, the bank's seed and bank time alone, so that every read at one moment shows the same.
+A view: nothing of it is stored, and neither entries nor ledger nor balances change. Lists and details show entries
+through the effects: each effect turns one entry into the entries that are shown in its place, with the time at which
+each is shown. The result depends only on the entry, the bank's seed and bank time, so that all reads at the same
+moment agree.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An entry as it is shown from `since` until `until` (stamps of bank time, None: always), through these effects."""
+    """An entry as it is shown from `since` until `until` (stamps of bank time, None: no bound), after these effects."""
 
     entry: Entry
     since: str | None = None
@@ -40,12 +41,12 @@ class Shown:
     effects: tuple[str, ...] = ()
 
     def at(self, now: str) -> bool:
-        """Whether it is shown at this moment of bank time."""
+        """Whether the entry is shown at this moment of bank time."""
         return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
 
 
-class Feed:
-    """What TPPs see of the entries of one account or card."""
+class DriftingFeed:
+    """The entries of one account or card as TPPs see them."""
 
     def __init__(self, bank: Bank, kind: EntryKind, holder_id: str) -> None:
         self._bank = bank
@@ -55,20 +56,20 @@ class Feed:
         self._effects = feed.effects(bank.settings.drift)
 
     def trace(self, shelf: str) -> Iterator[tuple[Entry, list[Shown]]]:
-        """Each entry on a shelf (`booked` or `pending`), newest first, and all that is shown of it at any time."""
+        """Each entry on a shelf (`booked` or `pending`), newest first, with all forms in which it is ever shown."""
         group = f"{self._holder_id}|{shelf}"
         for text in self._bank.documents.range_texts(self._kind, "shelf", group=group, reverse=True):
             entry = orjson.loads(text)
             yield entry, self._shown(entry)
 
     def listed(self, shelf: str) -> list[Entry]:
-        """What a list shows of a shelf now, newest first."""
+        """The entries of a shelf as a list shows them now, newest first."""
         now = self._bank.clock.stamp()
         entries = [one.entry for _, shown in self.trace(shelf) for one in shown if one.at(now)]
         return sorted(entries, key=lambda entry: str(entry["order"]), reverse=True)
 
     def find(self, shown_id: str) -> Entry | None:
-        """The entry that is shown under this id now; of a card also under this cardTransactionId."""
+        """The entry that is shown under this id now; a card's entry also by its cardTransactionId."""
         for shelf in SHELVES:
             for entry in self.listed(shelf):
                 if shown_id in (entry["id"], entry.get("cardTransactionId")):
@@ -97,12 +98,12 @@ class Feed:
         return effect.when is None or effect.when.fits(_members(entry), self._names)
 
     def _number(self, *about: str) -> float:
-        """A number from 0 to 1 that belongs to these texts and the bank's seed."""
+        """A number from 0 to 1, derived from these texts and the bank's seed."""
         text = "|".join((str(self._bank.ids.seed), *about))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / 2**64
 
     def _renamed(self, one: Shown, purpose: str) -> Entry:
-        """The entry under another id of the same form; each effect that acts on it in turn gives another."""
+        """The entry under another id of the same form; a second renaming effect gives it yet another id."""
         entry = one.entry
         text = f"{self._bank.ids.seed}|{purpose}|{len(one.effects)}|{entry['id']}"
         renamed = {**entry, "id": fixed_id(text, opaque=self._bank.ids.form == "opaque")}
@@ -112,7 +113,7 @@ class Feed:
 
     @singledispatchmethod
     def _through(self, effect: FeedEffect, one: Shown) -> list[Shown]:
-        """What an effect makes of an entry that it concerns."""
+        """The entries that an effect shows in place of one that it concerns."""
         raise TypeError(f"{effect.effect} changes nothing of {one.entry['id']}")
 
     @_through.register
@@ -150,10 +151,10 @@ class Feed:
     @_through.register
     def _(self, effect: feed.RenumberDay, one: Shown) -> list[Shown]:
         booked = date.fromisoformat(one.entry["bookingDate"])
-        dealt = stamp(datetime.combine(booked + timedelta(days=effect.days), time(0), OSLO))
+        renumbered_at = stamp(datetime.combine(booked + timedelta(days=effect.days), time(0), OSLO))
         return [
-            replace(one, until=_earlier(one.until, dealt)),
-            replace(one, entry=self._renamed(one, effect.effect), since=max(one.since or "", dealt)),
+            replace(one, until=_earlier(one.until, renumbered_at)),
+            replace(one, entry=self._renamed(one, effect.effect), since=max(one.since or "", renumbered_at)),
         ]
 
     @_through.register
@@ -162,7 +163,7 @@ class Feed:
 
 
 def _numbers(bank: Bank, kind: EntryKind, holder_id: str) -> tuple[str, ...]:
-    """By which numbers an account or card is known."""
+    """The numbers of an account or card."""
     if kind is TRANSACTION:
         account = bank.documents.get(ACCOUNT, holder_id)
         return () if account is None else (account["iban"], account["bban"])
@@ -171,7 +172,7 @@ def _numbers(bank: Bank, kind: EntryKind, holder_id: str) -> tuple[str, ...]:
 
 
 def _members(entry: Entry) -> Mapping[str, Any]:
-    """The members of an entry by the names that lists have for them."""
+    """The members of an entry, by their names in lists."""
     if "cardId" in entry:
         return entry
     amount = {"amount": entry["amount"], "currency": entry["currency"]}
@@ -179,19 +180,19 @@ def _members(entry: Entry) -> Mapping[str, Any]:
 
 
 def _times(amount: Entry, percent: int) -> dict[str, Any]:
-    """So many percent more, in the minor units of the currency; what would become nothing stays as it is."""
+    """The amount raised by `percent`, rounded to the currency's minor units; unchanged if that would be zero."""
     currency = amount["currency"]
     changed = quantize(Decimal(amount["amount"]) * (100 + percent) / 100, currency)
     return {"amount": plain(changed, currency) if changed else amount["amount"], "currency": currency}
 
 
 def _came(entry: Entry) -> str:
-    """When an entry came: when it was made pending, or booked."""
+    """When an entry was created: became pending, or was booked."""
     return str(entry["order"]).partition("|")[2]
 
 
 def _after(one: Shown, by: timedelta) -> str:
-    """The moment that is so long after an entry is shown first."""
+    """The moment `by` after an entry is first shown."""
     return later(one.since or _came(one.entry), by)
 
 

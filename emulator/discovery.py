@@ -1,0 +1,47 @@
+"""Discovery of the modules of a package: products, flows, effects, steps and operations are added by adding a file.
+
+Each module of such a package defines one constant, such as `PRODUCT`. A malformed module stops the start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
+
+class MalformedModule(ValueError):
+    """A module does not define what its package expects, or defines a second one with the same name."""
+
+
+def constants(folder: Iterable[str], package: str, constant: str) -> Iterator[tuple[str, Any]]:
+    """The name of each module in `folder`, in alphabetical order, and its `constant`, None if it has none."""
+    for module in pkgutil.iter_modules(folder):
+        full_name = f"{package}.{module.name}"
+        yield full_name, getattr(importlib.import_module(full_name), constant, None)
+
+
+def discover(
+    folder: Iterable[str],
+    package: str,
+    constant: str,
+    *,
+    name: Callable[[Value], str],
+    problem: Callable[[object], str | None],
+) -> dict[str, Value]:
+    """The constants of the modules in `folder`, by `name`, in the order of the modules' names.
+
+    `problem` says why a constant cannot be used, as the end of a sentence, or None. Raises MalformedModule.
+    """
+    values: dict[str, Value] = {}
+    for module, value in constants(folder, package, constant):
+        reason = problem(value)
+        if reason is not None:
+            raise MalformedModule(f"{module} {reason}")
+        if name(value) in values:
+            raise MalformedModule(f"{module} is a second {name(value)}")
+        values[name(value)] = value
+    return values
