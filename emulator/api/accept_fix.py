@@ -1,4 +1,4 @@
-"""The header x-accept-fix: changes that a client may ask for before they become the default (SPEC 9, CONTRACT 5)."""
+"""The header x-accept-fix: changes that a client may request before they become the default (SPEC 9, CONTRACT 5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGER_NAMES = "longer-names"
 GROUPED_BATCHES = "groupBatchTransactions"
 ISO_ACCOUNT_TYPE = "cash-account-type-iso"
 
-# From this Oslo date of bank time on a fix shows whether it is asked for or not (SPEC 9).
+# From this Oslo date of bank time on, a fix applies whether it is requested or not (SPEC 9).
 DEFAULT_FROM: Mapping[str, date] = {
     AMOUNT_AS_STRING: date(2020, 8, 1),
     SWITCHED_AMOUNTS: date(2024, 9, 5),
@@ -28,40 +28,40 @@ DEFAULT_FROM: Mapping[str, date] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixes:
-    """The fixes that show in the answer to one request. There is one object for each set, so it is its own key."""
+    """The fixes that apply to the answer to one request; each set of fixes has one object, so it can be a cache key."""
 
-    shown: frozenset[str]
+    applied: frozenset[str]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.shown
+        return name in self.applied
 
     def amounts(self, body: Any) -> Any:
-        """The answer with its amounts as the client takes them: text, or numbers before amount-as-string."""
-        return body if AMOUNT_AS_STRING in self.shown else _with_numbers(body)
+        """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
+        return body if AMOUNT_AS_STRING in self.applied else _with_numbers(body)
 
 
 _ALL_NAMES = frozenset(DEFAULT_FROM)
-# Bank time is in UTC: when this day begins there, the last of those days has begun in Oslo.
+# Bank time is in UTC: when this day begins in UTC, it has begun in Oslo.
 _ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
 
 
 def fixes(call: Call) -> Fixes:
-    """What the request's x-accept-fix and the date ask for; unknown names are ignored (CONTRACT 3.2)."""
+    """The fixes that apply because of x-accept-fix or the date; unknown names are ignored (CONTRACT 3.2)."""
     clock = call.bank.clock
     if clock.stamp() >= _ALL_FROM:
         return _of(_ALL_NAMES)
-    return _shown(call.headers.get("x-accept-fix") or "", clock.today())
+    return _applied(call.headers.get("x-accept-fix") or "", clock.today())
 
 
 @lru_cache(maxsize=64)
-def _shown(header: str, today: date) -> Fixes:
-    asked = {name.strip() for name in header.split(",")}
-    return _of(frozenset(name for name, since in DEFAULT_FROM.items() if name in asked or today >= since))
+def _applied(header: str, today: date) -> Fixes:
+    requested = {name.strip() for name in header.split(",")}
+    return _of(frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since))
 
 
 @cache
-def _of(shown: frozenset[str]) -> Fixes:
-    return Fixes(shown)
+def _of(applied: frozenset[str]) -> Fixes:
+    return Fixes(applied)
 
 
 def _with_numbers(value: Any) -> Any:

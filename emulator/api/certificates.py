@@ -13,13 +13,14 @@ from cryptography import exceptions, x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from emulator.bank.errors import counted
 from emulator.bank.tpp import Tpp
 from emulator.ca import qcstatements
 from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, KeyIdVerdict, compare_key_id
 
 BOTH_ROLES = frozenset({"PISP", "AISP"})
 SMALLEST_KEY = 2048  # bits, CONTRACT 3.1
-LARGEST_KEY, LARGEST_EXPONENT = 8192, 64  # bits; checking with larger ones would hold up the bank
+LARGEST_KEY, LARGEST_EXPONENT = 8192, 64  # bits; verification with larger ones would take too long
 LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
 
 _QC_STATEMENTS = qcstatements.OID
@@ -37,15 +38,15 @@ _KEY_IDS_KEPT = 16
 
 
 class CertificateUnreadable(ValueError):
-    """The header holds no certificate the bank can use; the argument is a sentence."""
+    """The header has no certificate that the bank can use; the argument says why."""
 
 
 @dataclass(slots=True, eq=False)
 class TppCertificate:
-    """A certificate that the bank has read, with what each request asks of it.
+    """A parsed certificate, with cached results for requests.
 
-    `key` is None and `key_fault` a sentence when its key may not sign (CONTRACT 3.1); the dates are seconds
-    since 1970; `notes` say what the bank accepted although it is not base64 DER on one line.
+    If its key may not sign, `key` is None and `key_fault` says why (CONTRACT 3.1). The dates are seconds since 1970;
+    `notes` list what the bank accepted although it is not base64 DER on one line.
     """
 
     certificate: x509.Certificate
@@ -59,7 +60,7 @@ class TppCertificate:
     _issued_by: tuple[x509.Certificate, bool] | None = None
 
     def key_id(self, text: str, *, lenient: bool) -> KeyIdVerdict:
-        """Whether the keyId `text` names this certificate; the last few answers are cached."""
+        """Whether the keyId `text` matches this certificate; the latest results are cached."""
         verdict = self._key_ids.get((text, lenient))
         if verdict is None:
             verdict = compare_key_id(text, self.certificate, lenient=lenient)
@@ -78,7 +79,7 @@ class TppCertificate:
 def read_certificate(text: str) -> TppCertificate:
     """The certificate in a TPP-Signature-Certificate value; raise CertificateUnreadable.
 
-    Reads base64 DER on one line, and PEM with or without line breaks. A text seen before costs one look-up.
+    Reads base64 DER on one line, and PEM with or without line breaks. Results are cached by text.
     """
     if len(text) > LONGEST_TEXT:
         raise CertificateUnreadable(f"it is longer than {LONGEST_TEXT} characters")
@@ -89,12 +90,12 @@ def read_certificate(text: str) -> TppCertificate:
 
 
 def identity(certificate: x509.Certificate) -> Tpp:
-    """Who the certificate says its holder is: id, name and roles; raise CertificateUnreadable."""
+    """The certificate's holder: id, name and roles; raise CertificateUnreadable."""
     subject = certificate.subject
     identifiers = subject.get_attributes_for_oid(_ORGANIZATION_IDENTIFIER)
     tpp_id = str(identifiers[0].value) if identifiers else subject.rfc4514_string()
     if not tpp_id:
-        raise CertificateUnreadable("its subject is empty, so it names no TPP")
+        raise CertificateUnreadable("its subject is empty, so it does not identify a TPP")
     names = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME) or subject.get_attributes_for_oid(
         x509.NameOID.ORGANIZATION_NAME
     )
@@ -103,26 +104,26 @@ def identity(certificate: x509.Certificate) -> Tpp:
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> TppCertificate | str:
-    """The certificate, or the reason why there is none (remembered too)."""
+    """The certificate, or the reason why it cannot be used; both are cached."""
     try:
         der, notes = _der(text)
-        return _understand(_loaded(der), notes)
+        return _parsed(_loaded(der), notes)
     except CertificateUnreadable as error:
         return str(error)
     except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
-        return f"it holds no readable X.509 certificate{_detail(error)}"
-    except KeyError as error:  # of cryptography before 50, for a text of an ASN.1 type that it does not know
-        return f"it holds no readable X.509 certificate (a text is of the unknown type {error})"
+        return f"it is not a readable X.509 certificate{_detail(error)}"
+    except KeyError as error:  # raised by cryptography before 50 for a text of an unknown ASN.1 type
+        return f"it is not a readable X.509 certificate (a text has the unknown type {error})"
 
 
 def _detail(error: Exception) -> str:
-    """What the library found, unless that is a picture of its parser."""
+    """The library's message, unless it shows the state of its parser."""
     message = str(error).splitlines()[0] if str(error) else type(error).__name__
     return "" if "ParseError" in message else f" ({message[:150]})"
 
 
 def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
-    """The bytes that `text` encodes, and notes on what is not base64 DER on one line."""
+    """The bytes that `text` encodes, and notes if it is not base64 DER on one line."""
     notes: tuple[str, ...] = ()
     if "-----" in text:
         text, notes = _inside_pem(text)
@@ -132,12 +133,12 @@ def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
     if not _BASE64.fullmatch(compact):
         raise CertificateUnreadable(why_no_base64(compact))
     if len(compact) % 4:
-        raise CertificateUnreadable("its base64 is cut off or lacks its padding")
+        raise CertificateUnreadable("its base64 is truncated or lacks its padding")
     return base64.b64decode(compact), notes
 
 
 def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
-    """The base64 of the first certificate in PEM text, which may have other text around it (RFC 7468)."""
+    """The base64 of the first certificate in PEM text, which may be surrounded by other text (RFC 7468)."""
     begin = text.find(_BEGIN)
     end = text.find(_END, begin)
     if begin < 0 and "%20" in text:
@@ -148,7 +149,7 @@ def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
         raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
     notes = ["TPP-Signature-Certificate: PEM text in place of base64 DER on one line"]
     if text.count(_BEGIN) > 1:
-        notes.append("TPP-Signature-Certificate: several certificates, the first is taken for the TPP's")
+        notes.append("TPP-Signature-Certificate: several certificates, the first is used as the TPP's")
     return text[begin + len(_BEGIN) : end], tuple(notes)
 
 
@@ -159,9 +160,9 @@ def _loaded(der: bytes) -> x509.Certificate:
         raise CertificateUnreadable(why_no_certificate(der)) from error
 
 
-def _understand(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:
+def _parsed(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:
     key, key_fault = _signing_key(certificate)
-    certificate.issuer.rfc4514_string()  # read only when asked for, and the keyId will ask
+    certificate.issuer.rfc4514_string()  # parsed lazily; raises here what the check of the keyId would raise later
     return TppCertificate(
         certificate,
         identity(certificate),
@@ -182,12 +183,12 @@ def _signing_key(certificate: x509.Certificate) -> tuple[rsa.RSAPublicKey | None
         if key.key_size < SMALLEST_KEY:
             return None, f"the certificate's RSA key has {key.key_size} bits, at least {SMALLEST_KEY} are needed"
         if key.key_size > LARGEST_KEY:
-            return None, f"the certificate's RSA key has {key.key_size} bits, at most {LARGEST_KEY} are taken"
+            return None, f"the certificate's RSA key has {key.key_size} bits, at most {LARGEST_KEY} are allowed"
         if key.public_numbers().e.bit_length() > LARGEST_EXPONENT:
             return None, f"the exponent of the certificate's RSA key has more than {LARGEST_EXPONENT} bits"
         return key, None
-    kind = "an EC" if isinstance(key, ec.EllipticCurvePublicKey) else "no RSA"
-    return None, f"the certificate has {kind} key; rsa-sha256 needs an RSA key of at least {SMALLEST_KEY} bits"
+    kind = "has an EC key" if isinstance(key, ec.EllipticCurvePublicKey) else "does not have an RSA key"
+    return None, f"the certificate {kind}; rsa-sha256 needs an RSA key of at least {SMALLEST_KEY} bits"
 
 
 def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -199,7 +200,7 @@ def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bo
 
 
 def _roles(certificate: x509.Certificate) -> frozenset[str]:
-    """Roles of the PSD2 QCStatement; both for a certificate without that statement (CONTRACT 3.1)."""
+    """The roles in the PSD2 QCStatement; both roles for a certificate without that statement (CONTRACT 3.1)."""
     try:
         extension = certificate.extensions.get_extension_for_oid(_QC_STATEMENTS)
     except x509.ExtensionNotFound:
@@ -207,18 +208,18 @@ def _roles(certificate: x509.Certificate) -> frozenset[str]:
     try:
         roles = qcstatements.psd2_roles(extension.value.public_bytes())
     except qcstatements.StatementsUnreadable:
-        raise CertificateUnreadable("its QCStatements extension is not of the form of ETSI TS 119 495") from None
+        raise CertificateUnreadable("its QCStatements extension does not conform to ETSI TS 119 495") from None
     return BOTH_ROLES if roles is None else roles
 
 
-# The forms that clients send in the place of a certificate, by name
+# Other things that clients send instead of a certificate
 
 _HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2}:?)++")
 _SEQUENCE = 0x30
-# How the content of the outermost SEQUENCE begins: PKCS #8 and #1, SEC 1, PKCS #12, PKCS #7.
+# The first bytes inside the outermost SEQUENCE: PKCS #8 and #1, SEC 1, PKCS #12, PKCS #7.
 _BEGINNINGS = {
-    bytes.fromhex("020100"): "a private key, which belongs in no request",
-    bytes.fromhex("020101"): "a private key, which belongs in no request",
+    bytes.fromhex("020100"): "a private key, which must never be sent",
+    bytes.fromhex("020101"): "a private key, which must never be sent",
     bytes.fromhex("020103"): "a PKCS #12 keystore",
     bytes.fromhex("06092a864886f70d0107"): "a PKCS #7 bundle",
 }
@@ -229,47 +230,47 @@ _LOADERS: tuple[tuple[str, Callable[[bytes], Any]], ...] = (
 
 
 def is_hexadecimal(text: str) -> bool:
-    """Whether `text`, which may pass for base64, is bytes in hexadecimal, with or without colons."""
+    """Whether `text`, which may also be valid base64, is hexadecimal, with or without colons."""
     return _HEXADECIMAL.fullmatch(text) is not None
 
 
 def why_no_base64(text: str) -> str:
-    """What a text without blanks is that is not base64, as a sentence."""
+    """Why a text without blanks is not base64."""
     if "%2B" in text or "%2F" in text or "%0A" in text or "%3D" in text:
         return "it is URL-encoded; send the base64 as it is"
     if text.startswith("=?"):
-        return "it is wrapped as RFC 2047 has it, which Signature alone may be; send the base64 as it is"
+        return "it is wrapped per RFC 2047, which is allowed for Signature only; send the base64 as it is"
     if _BASE64.fullmatch(text.replace("-", "+").replace("_", "/")):
         return "it is URL-safe base64; send the base64 alphabet with + and /"
     if text.startswith("b'"):
-        return "it is Python's text of bytes, decode() makes it base64"
+        return "it is Python's repr of bytes; call decode() on them"
     if "\\n" in text:
-        return "its line ends are written as a backslash and an n; send line ends, or none"
+        return "its line ends are written as a backslash and an n; send real line ends, or none"
     return "it is not base64"
 
 
 def why_no_certificate(der: bytes) -> str:
-    """What bytes are that cannot be read as an X.509 certificate, as a sentence."""
+    """Why bytes are not an X.509 certificate."""
     if der.startswith(b"-----BEGIN"):
-        return "it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)"
+        return "it is base64 of PEM text; send the base64 of the DER (the lines inside the PEM)"
     start, end = _content(der)
     if not start:
-        return "its base64 holds no DER"
+        return "its base64 does not encode DER"
     for beginning, name in _BEGINNINGS.items():
         if der.startswith(beginning, start):
             return f"it is {name}, not a certificate"
     if len(der) < end:
-        return f"it is cut off: its base64 holds {len(der)} bytes, the certificate has {end}"
+        return f"it is truncated: its base64 encodes {len(der)} bytes, the certificate has {end}"
     if len(der) > end:
-        return f"further bytes follow the certificate ({len(der) - end}, another one?); send the TPP's alone"
+        return f"{counted(len(der) - end, 'byte')} after the certificate (another one?); send only the TPP's"
     for name, load in _LOADERS:
         if _loads(load, der):
             return f"it is {name}, not a certificate"
-    return "it holds no readable X.509 certificate"
+    return "it is not a readable X.509 certificate"
 
 
 def _content(der: bytes) -> tuple[int, int]:
-    """Where the content of the outermost SEQUENCE begins and ends, by its own length; zeros where there is none."""
+    """Start and end of the content of the outermost SEQUENCE, by its own length; zeros without a SEQUENCE."""
     if len(der) < 2 or der[0] != _SEQUENCE:
         return 0, 0
     length, start = der[1], 2

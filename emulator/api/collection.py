@@ -1,8 +1,8 @@
-"""A collection for a REST client that runs from top to bottom: Postman v2.1, or the files of a Bruno folder.
+"""Collections for REST clients, to be run from top to bottom: Postman v2.1, or the files of a Bruno folder.
 
-Its requests carry no signature: they are meant for `bank-emulator proxy`, which signs them and adds the headers that
-every request needs. Ids go from answer to answer in variables, and each request checks the status of its answer. The
-customer's part (approving) is played through the control interface.
+The requests are not signed: they are meant for `bank-emulator proxy`, which signs them and adds the headers that every
+request needs. Variables carry ids from one answer to the next request, and each request checks the status of its
+answer. The customer's approval is sent to the control interface.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _JSON = ("Content-Type", "application/json")
 _DATE_SCRIPT = '{store}.{set}("executionDate", new Date(Date.now() + 7 * 864e5).toISOString().slice(0, 10));'
 _ABOUT = (
     "Every operation of the TPP interface, to be run from top to bottom. Start the bank and the proxy "
-    "(`bank-emulator proxy --port 9090`), which signs these requests, and set `baseUrl` to the proxy's address. Where "
+    "(`bank-emulator proxy --port 9090`), which signs these requests, and set `baseUrl` to the proxy's address. If "
     "the bank has a control token, set `controlToken`. The last request restores the known state."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """An operation at its place in the run.
+class RunStep:
+    """One step of the run: an operation and its expected status.
 
-    `saves`: a variable from a place in the answer's body, as JavaScript; `values`: what stands for path parameters in
-    place of the variable of their name; `body` in place of the operation's example; `note` tells two steps with the
-    same operation apart; `other`: a second status that is as good.
+    `saves`: variables by name, each with a JavaScript path into the answer's body; `values`: values of path parameters
+    (default: the variable with the parameter's name); `body`: replaces the operation's example; `note`: distinguishes
+    steps with the same operation; `other`: a second status that is accepted.
     """
 
     operation: str
@@ -50,13 +50,13 @@ class Step:
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """The statuses that are green."""
+        """The accepted statuses."""
         return (self.status,) if self.other is None else (self.status, self.other)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One request of a collection; `path` holds variables such as `{{paymentId}}`, `query` parameters to switch on."""
+class CollectionRequest:
+    """One request of a collection; `path` contains variables such as `{{paymentId}}`, `query` optional parameters."""
 
     folder: str
     name: str
@@ -71,137 +71,137 @@ class Entry:
 
     @property
     def dated(self) -> bool:
-        """Whether its body needs a date to come."""
+        """Whether its body needs a future date."""
         return self.body is not None and EXECUTION_DATE in self.body
 
 
-def entries() -> list[Entry]:
-    """The whole run, in order."""
+def requests() -> list[CollectionRequest]:
+    """All requests of the run, in order."""
     rows = {row.id: row for row in table()}
     shown = examples.bodies(oslo_date(real_now()))
     return [
-        _entry(f"{number:02} {folder}", step, rows.get(step.operation), shown)
+        _request(f"{number:02} {folder}", step, rows.get(step.operation), shown)
         for number, (folder, steps) in enumerate(_folders(shown).items(), 1)
         for step in steps
         if step.operation in rows or step.operation in (APPROVE, RETURN)
     ]
 
 
-APPROVE, RETURN = "approve", "return"  # the customer's part, beside the operations of the table
+APPROVE, RETURN = "approve", "return"  # steps of the customer, which are not operations of the table
 
 
-def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Step]]:
+def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]:
     link = '_links.scaRedirect.href.split("/").pop()'
     return {
         "Log in": [
-            # 401 where the proxy still sends a PSU-ID of before the last initialize; its scaRedirect does as well
-            Step("createConsent", 201, {"scaId": link}, other=401),
-            Step(APPROVE, 200, {"redirect": "redirect"}, {"id": "{{scaId}}"}, {"nationalId": CUSTOMER}),
-            Step(RETURN, 200),
-            Step("createBankOfferedConsent", 201, {"consentId": "consentId"}),
-            Step("getConsent", 200),
-            Step("getConsentStatus", 200),
+            # 401 if the proxy still sends a PSU-ID from before the last initialize; its scaRedirect works as well.
+            RunStep("createConsent", 201, {"scaId": link}, other=401),
+            RunStep(APPROVE, 200, {"redirect": "redirect"}, {"id": "{{scaId}}"}, {"nationalId": CUSTOMER}),
+            RunStep(RETURN, 200),
+            RunStep("createBankOfferedConsent", 201, {"consentId": "consentId"}),
+            RunStep("getConsent", 200),
+            RunStep("getConsentStatus", 200),
         ],
-        "Customer": [Step("getUser", 200), Step("getUsers", 200), Step("getAgreements", 200)],
+        "Customer": [RunStep("getUser", 200), RunStep("getUsers", 200), RunStep("getAgreements", 200)],
         "Accounts": [
-            Step("getAccounts", 200, {"accountId": "accounts[0].resourceId"}),
-            Step("getAccount", 200),
-            Step("getBalances", 200),
-            Step("getTransactions", 200, {"transactionId": "transactions.booked[0].transactionId"}),
-            Step("getTransactionDetails", 200),
+            RunStep("getAccounts", 200, {"accountId": "accounts[0].resourceId"}),
+            RunStep("getAccount", 200),
+            RunStep("getBalances", 200),
+            RunStep("getTransactions", 200, {"transactionId": "transactions.booked[0].transactionId"}),
+            RunStep("getTransactionDetails", 200),
         ],
         "Cards": [
-            Step("getCardAccounts", 200, {"cardAccountId": "cardAccounts[0].resourceId"}),
-            Step("getCardAccount", 200),
-            Step("getCardBalances", 200),
-            Step("getCardTransactions", 200),
+            RunStep("getCardAccounts", 200, {"cardAccountId": "cardAccounts[0].resourceId"}),
+            RunStep("getCardAccount", 200),
+            RunStep("getCardBalances", 200),
+            RunStep("getCardTransactions", 200),
         ],
         "Payments": [step for title, body in shown["createPayment"].items() for step in _payment(title, body)],
         "Signing baskets": [
-            Step(
+            RunStep(
                 "createPayment", 201, {"paymentId": "paymentId"}, *_first(shown["createPayment"]), note="for the basket"
             ),
-            Step("createSigningBasket", 201, {"basketId": "basketId"}, body={"paymentIds": ["{{paymentId}}"]}),
-            Step("getSigningBasket", 200),
-            Step("getSigningBasketStatus", 200),
-            Step("startSigningBasketAuthorisation", 201, {"authorisationId": "authorisationId"}),
-            Step("getSigningBasketAuthorisations", 200),
-            Step("getSigningBasketAuthorisation", 200),
-            Step("deleteSigningBasket", 204),
+            RunStep("createSigningBasket", 201, {"basketId": "basketId"}, body={"paymentIds": ["{{paymentId}}"]}),
+            RunStep("getSigningBasket", 200),
+            RunStep("getSigningBasketStatus", 200),
+            RunStep("startSigningBasketAuthorisation", 201, {"authorisationId": "authorisationId"}),
+            RunStep("getSigningBasketAuthorisations", 200),
+            RunStep("getSigningBasketAuthorisation", 200),
+            RunStep("deleteSigningBasket", 204),
         ],
         "Sandbox customers": [
-            Step("createSandboxCustomer", 201, {"customerId": "customerId"}),
-            Step("listSandboxCustomers", 200),
-            Step("getSandboxCustomer", 200),
-            Step("updateSandboxCustomer", 200, body=_renamed(_only(shown["createSandboxCustomer"]))),
+            RunStep("createSandboxCustomer", 201, {"customerId": "customerId"}),
+            RunStep("listSandboxCustomers", 200),
+            RunStep("getSandboxCustomer", 200),
+            RunStep("updateSandboxCustomer", 200, body=_renamed(_only(shown["createSandboxCustomer"]))),
         ],
         "Sandbox accounts": [
-            Step("createSandboxAccount", 201, {"mockAccountId": "id"}),
-            Step("listSandboxAccounts", 200),
-            Step("getSandboxAccount", 200),
-            Step("updateSandboxAccount", 200),
-            Step("createSandboxAccountTransactions", 201, body=shown["createSandboxAccountTransactions"]["several"]),
-            Step("listSandboxAccountTransactions", 200, {"transactionId": "[0].id"}),
-            Step("getSandboxAccountTransaction", 200),
-            Step("deleteSandboxAccountTransactions", 204),
-            Step("deleteSandboxAccount", 204),
+            RunStep("createSandboxAccount", 201, {"mockAccountId": "id"}),
+            RunStep("listSandboxAccounts", 200),
+            RunStep("getSandboxAccount", 200),
+            RunStep("updateSandboxAccount", 200),
+            RunStep("createSandboxAccountTransactions", 201, body=shown["createSandboxAccountTransactions"]["several"]),
+            RunStep("listSandboxAccountTransactions", 200, {"transactionId": "[0].id"}),
+            RunStep("getSandboxAccountTransaction", 200),
+            RunStep("deleteSandboxAccountTransactions", 204),
+            RunStep("deleteSandboxAccount", 204),
         ],
         "Sandbox cards": [
-            Step("createSandboxCardAccount", 201, {"mockCardAccountId": "resourceId"}),
-            Step("listSandboxCardAccounts", 200),
-            Step("getSandboxCardAccount", 200),
-            Step("updateSandboxCardAccount", 200),
-            Step(
+            RunStep("createSandboxCardAccount", 201, {"mockCardAccountId": "resourceId"}),
+            RunStep("listSandboxCardAccounts", 200),
+            RunStep("getSandboxCardAccount", 200),
+            RunStep("updateSandboxCardAccount", 200),
+            RunStep(
                 "createSandboxCardAccountTransactions",
                 201,
                 body=shown["createSandboxCardAccountTransactions"]["several"],
             ),
-            Step("listSandboxCardAccountTransactions", 200, {"transactionId": "[0].cardTransactionId"}),
-            Step("getSandboxCardAccountTransaction", 200),
-            Step("deleteSandboxCardAccountTransactions", 204),
-            Step("deleteSandboxCardAccount", 204),
+            RunStep("listSandboxCardAccountTransactions", 200, {"transactionId": "[0].cardTransactionId"}),
+            RunStep("getSandboxCardAccountTransaction", 200),
+            RunStep("deleteSandboxCardAccountTransactions", 204),
+            RunStep("deleteSandboxCardAccount", 204),
         ],
         "Sandbox agreements": [
-            Step("createSandboxAgreement", 201, {"agreementId": "agreementId"}),
-            Step("listSandboxAgreements", 200),
-            Step("getSandboxAgreement", 200),
-            Step("createSandboxEngagement", 201, {"engagementId": "engagementId"}),
-            Step("listSandboxEngagements", 200),
-            Step("getSandboxEngagement", 200),
-            Step("deleteSandboxEngagement", 204),
-            Step("deleteSandboxAgreement", 204),
+            RunStep("createSandboxAgreement", 201, {"agreementId": "agreementId"}),
+            RunStep("listSandboxAgreements", 200),
+            RunStep("getSandboxAgreement", 200),
+            RunStep("createSandboxEngagement", 201, {"engagementId": "engagementId"}),
+            RunStep("listSandboxEngagements", 200),
+            RunStep("getSandboxEngagement", 200),
+            RunStep("deleteSandboxEngagement", 204),
+            RunStep("deleteSandboxAgreement", 204),
         ],
-        "Contact information": [Step("putContactInformation", 200), Step("getContactInformation", 200)],
+        "Contact information": [RunStep("putContactInformation", 200), RunStep("getContactInformation", 200)],
         "Clean up": [
-            Step("deleteSandboxCustomer", 204),
-            Step("deleteConsent", 204),
-            Step("initializeSandbox", 200),
+            RunStep("deleteSandboxCustomer", 204),
+            RunStep("deleteConsent", 204),
+            RunStep("initializeSandbox", 200),
         ],
     }
 
 
-def _payment(title: str, body: Mapping[str, Any]) -> list[Step]:
-    """The life of a payment that is approved and then cancelled, which an instant one refuses."""
+def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
+    """The steps of a payment that is approved and then cancelled; an instant payment refuses the cancellation."""
     service, product = examples.product_of(title)
     values = {"payment-service": service, "payment-product": product}
     instant = product.startswith("instant-")
     dated = {} if instant else {"startDate" if "startDate" in body else "requestedExecutionDate": EXECUTION_DATE}
     steps = [
-        Step("createPayment", 201, {"paymentId": "paymentId"}, values, {**body, **dated}, title),
-        Step("getPayment", 200, {}, values, note=title),
-        Step("getPaymentStatus", 200, {}, values, note=title),
-        Step("startAuthorisation", 201, {"authorisationId": "authorisationId"}, values, note=title),
-        Step("getAuthorisations", 200, {}, values, note=title),
-        Step("getAuthorisation", 200, {}, values, note=title),
-        Step(APPROVE, 200, {}, {"id": "{{paymentId}}"}, {}, title),
-        Step("deletePayment", 409 if instant else 202, {}, values, note=title),
+        RunStep("createPayment", 201, {"paymentId": "paymentId"}, values, {**body, **dated}, title),
+        RunStep("getPayment", 200, {}, values, note=title),
+        RunStep("getPaymentStatus", 200, {}, values, note=title),
+        RunStep("startAuthorisation", 201, {"authorisationId": "authorisationId"}, values, note=title),
+        RunStep("getAuthorisations", 200, {}, values, note=title),
+        RunStep("getAuthorisation", 200, {}, values, note=title),
+        RunStep(APPROVE, 200, {}, {"id": "{{paymentId}}"}, {}, title),
+        RunStep("deletePayment", 409 if instant else 202, {}, values, note=title),
     ]
     if not instant:
         saves = {"authorisationId": "authorisationId"}
         steps += [
-            Step("startCancellationAuthorisation", 201, saves, values, note=title),
-            Step("getCancellationAuthorisations", 200, {}, values, note=title),
-            Step("getCancellationAuthorisation", 200, {}, values, note=title),
+            RunStep("startCancellationAuthorisation", 201, saves, values, note=title),
+            RunStep("getCancellationAuthorisations", 200, {}, values, note=title),
+            RunStep("getCancellationAuthorisation", 200, {}, values, note=title),
         ]
     return steps
 
@@ -220,14 +220,16 @@ def _renamed(customer: Mapping[str, Any]) -> dict[str, Any]:
     return {**customer, "name": f"{customer['name']} Ny"}
 
 
-def _entry(folder: str, step: Step, row: Operation | None, shown: Mapping[str, Mapping[str, Any]]) -> Entry:
+def _request(
+    folder: str, step: RunStep, row: Operation | None, shown: Mapping[str, Mapping[str, Any]]
+) -> CollectionRequest:
     after = f" ({step.note})" if step.note else ""
     if row is None:
         return _customer(folder, step, after)
     body = step.body
     if body is None and row.body is not None:
         body = _only(shown[row.id])
-    return Entry(
+    return CollectionRequest(
         folder=folder,
         name=row.summary + after,
         about=f"{row.id}. {(row.handler.__doc__ or '').strip()}",
@@ -241,8 +243,8 @@ def _entry(folder: str, step: Step, row: Operation | None, shown: Mapping[str, M
     )
 
 
-def _value(path: str, parameter: str, step: Step) -> str:
-    """The value of a path parameter: a variable, which `{id}` shares with no other kind of resource."""
+def _value(path: str, parameter: str, step: RunStep) -> str:
+    """The value of a path parameter: a variable; `{id}` has a variable of its own for each kind of resource."""
     if parameter in step.values:
         return step.values[parameter]
     if parameter == "id":
@@ -250,20 +252,20 @@ def _value(path: str, parameter: str, step: Step) -> str:
     return f"{{{{{parameter}}}}}"
 
 
-def _customer(folder: str, step: Step, after: str) -> Entry:
+def _customer(folder: str, step: RunStep, after: str) -> CollectionRequest:
     if step.operation == RETURN:
-        return Entry(
+        return CollectionRequest(
             folder=folder,
             name="The customer's browser returns",
-            about="The redirect after the SCA: the proxy takes the customer's id and the session from it.",
+            about="The redirect after the SCA: the proxy stores the PSU-ID and the session id from it.",
             method="GET",
             path="{{redirect}}",
             statuses=step.statuses,
         )
-    return Entry(
+    return CollectionRequest(
         folder=folder,
         name=f"The customer approves{after}",
-        about="approveSca of the control interface, in place of the pages that a customer would open.",
+        about="approveSca of the control interface, instead of the pages that a customer would open.",
         method="POST",
         path=f"/_emulator/sca/{step.values['id']}/approve",
         statuses=step.statuses,
@@ -278,18 +280,18 @@ def _variables(base_url: str) -> dict[str, str]:
     return {"baseUrl": base_url, "controlToken": "none", "tppId": examples.PATH["tppId"]}
 
 
-def _address(entry: Entry) -> str:
-    return entry.path if entry.path.startswith("{{") else "{{baseUrl}}" + entry.path
+def _address(request: CollectionRequest) -> str:
+    return request.path if request.path.startswith("{{") else "{{baseUrl}}" + request.path
 
 
 # Postman
 
 
 def postman(base_url: str) -> dict[str, Any]:
-    """The collection in Postman's format v2.1; `base_url` is the first value of its variable `baseUrl`."""
+    """The collection in Postman's format v2.1; `base_url` is the initial value of its variable `baseUrl`."""
     folders: dict[str, list[dict[str, Any]]] = {}
-    for entry in entries():
-        folders.setdefault(entry.folder, []).append(_postman(entry))
+    for request in requests():
+        folders.setdefault(request.folder, []).append(_postman(request))
     return {
         "info": {"name": NAME, "description": _ABOUT, "schema": POSTMAN_SCHEMA},
         "item": [{"name": folder, "item": items} for folder, items in folders.items()],
@@ -297,36 +299,38 @@ def postman(base_url: str) -> dict[str, Any]:
     }
 
 
-def _postman(entry: Entry) -> dict[str, Any]:
-    request: dict[str, Any] = {
-        "method": entry.method,
-        "description": entry.about,
-        "header": [{"key": name, "value": value} for name, value in entry.headers],
-        "url": _postman_url(entry),
+def _postman(request: CollectionRequest) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        "method": request.method,
+        "description": request.about,
+        "header": [{"key": name, "value": value} for name, value in request.headers],
+        "url": _postman_url(request),
     }
-    if entry.body is not None:
-        request["body"] = {"mode": "raw", "raw": entry.body, "options": {"raw": {"language": "json"}}}
-    statuses = " or ".join(map(str, entry.statuses))
+    if request.body is not None:
+        item["body"] = {"mode": "raw", "raw": request.body, "options": {"raw": {"language": "json"}}}
+    statuses = " or ".join(map(str, request.statuses))
     check = [
         f'pm.test("the status is {statuses}", () => '
-        f"pm.expect(pm.response.code).to.be.oneOf({json.dumps(entry.statuses)}));"
+        f"pm.expect(pm.response.code).to.be.oneOf({json.dumps(request.statuses)}));"
     ]
     check += [
         f'pm.collectionVariables.set("{name}", pm.response.json(){"" if place.startswith("[") else "."}{place});'
-        for name, place in entry.saves.items()
+        for name, place in request.saves.items()
     ]
     events = [_script("test", check)]
-    if entry.dated:
+    if request.dated:
         events.append(_script("prerequest", [_DATE_SCRIPT.format(store="pm.collectionVariables", set="set")]))
-    return {"name": entry.name, "event": events, "request": request, "response": []}
+    return {"name": request.name, "event": events, "request": item, "response": []}
 
 
-def _postman_url(entry: Entry) -> dict[str, Any]:
-    address = _address(entry)
+def _postman_url(request: CollectionRequest) -> dict[str, Any]:
+    address = _address(request)
     host, *steps = address.split("/")
     if not steps:
-        return {"raw": address, "host": [host]}  # a whole address in one variable, to which a path would add a slash
-    query = [{"key": name, "value": "", "description": about, "disabled": True} for name, about in entry.query.items()]
+        return {"raw": address, "host": [host]}  # the variable is a complete address; a path would add a slash
+    query = [
+        {"key": name, "value": "", "description": about, "disabled": True} for name, about in request.query.items()
+    ]
     return {"raw": address, "host": [host], "path": steps, "query": query}
 
 
@@ -346,32 +350,32 @@ def bruno(base_url: str) -> dict[str, str]:
         "collection.bru": _block("docs", _ABOUT.splitlines()),
         "environments/proxy.bru": _block("vars", variables),
     }
-    for number, entry in enumerate(entries(), 1):
-        if f"{entry.folder}/folder.bru" not in files:
-            meta = [f"name: {entry.folder}", f"seq: {entry.folder[:2].lstrip('0')}"]
-            files[f"{entry.folder}/folder.bru"] = _block("meta", meta)
-        file = re.sub(r"[^A-Za-z0-9 ()-]", "", entry.name)
-        files[f"{entry.folder}/{number:03} {file}.bru"] = _bruno(entry, number)
+    for number, request in enumerate(requests(), 1):
+        if f"{request.folder}/folder.bru" not in files:
+            meta = [f"name: {request.folder}", f"seq: {request.folder[:2].lstrip('0')}"]
+            files[f"{request.folder}/folder.bru"] = _block("meta", meta)
+        file = re.sub(r"[^A-Za-z0-9 ()-]", "", request.name)
+        files[f"{request.folder}/{number:03} {file}.bru"] = _bruno(request, number)
     return files
 
 
-def _bruno(entry: Entry, number: int) -> str:
-    blocks = [_block("meta", [f"name: {entry.name}", "type: http", f"seq: {number}"])]
-    body = "none" if entry.body is None else "json"
-    blocks.append(_block(entry.method.lower(), [f"url: {_address(entry)}", f"body: {body}", "auth: none"]))
-    if entry.query:
-        blocks.append(_block("params:query", [f"~{name}:" for name in entry.query]))  # ~: switched off
-    if entry.headers:
-        blocks.append(_block("headers", [f"{name}: {value}" for name, value in entry.headers]))
-    if entry.body is not None:
-        blocks.append(_block("body:json", entry.body.splitlines()))
-    if entry.saves:
-        places = {name: place if place.startswith("[") else f".{place}" for name, place in entry.saves.items()}
+def _bruno(request: CollectionRequest, number: int) -> str:
+    blocks = [_block("meta", [f"name: {request.name}", "type: http", f"seq: {number}"])]
+    body = "none" if request.body is None else "json"
+    blocks.append(_block(request.method.lower(), [f"url: {_address(request)}", f"body: {body}", "auth: none"]))
+    if request.query:
+        blocks.append(_block("params:query", [f"~{name}:" for name in request.query]))  # ~: disabled
+    if request.headers:
+        blocks.append(_block("headers", [f"{name}: {value}" for name, value in request.headers]))
+    if request.body is not None:
+        blocks.append(_block("body:json", request.body.splitlines()))
+    if request.saves:
+        places = {name: place if place.startswith("[") else f".{place}" for name, place in request.saves.items()}
         blocks.append(_block("vars:post-response", [f"{name}: res.body{place}" for name, place in places.items()]))
-    blocks.append(_block("assert", [f"res.status: in {', '.join(map(str, entry.statuses))}"]))
-    if entry.dated:
+    blocks.append(_block("assert", [f"res.status: in {', '.join(map(str, request.statuses))}"]))
+    if request.dated:
         blocks.append(_block("script:pre-request", [_DATE_SCRIPT.format(store="bru", set="setVar")]))
-    blocks.append(_block("docs", entry.about.splitlines()))
+    blocks.append(_block("docs", request.about.splitlines()))
     return "\n".join(blocks)
 
 

@@ -1,4 +1,4 @@
-"""The gate "PSU and access" with its quotas, and the SCA that a customer is sent to (SPEC 2.1, 5.3; CONTRACT 3, 4)."""
+"""The gate "PSU and access" with its quotas, and the SCA that follows a refusal (SPEC 2.1, 5.3; CONTRACT 3, 4)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from emulator.bank.kinds import AGREEMENT
 
 ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
 
-_OPEN, _PSU, _SESSION = Access.OPEN, Access.PSU, Access.SESSION  # to ask the Enum each time takes longer
-_NAMING = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
+_OPEN, _PSU, _SESSION = Access.OPEN, Access.PSU, Access.SESSION  # faster than attribute access for each request
+_IDENTIFYING = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
 
 
 def claim(headers: Headers, tpp_id: str) -> access.Claim:
-    """What a request's headers say of its customer."""
+    """A request's statements about its customer, from its headers."""
     header = headers.get
     return access.Claim(
         tpp_id=tpp_id,
@@ -34,7 +34,7 @@ def claim(headers: Headers, tpp_id: str) -> access.Claim:
 
 
 def admit(call: Call) -> access.Caller | None:
-    """The customer behind a request, as far as its operation needs one; ScaNeeded when SCA must come first."""
+    """The customer of a request, as far as its operation needs one; ScaNeeded if SCA must come first."""
     operation = call.operation
     needed = operation.access
     if needed is _PSU:
@@ -55,47 +55,48 @@ def admit(call: Call) -> access.Caller | None:
 
 
 def _payer(call: Call) -> access.Caller | None:
-    """The customer of a payment or basket: that of the last request with the same headers, while nothing changed."""
-    payers = call.bank.payers
-    named = (call.tpp.id, *map(call.headers.get, _NAMING))
-    known: dict[Any, access.Caller | None] = payers.values()
-    if named in known:
-        return known[named]
-    known[named] = caller = access.payer(call.bank, claim(call.headers, call.tpp.id))
+    """The customer of a payment or basket; cached by the request's headers until a document changes."""
+    key = (call.tpp.id, *map(call.headers.get, _IDENTIFYING))
+    cached: dict[Any, access.Caller | None] = call.bank.payers.values()
+    if key in cached:
+        return cached[key]
+    cached[key] = caller = access.payer(call.bank, claim(call.headers, call.tpp.id))
     return caller
 
 
 def likely_context(call: Call, tpp_id: str) -> str | None:
     """The context of a request, as far as it is known before or after the gates (see `access`)."""
-    claimed = claim(Headers(call.request.headers), tpp_id)  # the log keeps no others
+    claimed = claim(Headers(call.request.headers), tpp_id)  # the request log has no parsed headers
     return access.likely_context(call.bank, claimed, of_session=call.operation.access is _SESSION)
 
 
 def open_access(call: Call, *, purpose: str | None = None, target: str | None = None) -> str:
-    """Open the SCA of a request whose customer must come first; the token.
+    """Open the SCA of a request whose customer must authenticate first, and return its token.
 
-    Account operations end in a consent, others only in a known customer with a session.
+    The SCA of an account operation results in a consent, that of other operations only in a session.
     """
     header = call.headers.get
     if header("tpp-redirect-uri") is None:
         raise BankError(
-            "HTTP_HEADER_REQUIRED", "The customer must be sent to SCA, and back to this address.", "TPP-Redirect-URI"
+            "HTTP_HEADER_REQUIRED",
+            "The customer must authenticate first; the browser then returns to this address.",
+            "TPP-Redirect-URI",
         )
-    known = cast(ScaTarget, {**approach_of(call)})
+    members = cast(ScaTarget, {**approach_of(call)})
     psu_id, agreement, context = header("psu-id"), header("psu-corporate-id"), header("psu-context")
     psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
     if psu is not None:
-        known["presumed"] = psu["nationalId"]
+        members["presumed"] = psu["nationalId"]
     if agreement is not None and call.bank.documents.exists(AGREEMENT, agreement.lower()):
-        known["agreement"] = agreement.lower()
+        members["agreement"] = agreement.lower()
     if context:
-        known["context"] = context
+        members["context"] = context
     if target is not None:
-        known["target"] = target
+        members["target"] = target
     if purpose is None:
         reads_accounts = call.operation.roles == ACCOUNT_INFORMATION and "AISP" in call.tpp.roles
         purpose = "access" if reads_accounts else "user"
-    return sca.open_sca(call.bank, call.tpp.id, purpose, known)
+    return sca.open_sca(call.bank, call.tpp.id, purpose, members)
 
 
 _OF_APPROACH = (
@@ -107,7 +108,7 @@ _OF_APPROACH = (
 
 
 def approach_of(call: Call) -> Approach:
-    """How the customer of this request is to be approached."""
+    """The approach to the customer's SCA that the request's headers ask for."""
     header = call.headers.get
     common = _common_approach(call.tpp.name, call.script.sca, call.script.sca_delay, *map(header, _OF_APPROACH))
     approach: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **common}
@@ -119,7 +120,7 @@ def approach_of(call: Call) -> Approach:
     return approach
 
 
-# Nearly all requests of a TPP have the same here; what belongs to one customer is not cached.
+# Nearly all requests of a TPP agree in these members; those of one customer are not cached.
 @lru_cache(maxsize=64)
 def _common_approach(
     tpp_name: str,
@@ -130,7 +131,7 @@ def _common_approach(
     method: str | None,
     language: str | None,
 ) -> Approach:
-    """The part of an approach that is not of one customer; not to be changed."""
+    """The members of an approach that do not depend on the customer; do not change the result."""
     members = {
         "tppName": brand or tpp_name,
         "app": preferred == "false",

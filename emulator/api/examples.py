@@ -1,4 +1,4 @@
-"""Examples that work against the known state: the OpenAPI document shows them, the tests send them."""
+"""Examples that work with the fixture known-state: shown in the OpenAPI document, and sent by the tests."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ HEADERS: dict[str, str] = {
 }
 
 HEADER_TEXTS: dict[str, str] = {
-    "Location": "The address of what was created.",
-    "ASPSP-SCA-Approach": "How the PSU approves.",
-    "ASPSP-Notification-Support": "Whether the bank will notify; only where the request asked for it.",
+    "Location": "The address of the created resource.",
+    "ASPSP-SCA-Approach": "The approach by which the PSU authenticates.",
+    "ASPSP-Notification-Support": "Whether the bank will notify; only if the request has TPP-Notification-URI.",
     "ASPSP-Notification-Content": "The changes that the bank will notify of.",
-    "TPP-Notification-URI": "Where the bank sends changes of status, while the setting notifications is on.",
+    "TPP-Notification-URI": "The address for notifications of changes of status, if the setting notifications is on.",
     "TPP-Notification-Content-Preferred": "Which changes: status= and some of SCA, PROCESS, LAST; default PROCESS.",
-    "x-accept-fix": "Changes asked for before they are the default, comma-separated.",
+    "x-accept-fix": "Changes requested before they become the default, comma-separated.",
     "X-Request-ID": "Unique for each call; a repeated creation gets the stored answer.",
-    "TPP-Session-ID": "The SCA session: an SCA under it spares further ones for an hour.",
-    "TPP-Redirect-URI": "Where the customer's browser comes back to after SCA.",
+    "TPP-Session-ID": "The SCA session: an SCA is valid for an hour under it.",
+    "TPP-Redirect-URI": "The address to which the customer's browser returns after SCA.",
     "Date": "When the request was signed, RFC 7231; at most 300 s from real time.",
     "Digest": "SHA-256 or SHA-512 of the body, base64 (RFC 3230).",
     "TPP-Signature-Certificate": "The signing certificate, base64 DER on one line.",
     "Signature": "The signature over the request.",
-    "PSU-ID": "The customer, as the redirect after the first SCA named it.",
-    "X-PSU-IDENTITY": "The customer's national identity number, in place of PSU-ID.",
+    "PSU-ID": "The customer's id, from the redirect after the first SCA.",
+    "X-PSU-IDENTITY": "The customer's national identity number, instead of PSU-ID.",
     "PSU-Corporate-ID": "The corporate agreement that the customer acts under.",
     "PSU-IP-Address": "The customer's IP address; without it the customer is not present.",
 }
 
-REFUSED = "refused"  # stands beside the operationIds among the answers
+REFUSED = "refused"  # the key of the answers that any operation may give, beside the operationIds
 
 PATH: dict[str, str] = {
     "payment-service": "payments",
@@ -123,9 +123,9 @@ _ENGAGEMENT: dict[str, Any] = {
 
 
 def bodies(today: date) -> dict[str, dict[str, Any]]:
-    """Example bodies by operationId and title; dates in them lie around `today`.
+    """Example bodies by operationId and title; their dates are relative to `today`.
 
-    createSigningBasket shows a placeholder where ids of payments belong; everything else works as it stands.
+    createSigningBasket has a placeholder for the ids of payments; all other examples work unchanged.
     """
     customer = {"customerNumber": "14888520059", "name": "Kari Kladd", "type": "private"}
     return {
@@ -157,14 +157,14 @@ def bodies(today: date) -> dict[str, dict[str, Any]]:
 
 
 def answers(operation: str, status: int | str) -> Mapping[str, Any]:
-    """What the bank has answered to an operation with a status, by title; of REFUSED what any operation may answer."""
+    """Recorded answers of an operation with a status, by title; those of REFUSED are common to all operations."""
     answers: Mapping[str, Any] = _answers().get(operation, {}).get(str(status), {})
     return answers
 
 
 @cache
 def _answers() -> dict[str, Any]:
-    """By operationId, status and title; `python -m tests.docs.answers` asks a bank for them."""
+    """All recorded answers by operationId, status and title; `python -m tests.docs.answers` records them."""
     answers: dict[str, Any] = json.loads(files("emulator.api").joinpath("answers.json").read_bytes())
     return answers
 

@@ -1,6 +1,6 @@
-"""The headers of a request: the matrix of SPEC 2.1, who must send what, and their formats (CONTRACT 3.2, 13).
+"""The headers of a request: the matrix of SPEC 2.1 of required headers, and their formats (CONTRACT 3.2, 13).
 
-A check of a format gives what was expected, or None when the value fits.
+A format check returns a description of the expected value, or None if the value is valid.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _URI = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})+")
 _AUTHORITY = re.compile(r"//([^/?]*)")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]{1,5})?")
-# Schemes that a browser would run or read from, and those of other services: none of an app's own.
+# Schemes that a browser executes or reads from, and schemes of other services; an app's own scheme is none of them.
 _REFUSED = "javascript vbscript data file filesystem blob about view-source jar ftp ftps ws wss mailto tel sms urn"
 _REFUSED_SCHEMES = frozenset(_REFUSED.split())
-_LONGEST_URI = 2048  # assumed; longer ones do not survive every browser
+_LONGEST_URI = 2048  # assumed; not every browser supports longer ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Format:
     schema: Mapping[str, Any]
 
     def __call__(self, value: str) -> str | None:
-        """What was expected in place of `value`, None when it fits."""
+        """A description of the expected value, or None if `value` is valid."""
         return self.check(value)
 
 
 def fitting(pattern: re.Pattern[str], expected: str, **schema: Any) -> Format:
-    """A check against a whole pattern; `schema` where the pattern does not say it best."""
+    """A check that `pattern` matches the whole value; `schema` replaces the pattern in the JSON Schema."""
 
     def check(value: str) -> str | None:
         return None if pattern.fullmatch(value) else expected
@@ -58,13 +58,13 @@ def fitting(pattern: re.Pattern[str], expected: str, **schema: Any) -> Format:
 
 
 def one_of(*values: str) -> Format:
-    """A check against a list of values, spelt exactly so."""
+    """A check against a list of values, which are case-sensitive."""
     expected = f"one of {', '.join(values)}"
     return Format(lambda value: None if value in values else expected, {"type": "string", "enum": list(values)})
 
 
 def free_text(value: str) -> str | None:
-    """Text of what the bank's systems can process; HTTP takes a tab for a blank."""
+    """Text that the bank's systems can process; a tab counts as a blank, as in HTTP."""
     match = UNPROCESSABLE.search(value.replace("\t", " "))
     return None if match is None else f"text without {kind_of(match.group())}"
 
@@ -85,7 +85,7 @@ def port(value: str) -> str | None:
 
 
 def location(value: str) -> str | None:
-    """`GEO:<latitude>,<longitude>` in degrees; `;` between them is in use too (CONTRACT 3.2)."""
+    """`GEO:<latitude>,<longitude>` in degrees; `;` as separator is also accepted (CONTRACT 3.2)."""
     match = _LOCATION.fullmatch(value)
     if match is None or abs(float(match.group(1))) > 90 or abs(float(match.group(2))) > 180:
         return "a place of the form GEO:<latitude>,<longitude>, such as GEO:59.913,10.752"
@@ -103,12 +103,12 @@ def redirect_uri(value: str) -> str | None:
     if "#" in value:
         return "an address without a fragment"
     if len(value) > _LONGEST_URI or not _URI.fullmatch(value):
-        return f"an address of at most {_LONGEST_URI} characters, other characters than those of RFC 3986 escaped"
+        return f"an address of at most {_LONGEST_URI} characters, with all characters outside RFC 3986 escaped"
     return _authority(scheme.group(1).lower(), value[scheme.end() :])
 
 
 def _authority(scheme: str, rest: str) -> str | None:
-    """What is wrong behind the scheme: no host on the web, user info anywhere."""
+    """Check the part after the scheme: it must have a host if it is a web address, and no user info."""
     match = _AUTHORITY.match(rest)
     authority = match.group(1) if match else ""
     if "@" in authority:
@@ -131,10 +131,10 @@ UUID = fitting(_UUID, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8", for
 PRINTABLE = fitting(_PRINTABLE, "1 to 128 printable ASCII characters")
 TRUE_OR_FALSE = one_of("true", "false")
 
-# The spelling of SPEC 2.1 -> its check. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
-# TPP-Signature-Certificate are the signature gate's.
 _TEXT = Format(free_text, {"type": "string"})
 
+# By their names in SPEC 2.1. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
+# TPP-Signature-Certificate are checked by the signature gate.
 FORMATS: Mapping[str, Format] = {
     "X-Request-ID": PRINTABLE,
     "TPP-Session-ID": PRINTABLE,
@@ -162,7 +162,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-# Those that the signature gate reads (SPEC 5.2).
+# Headers that the signature gate reads (SPEC 5.2).
 _SIGNING_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Date": {"type": "string", "minLength": 24},
     "Digest": {"type": "string", "pattern": "^[Ss][Hh][Aa]-(256|512)=.+$"},
@@ -172,7 +172,7 @@ _SIGNING_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 
 def schema_of(name: str) -> Mapping[str, Any]:
-    """JSON Schema of a header, by its name as SPEC 2.1 spells it."""
+    """JSON Schema of a header, by its name in SPEC 2.1."""
     return FORMATS[name].schema if name in FORMATS else _SIGNING_SCHEMAS[name]
 
 
@@ -185,7 +185,7 @@ DETAILS = "details"  # also accounts, cards, consents, user(s), agreements (CONT
 SANDBOX = "sandbox"  # also contact information (CONTRACT 13)
 COLUMNS = (BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS, SANDBOX)
 
-# SPEC 2.1: R required, O optional, - not part of the operation; one letter a column.
+# SPEC 2.1: R required, O optional, - not part of the operation; one letter per column.
 _ROWS = """
     x-accept-fix                   R R R R R -
     Accept                         O O O O O O
@@ -218,7 +218,7 @@ _ROWS = """
     PSU-Geo-Location               O O O O O -
 """
 # CONTRACT 13 and 19, over SPEC: PSU-Corporate-ID is optional on every payment operation, INDCTS too; X-PSU-IDENTITY
-# stands in for PSU-ID on all payment and basket operations (after a declined first SCA there is no PSU-ID).
+# may replace PSU-ID on all payment and basket operations (after a declined first SCA there is no PSU-ID).
 _OVER_SPEC = {
     ("PSU-Corporate-ID", INSTANT_POST): "O",
     ("X-PSU-IDENTITY", BASKET_POST): "O",
@@ -236,7 +236,7 @@ def _matrix() -> dict[str, dict[str, str]]:
 
 MATRIX: Mapping[str, Mapping[str, str]] = _matrix()
 
-# Lists that HTTP lets a client write as several lines; every other header of SPEC 2.1 may be sent once.
+# Lists, which HTTP allows as several lines; every other header of SPEC 2.1 may be sent only once.
 _LISTS = frozenset({"accept", "accept-charset", "accept-encoding", "accept-language", "x-accept-fix"})
 _LOWER = {name: name.lower() for name in MATRIX}
 _SINGLE = {lower: name for name, lower in _LOWER.items() if lower not in _LISTS}
@@ -244,19 +244,19 @@ _REQUIRED = {
     column: tuple(_LOWER[name] for name, marks in MATRIX.items() if marks[column] == "R") for column in COLUMNS
 }
 _CHECKS = {name.lower(): check for name, check in FORMATS.items()}
-_EACH_TIME = ("x-request-id", "x-psu-identity")  # differs from request to request; is the customer's own
+_EACH_TIME = ("x-request-id", "x-psu-identity")  # not cached: one differs in each request, one is personal data
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
-_IDENTITY_STANDS_IN = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
+_IDENTITY_REPLACES_PSU_ID = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
-_PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
+_POSITION = {lower: position for position, lower in enumerate(_SPELLING)}
 ValuesOf = Callable[[Mapping[str, str]], tuple[str, ...]]
 
 
 class Headers(dict[str, str]):
-    """A request's headers by lower-case name, blanks around values taken off; not to be changed.
+    """A request's headers by lower-case name, with values stripped of blanks; do not change it.
 
-    Lists sent as several lines are joined with commas; of any other header sent twice the first value counts, and
-    its name stands in `repeated`. `single`: nothing at all was sent twice; `names`: all of them, each once.
+    Lists sent as several lines are joined with commas; of any other header sent more than once the first value counts,
+    and `repeated` contains its name. `single`: no header was sent more than once; `names`: all names, each once.
     """
 
     __slots__ = ("names", "repeated", "single")
@@ -290,18 +290,18 @@ def check_headers(
     session_optional: bool = False,
     acts: bool = True,
 ) -> list[Message]:
-    """Everything that is wrong with a request's headers, in the order of SPEC 2.1; empty when nothing is.
+    """All problems of a request's headers, in the order of SPEC 2.1.
 
-    `column`: one of COLUMNS; `needs`: lower-case names demanded under every profile, all that `lenient` demands;
+    `column`: one of COLUMNS; `needs`: lower-case names required under every profile (`lenient` requires no others);
     `session_optional`: TPP-Session-ID and PSU-ID may be missing, because SCA comes first (CONTRACT 3.2); `acts`: the
-    customer acts in a context, so that PSU-Context and PSU-Corporate-ID have to go together (CONTRACT 13).
-    A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR; all are checked that SPEC 2.1
-    lists, whether or not the operation uses them.
+    customer acts in a context, so PSU-Context and PSU-Corporate-ID must be consistent (CONTRACT 13).
+    A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR. Every header that SPEC 2.1
+    lists is checked, whether or not the operation uses it.
     """
     missing, checked, values_of = _by_names(headers.names, column, profile, needs, session_optional)
     problems = [*missing]
     if acts and "psu-context" in headers:
-        problems += _agreement_at_odds(headers)
+        problems += _inconsistent_agreement(headers)
     for lower in headers.repeated:
         if lower in _SINGLE:
             name = _SINGLE[lower]
@@ -312,41 +312,40 @@ def check_headers(
 
 
 def demanded(column: str, needs: frozenset[str], session_optional: bool) -> frozenset[str]:
-    """The headers, by lower-case name, without which `check_headers` refuses a request that has all others."""
-    wanted = needs.union(_REQUIRED[column])
-    return frozenset(lower for lower in wanted if not _excused(lower, _SPELLING, column, session_optional))
+    """The lower-case names of the headers that `check_headers` requires in a request that has all others."""
+    names = needs.union(_REQUIRED[column])
+    return frozenset(lower for lower in names if not _excused(lower, _SPELLING, column, session_optional))
 
 
 def _malformed(headers: Headers) -> Iterator[Message]:
-    """A message for each header that is not well-formed."""
-    for lower in sorted(_CHECKS.keys() & headers.keys(), key=_PLACE.__getitem__):
+    """A message for each malformed header."""
+    for lower in sorted(_CHECKS.keys() & headers.keys(), key=_POSITION.__getitem__):
         name, value = _SPELLING[lower], headers[lower]
         expected = _CHECKS[lower](value)
         if expected is not None:
-            text = f"The header {name} must be {expected}; {quoted(value)} came."
+            text = f"The header {name} must be {expected}; received {quoted(value)}."
             yield Message("FORMAT_ERROR", text, name)
 
 
-# A client's requests carry the same names each time, and mostly the same values, so what follows from them is
-# cached.
+# A client's requests have the same header names each time, and mostly the same values, so results are cached by them.
 
 
 @lru_cache(maxsize=256)
 def _by_names(
     sent: tuple[str, ...], column: str, profile: str, needs: frozenset[str], session_optional: bool
 ) -> tuple[tuple[Message, ...], tuple[str, ...], ValuesOf]:
-    """What is wrong with headers of these lower-case names for want of others; those whose format is to be checked,
-    and how their values are taken out.
+    """For a request with these lower-case header names: messages for missing headers, the names of the headers whose
+    format is checked, and a function that returns their values.
     """
-    listed = () if profile == "lenient" else _REQUIRED[column]
+    required = () if profile == "lenient" else _REQUIRED[column]
     missing = [
         _SPELLING.get(lower, lower)
-        for lower in (*listed, *sorted(needs.difference(listed)))
+        for lower in (*required, *sorted(needs.difference(required)))
         if lower not in sent and not _excused(lower, sent, column, session_optional)
     ]
     messages = tuple(Message("HTTP_HEADER_REQUIRED", f"The header {name} is required.", name) for name in missing)
     checked = tuple(lower for lower in sent if lower in _CHECKS and lower not in _EACH_TIME)
-    # of fewer than two it makes no tuple
+    # itemgetter returns a tuple only for two or more names.
     values_of = itemgetter(*checked) if len(checked) > 1 else lambda headers: tuple(map(headers.__getitem__, checked))
     return messages, checked, values_of
 
@@ -355,7 +354,7 @@ def _excused(lower: str, sent: Collection[str], column: str, session_optional: b
     """Whether a required header may be missing after all."""
     if session_optional and lower in _UNTIL_FIRST_SCA:
         return True
-    return lower == "psu-id" and column in _IDENTITY_STANDS_IN and "x-psu-identity" in sent
+    return lower == "psu-id" and column in _IDENTITY_REPLACES_PSU_ID and "x-psu-identity" in sent
 
 
 @lru_cache(maxsize=256)
@@ -376,12 +375,12 @@ def _others_fit(headers: Headers) -> bool:
     return True
 
 
-def _agreement_at_odds(headers: Headers) -> list[Message]:
-    """In the corporate context the agreement must be named, once the PSU is known, and in the private one none."""
+def _inconsistent_agreement(headers: Headers) -> list[Message]:
+    """PSU-Corporate-ID is required in the corporate context once the PSU is known, and refused in the private one."""
     path, context = "PSU-Corporate-ID", headers["psu-context"]
     if context == "CORPORATE" and "psu-id" in headers and "psu-corporate-id" not in headers:
-        text = "With PSU-Context CORPORATE the header PSU-Corporate-ID says which agreement the customer acts under."
+        text = "With PSU-Context CORPORATE, PSU-Corporate-ID must name the agreement that the customer acts under."
         return [Message("HTTP_HEADER_REQUIRED", text, path)]
     if context == "PRIVATE" and "psu-corporate-id" in headers:
-        return [Message("FORMAT_ERROR", "PSU-Corporate-ID does not go with PSU-Context PRIVATE.", path)]
+        return [Message("FORMAT_ERROR", "PSU-Corporate-ID is not allowed with PSU-Context PRIVATE.", path)]
     return []

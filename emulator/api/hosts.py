@@ -1,4 +1,4 @@
-"""The Host names that a bank answers to where a browser could be led to it by another name (CONTRACT 1)."""
+"""The Host names that a bank answers to; others are refused, to protect browsers from DNS rebinding (CONTRACT 1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def in_url(name: str) -> str:
-    """A host name as it stands in a URL: IPv6 in brackets."""
+    """A host name in the form of a URL: IPv6 in brackets."""
     return f"[{name}]" if ":" in name else name
 
 
@@ -22,7 +22,7 @@ class HostNames:
     def include(self, host: str, base: str) -> bool:
         """Whether the header `Host: host` names this bank.
 
-        The name in `base`, the base of links, always does: it is the listening or the public address.
+        The name in `base`, the base address of links (the listening or the public address), is always included.
         """
         name = _without_port(host)
         return name in self._names or name == _without_port(urlsplit(base).netloc)

@@ -1,4 +1,4 @@
-"""Reading a JSON body (CONTRACT 3.2): one value, no duplicate keys, no NaN, not too deep, not too large."""
+"""Parsing a JSON body (CONTRACT 3.2): one value, no duplicate keys, no NaN, limited depth and size."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _CHARSETS = {
     "iso8859-1": "latin-1",
     "latin1": "latin-1",
 }
-# Possessive, and for a string without an end the whole rest: trying again at each of its quotes would take for ever.
+# Possessive; an unterminated string matches the whole rest, because retrying at each of its quotes would be quadratic.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 _LONGEST_NUMBER = 400  # characters
 
-# What the bank's systems cannot process anywhere in a request (SPEC 1): control characters, halves of a
-# surrogate pair, and what lies outside the basic multilingual plane (emoji).
+# Characters that the bank's systems cannot process anywhere in a request (SPEC 1): control characters, halves of a
+# surrogate pair, and characters outside the basic multilingual plane (emoji).
 UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def kind_of(character: str) -> str:
-    """What an unprocessable character is, with its number, for a sentence."""
+    """A description of an unprocessable character, with its code point."""
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
         kind = "half of a surrogate pair"
@@ -49,23 +49,23 @@ def kind_of(character: str) -> str:
     return f"{kind} (U+{code:04X})"
 
 
-class _Doubled(Exception):
-    """An object has a member twice."""
+class _DuplicateMember(Exception):
+    """An object has a member more than once."""
 
 
-class _NoNumber(ValueError):
-    """A number that JSON does not have, or of which nothing is left but its length."""
+class _NumberRefused(ValueError):
+    """A number that JSON does not allow, or that is too long or out of range."""
 
 
-def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise _Doubled
+        raise _DuplicateMember
     return value
 
 
-def _no_number(text: str) -> NoReturn:
-    raise _NoNumber(f"{text} is no number")
+def _refuse_constant(text: str) -> NoReturn:
+    raise _NumberRefused(f"{text} is not a number")
 
 
 def _cut(text: str) -> str:
@@ -73,48 +73,49 @@ def _cut(text: str) -> str:
 
 
 def _decimal(text: str) -> Decimal:
-    # Decimal keeps what was written; a float would not. An exponent of any size must not grow into digits later.
+    # A Decimal is exact, a float is not. The limit prevents an exponent from becoming a huge number of digits later.
     number: Decimal | None
     try:
         number = Decimal(text)
     except InvalidOperation:  # an exponent that is itself out of range
         number = None
     if number is None or len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
-        raise _NoNumber(f"the number {_cut(text)} is too long or out of range")
+        raise _NumberRefused(f"the number {_cut(text)} is too long or out of range")
     return number
 
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise _NoNumber(f"the number {_cut(text)} is too long or out of range")
+        raise _NumberRefused(f"the number {_cut(text)} is too long or out of range")
     return int(text)
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_single, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
+    object_pairs_hook=_unique, parse_float=_decimal, parse_int=_integer, parse_constant=_refuse_constant
 )
 
 
 def read_json(body: bytes, headers: Headers) -> Any:
-    """The value that the body holds, numbers with a fraction or exponent as Decimal.
+    """The value of the body, numbers with a fraction or exponent as Decimal.
 
     BankError: 415 for another content type, charset or a Content-Encoding, 413 for over 1 MiB, else FORMAT_ERROR.
     A missing Content-Type counts as application/json (assumed: all payloads are JSON, SPEC 1).
     """
-    value, doubled = read_doubled(body, headers)
-    if doubled:
-        raise BankError.several(doubled)
+    value, duplicates = read_with_duplicates(body, headers)
+    if duplicates:
+        raise BankError.several(duplicates)
     return value
 
 
-def read_doubled(body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
-    """As `read_json`, but a FORMAT_ERROR for each doubled member is given with the value, which has the last of them.
+def read_with_duplicates(body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
+    """As `read_json`, but returns a FORMAT_ERROR for each duplicate member with the value, which has the last of them.
 
-    So the other problems of the body can be reported with it.
+    So the other problems of the body can be reported together with them.
     """
     charset = charset_of(headers)
     if len(body) > LARGEST_BODY:
-        raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes; {len(body)} came.", status=413)
+        text = f"A body has at most {LARGEST_BODY} bytes; received {len(body)}."
+        raise BankError("BAD_REQUEST", text, status=413)
     try:
         text = body.decode(charset)
     except UnicodeDecodeError as error:
@@ -127,15 +128,15 @@ def read_doubled(body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
     try:
         return _decoded(text, _DECODER), []
-    except _Doubled:
-        value = _decoded(text, _LOOSE_DECODER)
-        return value, list(islice(_doubled_members(value), MOST_MESSAGES))
+    except _DuplicateMember:
+        value = _decoded(text, _DUPLICATES_DECODER)
+        return value, list(islice(_duplicate_members(value), MOST_MESSAGES))
 
 
 def _decoded(text: str, decoder: json.JSONDecoder) -> Any:
     try:
         return decoder.decode(text)
-    except _NoNumber as error:
+    except _NumberRefused as error:
         raise _malformed(str(error)) from None
     except json.JSONDecodeError as error:
         problem = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
@@ -147,10 +148,10 @@ def _malformed(reason: str) -> BankError:
 
 
 def charset_of(headers: Headers) -> str:
-    """The Python codec of the body, from Content-Type (an empty one counts as missing); 415 where the bank has none."""
+    """The Python codec of the body, from Content-Type (an empty one counts as missing); 415 for other charsets."""
     encoding = headers.get("content-encoding")
     if encoding is not None and encoding.lower() not in ("", "identity"):
-        text = "A body with a Content-Encoding is not read: send it as it is."
+        text = "A body with a Content-Encoding is not supported: send it unencoded."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
     content_type = headers.get("content-type", "")
     if content_type == "application/json" and not headers.repeated:
@@ -159,20 +160,20 @@ def charset_of(headers: Headers) -> str:
         return UTF_8
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
     if media_type.lower() != "application/json" or "content-type" in headers.repeated:
-        raise BankError("BAD_REQUEST", "The bank reads application/json only.", "Content-Type", status=415)
+        raise BankError("BAD_REQUEST", "The bank accepts application/json only.", "Content-Type", status=415)
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset":
             codec = _CHARSETS.get(value.strip().strip('"').lower())
             if codec is None:
-                text = "The bank reads JSON in UTF-8 or ISO-8859-1 only."
+                text = "The bank accepts JSON in UTF-8 or ISO-8859-1 only."
                 raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
             return codec
     return UTF_8
 
 
 def too_deep(text: str) -> bool:
-    """Whether objects and lists stand deeper inside one another than the bank reads."""
+    """Whether objects and lists are nested more than DEEPEST levels deep."""
     depth = 0
     for bracket in _BRACKET.finditer(_STRING.sub("", text)):
         depth += 1 if bracket.group() in "{[" else -1
@@ -181,33 +182,33 @@ def too_deep(text: str) -> bool:
     return False
 
 
-class _Loose(dict[str, Any]):
-    """An object with the names that stand in it more than once."""
+class _ObjectWithDuplicates(dict[str, Any]):
+    """An object, and the names that appear in it more than once."""
 
-    doubled: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
 
 
-def _collected(pairs: list[tuple[str, Any]]) -> _Loose:
-    value = _Loose(pairs)
+def _with_duplicates(pairs: list[tuple[str, Any]]) -> _ObjectWithDuplicates:
+    value = _ObjectWithDuplicates(pairs)
     if len(value) != len(pairs):
-        value.doubled = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        value.duplicates = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
     return value
 
 
-_LOOSE_DECODER = json.JSONDecoder(
-    object_pairs_hook=_collected, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
+_DUPLICATES_DECODER = json.JSONDecoder(
+    object_pairs_hook=_with_duplicates, parse_float=_decimal, parse_int=_integer, parse_constant=_refuse_constant
 )
 
 
-def _doubled_members(value: Any) -> Iterator[Message]:
-    """The members that stand more than once, with their paths."""
+def _duplicate_members(value: Any) -> Iterator[Message]:
+    """A message for each member that appears more than once."""
     for path, inner in _objects(value, ""):
-        for name in inner.doubled:
+        for name in inner.duplicates:
             yield Message("FORMAT_ERROR", "This member appears more than once.", member_path(path, name))
 
 
-def _objects(value: Any, path: str) -> Iterator[tuple[str, _Loose]]:
-    if isinstance(value, _Loose):
+def _objects(value: Any, path: str) -> Iterator[tuple[str, _ObjectWithDuplicates]]:
+    if isinstance(value, _ObjectWithDuplicates):
         yield path, value
         for name, inner in value.items():
             yield from _objects(inner, member_path(path, name))
@@ -217,24 +218,24 @@ def _objects(value: Any, path: str) -> Iterator[tuple[str, _Loose]]:
 
 
 def member_path(path: str, name: str) -> str:
-    """`path.name`, or `name` at the root; names that cannot be shown as they are are written with escapes."""
+    """`path.name`, or `name` at the root; a name with unprintable characters is escaped, a long one cut."""
     shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])[1:-1]
     return f"{path}.{shown}" if path else shown
 
 
-_BACKSLASH, _DELETE = b"\\\x7f"  # numbers, which are found in bytes sooner than bytes are
+_BACKSLASH, _DELETE = b"\\\x7f"  # ints: searching bytes for an int is faster than for bytes
 
 
 def is_plain(body: bytes) -> bool:
-    """Whether no string of a well-formed body can hold what `check_strings` looks for: ASCII without escapes.
+    """Whether `check_strings` cannot find anything in a well-formed body, because it is ASCII without escapes.
 
-    Asked of the bytes, since most bodies are plain, and looking at every string takes longer than all other checks.
+    Most bodies are plain, and checking every string takes longer than all other checks together.
     """
     return body.isascii() and _BACKSLASH not in body and _DELETE not in body
 
 
 def check_strings(value: Any) -> list[Message]:
-    """FORMAT_ERROR for every string (member names too) with characters the bank's systems cannot process (SPEC 1)."""
+    """FORMAT_ERROR for every string (also member names) with characters that the bank cannot process (SPEC 1)."""
     return [] if _all_processable(value) else list(islice(_refused_strings(value, ""), MOST_MESSAGES))
 
 

@@ -1,4 +1,4 @@
-"""The request log of one bank: the last 1000 exchanges, whole, with the signature's diagnosis (CONTRACT 9.4)."""
+"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis (CONTRACT 9.4)."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Exchange:
     rules: Sequence[str] = ()
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
-    created: str | None = None  # the id of the new payment, noted before a rule could spoil the answer that names it
+    created: str | None = None  # the id of a new payment, recorded because a rule may change the answer that names it
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Bytes of both bodies as they went over the wire."""
+        """The sizes in bytes of both bodies as they were transferred."""
         return self.cut_from or (len(self.request.body), len(self.response.body) if self.response else 0)
 
     def cut(self) -> None:
-        """Keep of large bodies what `detail` shows."""
+        """Cut large bodies to the part that `detail` shows."""
         self.cut_from = self.sizes
         self.request = replace(self.request, body=self.request.body[:BODY_KEPT])
         if self.response is not None:
@@ -56,7 +56,7 @@ class Exchange:
             self.call.request, self.call.body = self.request, None
 
     def ending(self, size: int) -> Exchange:
-        """The same with the last `size` bytes of the answer's body alone."""
+        """A copy with only the last `size` bytes of the answer's body."""
         answer = self.response
         if answer is not None:
             answer = Response(answer.status, answer.headers, answer.body[-size:], answer.delivery)
@@ -80,13 +80,13 @@ class Exchange:
 
     @property
     def payment_id(self) -> str | None:
-        """The payment an exchange is about: from its path, or from the answer to its creation."""
+        """The id of the payment that the request concerns: from its path, or from the answer to its creation."""
         if self.call is None:
             return None
-        named = self.call.params.get("paymentId")
-        if named is None and self.operation == "createPayment" and self.status == 201:
-            named = self.created or self._answer().get("paymentId")
-        return named if isinstance(named, str) else None
+        identity = self.call.params.get("paymentId")
+        if identity is None and self.operation == "createPayment" and self.status == 201:
+            identity = self.created or self._answer().get("paymentId")
+        return identity if isinstance(identity, str) else None
 
     def _answer(self) -> dict[str, Any]:
         try:
@@ -96,12 +96,12 @@ class Exchange:
         return body if isinstance(body, dict) else {}
 
     def _messages(self) -> list[dict[str, str]]:
-        """Why the request was refused; an answer that a rule has changed need not hold messages."""
+        """The messages of a refusal; an answer that a rule has changed may have none."""
         messages = self._answer().get("tppMessages") if self.status >= 400 else None
         return [entry for entry in messages if _is_message(entry)] if isinstance(messages, list) else []
 
     def summary(self) -> dict[str, Any]:
-        """One line of `GET requests`."""
+        """The entry in `GET requests`."""
         shown: dict[str, Any] = {
             "id": str(self.id),
             "at": date_time(self.at),
@@ -115,24 +115,24 @@ class Exchange:
             "messages": self._messages(),
             "milliseconds": round(self.seconds * 1000, 2),
         }
-        return self._unnamed({name: value for name, value in shown.items() if value not in (None, [])})
+        return self._mask({name: value for name, value in shown.items() if value not in (None, [])})
 
-    def _unnamed(self, shown: dict[str, Any]) -> dict[str, Any]:
-        """`shown` with identity numbers masked: what the identity header says, and such numbers wherever they are."""
-        unnamed: dict[str, Any] = _changed(self._unsaid(shown), _without_numbers)
-        return unnamed
+    def _mask(self, shown: dict[str, Any]) -> dict[str, Any]:
+        """`shown` with all identity numbers masked, including the value of the identity header."""
+        masked: dict[str, Any] = _changed(self._mask_header_value(shown), _without_numbers)
+        return masked
 
-    def _unsaid(self, shown: Any) -> Any:
-        """`shown` with what the identity header says masked: refusals and signing strings repeat it."""
+    def _mask_header_value(self, shown: Any) -> Any:
+        """`shown` with the value of the identity header masked, which refusals and signing strings may repeat."""
         for name, value in self.request.headers:
             if name.lower() in IDENTITY_HEADERS and len(value) > 5:
                 shown = _changed(shown, partial(_replaced, value, _masked(name, value)))
         return shown
 
     def detail(self) -> dict[str, Any]:
-        """`GET requests/{id}`: the whole exchange.
+        """The answer to `GET requests/{id}`: the complete exchange.
 
-        Identity numbers are masked, but for those of the sandbox data in bodies: a Digest would not fit any more.
+        Identity numbers are masked, except those of sandbox data in bodies, so that a Digest still matches.
         """
         shown = self.summary()
         shown["request"] = {
@@ -153,16 +153,16 @@ class Exchange:
             }
         elif self.signature is not None:
             shown["signature"] = {"valid": False, **self.signature.diagnosis()}
-        shown = self._unnamed(shown)
-        shown["request"]["body"] = self._unsaid(_text(self.request.body, self.sizes[0]))
+        shown = self._mask(shown)
+        shown["request"]["body"] = self._mask_header_value(_text(self.request.body, self.sizes[0]))
         if self.response is not None:
-            shown_body = self._unsaid(_text(self.response.body, self.sizes[1]))
+            shown_body = self._mask_header_value(_text(self.response.body, self.sizes[1]))
             shown["response"]["body"] = shown_body if self.status < 400 else _without_numbers(shown_body)
         return shown
 
 
 def _is_message(value: Any) -> bool:
-    """Whether a JSON value can be shown as a TppMessage, which need not have a text (SPEC 2.8)."""
+    """Whether a JSON value is a TppMessage, whose text is optional (SPEC 2.8)."""
     return isinstance(value, dict) and isinstance(value.get("code"), str) and isinstance(value.get("text", ""), str)
 
 
@@ -200,27 +200,27 @@ def _text(body: bytes, size: int) -> str:
 
 
 class RequestLog:
-    """The ring of the last exchanges. `announces`: each one is published to the watchers when it is answered."""
+    """A ring of the last exchanges. `announces`: each is published to the watchers when it is answered."""
 
     announces = True
 
     def __init__(self) -> None:
         self._ring: deque[Exchange] = deque(maxlen=KEPT)
-        self._large: deque[tuple[Exchange, int]] = deque()  # each with its bytes as they were counted
+        self._large: deque[tuple[Exchange, int]] = deque()  # with the size that is included in `_large_bytes`
         self._large_bytes = 0
         self._next = 1
 
     def begin(self, at: str, request: Request) -> Exchange:
-        """Enter a request; the pipeline fills the entry as it goes."""
+        """Add a request; the pipeline fills in the rest of the exchange."""
         exchange = Exchange(self._next, at, request)
         self._next += 1
         self._ring.append(exchange)
         return exchange
 
     def weigh(self, latest: Exchange) -> None:
-        """Note an exchange with bodies over BODY_KEPT, and cut the oldest of those when there are too many.
+        """Register an exchange with bodies over BODY_KEPT, and cut the oldest of these if they exceed LARGE_KEPT.
 
-        1000 of a mebibyte each would fill a small machine.
+        Otherwise 1000 exchanges of a mebibyte each would fill the memory of a small machine.
         """
         size = sum(latest.sizes)
         self._large.append((latest, size))
@@ -243,7 +243,7 @@ class RequestLog:
         payment_id: str | None = None,
         limit: int = 100,
     ) -> list[Exchange]:
-        """Exchanges that fit every given filter, newest first."""
+        """Exchanges that fit all filters, newest first."""
         exchanges: list[Exchange] = []
         for exchange in self.newest():
             if len(exchanges) == limit:
@@ -258,18 +258,18 @@ class RequestLog:
         return exchanges
 
     def get(self, exchange_id: str) -> Exchange | None:
-        """The exchange with this id, or None when it is not stored."""
+        """The exchange with this id, or None if it is not stored."""
         if not (exchange_id.isascii() and exchange_id.isdigit()) or len(exchange_id) > 18 or not self._ring:
             return None
         at = int(exchange_id) - self._ring[0].id
         return self._ring[at] if 0 <= at < len(self._ring) else None
 
     def count(self, fits: Callable[[Exchange], bool]) -> int:
-        """How many stored exchanges fit."""
+        """The number of stored exchanges that fit."""
         return sum(1 for exchange in self._ring if fits(exchange))
 
     def clear(self) -> None:
-        """Forget all exchanges; the numbering continues."""
+        """Delete all exchanges; the numbering continues."""
         self._ring.clear()
         self._large.clear()
         self._large_bytes = 0

@@ -1,4 +1,4 @@
-"""What goes in and out of the core: one request, one answer, a stream of events, or an answer that takes long."""
+"""Input and output of the core: a request, and an answer, a stream of events, or an answer that takes several steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Unsubscribe = Callable[[], None]
 
 
 class Fields(Collection[tuple[str, str]]):
-    """Header names as sent and values without blanks around them, in order and with repeats; `lower`: the names."""
+    """Header names as sent and stripped values, in order and with repeats; `lower`: the names in lower case."""
 
     __slots__ = ("lower", "names", "values")
 
@@ -27,7 +27,7 @@ class Fields(Collection[tuple[str, str]]):
 
     @classmethod
     def of(cls, pairs: HeaderPairs) -> Fields:
-        """The same of pairs of names and values."""
+        """Fields from pairs of names and values."""
         names, values = tuple(name for name, _ in pairs), tuple(value.strip(" \t") for _, value in pairs)
         return cls(names, tuple(map(str.lower, names)), values)
 
@@ -43,7 +43,7 @@ class Fields(Collection[tuple[str, str]]):
 
 @dataclass(slots=True)
 class Request:
-    """One request as it came over the wire.
+    """One request as received.
 
     `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
     and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/banks/NAME", either
@@ -63,9 +63,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How the web side hands an answer over: after `delay` seconds of real time, or by closing the connection.
+    """How the web server delivers an answer: after `delay` seconds of real time, or by closing the connection instead.
 
-    `disconnect` "before" means that the core did not act, "after" that it did; the client sees the same.
+    `disconnect` "before" means that the core did not act, "after" that it did; the client sees no difference.
     """
 
     delay: float = 0.0
@@ -101,8 +101,8 @@ class Response:
 class Stream:
     """An answer without an end: server-sent events.
 
-    `subscribe` is given a function to push chunks into, from the same thread, and gives one that ends it. Pushed None
-    ends the answer.
+    `subscribe` takes a function to which chunks are pushed, from the same thread, and returns a function that ends the
+    subscription. Pushing None ends the answer.
     """
 
     status: int
@@ -111,7 +111,7 @@ class Stream:
 
 
 Steps = Generator[object, None, Response | Stream]
-"""Work that ends in an answer: each `next` does a part of it that is whole by itself.
+"""Work that returns an answer: each `next` does a part that is complete in itself.
 
 A step gives None as long as nothing of the request itself was done, so that it may be begun again; the Future of what
 another thread does where nothing but that is waited for; else anything.
@@ -119,7 +119,7 @@ another thread does where nothing but that is waited for; else anything.
 
 
 class Unfinished:
-    """An answer that takes long: other requests are answered between two of its steps, which may end in others.
+    """An answer that takes several steps; other requests are answered between two of them.
 
     `last`: what the last step gave. `begun`: something of the request itself was done. `failed`: why what the last step
     changed was undone; the next step raises it in the work.
@@ -134,7 +134,7 @@ class Unfinished:
         self.failed: Exception | None = None
 
     def step(self) -> Response | Stream | Unfinished:
-        """Do the next part: the answer, or this again where more is to be done."""
+        """Do the next part; returns the answer, or this object if more is to be done."""
         failed, self.failed = self.failed, None
         try:
             self.last = next(self._steps) if failed is None else self._steps.throw(failed)
@@ -150,7 +150,7 @@ class Unfinished:
         return self.last if isinstance(self.last, Future) else None
 
     def abandon(self) -> None:
-        """Do no more of it; what was done stays."""
+        """Stop the work; the changes of completed steps stay."""
         self._steps.close()
 
 

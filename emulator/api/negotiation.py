@@ -1,6 +1,6 @@
-"""Content negotiation (SPEC 2.1, CONTRACT 13): JSON only, in English or Norwegian, gzip when the client asks for it.
+"""Content negotiation (SPEC 2.1, CONTRACT 13): JSON only, in English or Norwegian, gzip if the client accepts it.
 
-What is coded here is final: the Digest of a signed answer is over the bytes that are sent (CONTRACT 19).
+The encoding done here is final: the Digest of a signed answer is over the bytes that are sent (CONTRACT 19).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WEIGHT = re.compile(r"[01](?:\.[0-9]*)?")
 
 
 def weighted(value: str, *, malformed: float) -> list[tuple[str, float]]:
-    """The entries of an Accept-like header, lower case, with their q values; what a `malformed` q counts as."""
+    """The entries of an Accept-like header, in lower case, with their q values; `malformed` replaces a malformed q."""
     entries = []
     for part in value.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
@@ -33,9 +33,9 @@ def weighted(value: str, *, malformed: float) -> list[tuple[str, float]]:
 
 
 def unacceptable(headers: Headers) -> Message | None:
-    """What is wrong with an Accept header that excludes JSON, alone a 406; None where JSON will do.
+    """The message (406) for an Accept header that excludes JSON; None if JSON is acceptable.
 
-    The most specific range that fits decides (RFC 9110 12.5.1).
+    The most specific range that matches decides (RFC 9110 12.5.1).
     """
     accept = headers.get("accept")
     if accept is None or accept in ("*/*", "application/json"):
@@ -43,11 +43,11 @@ def unacceptable(headers: Headers) -> Message | None:
     weights = dict(weighted(accept, malformed=1.0))
     if next((weights[name] > 0 for name in _JSON if name in weights), not weights):
         return None
-    return Message("BAD_REQUEST", "The bank answers application/json only.", "Accept")
+    return Message("BAD_REQUEST", "The bank answers in application/json only.", "Accept")
 
 
 def preferred_language(accept_language: str | None) -> str | None:
-    """`nb` or `en` by an Accept-Language value (first of the highest weight), None when it asks for neither."""
+    """`nb` or `en` for an Accept-Language value (the first with the highest weight), None if it has neither."""
     best: str | None = None
     best_weight = 0.0
     for name, weight in weighted(accept_language or "", malformed=0.0):
@@ -58,7 +58,7 @@ def preferred_language(accept_language: str | None) -> str | None:
 
 
 def content_language(headers: Headers) -> str:
-    """`nb` when Norwegian is preferred to English, else `en`."""
+    """`nb` if Norwegian is preferred to English, else `en`."""
     accept = headers.get("accept-language")
     if accept is None:
         return "en"
@@ -66,10 +66,7 @@ def content_language(headers: Headers) -> str:
 
 
 def wants_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding value asks for gzip: named with a weight over 0, or by `*`.
-
-    Identity is kept where it is weighed higher than gzip.
-    """
+    """Whether an Accept-Encoding value accepts gzip, by name or `*`, with a weight over 0 and not below identity's."""
     weights = dict(weighted(accept_encoding, malformed=0.0))
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
@@ -81,9 +78,9 @@ def gzip_packer() -> zlib._Compress:
 
 
 def content_coded(response: Response, accept_encoding: str | None) -> Response:
-    """The answer as it goes out: compressed where the client asked for gzip; the one given stays as it is.
+    """A compressed copy of the answer if the client accepts gzip, else the answer itself.
 
-    The caller has said in Vary that Accept-Encoding decides.
+    The caller has set Vary to include Accept-Encoding.
     """
     if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
         return response

@@ -1,9 +1,9 @@
-"""The headers of status notifications (CONTRACT 18, Berlin Group 1.3.11), read while the setting `notifications` is on.
+"""The headers of status notifications (CONTRACT 18, Berlin Group 1.3.11), read if the setting `notifications` is on.
 
-A request that opens a payment, basket or consent, or an SCA for one, may carry TPP-Notification-URI and
+A request that creates a payment, basket or consent, or opens an SCA for one, may have TPP-Notification-URI and
 TPP-Notification-Content-Preferred. Its 201 says whether the bank will notify (ASPSP-Notification-Support) and of what
-(ASPSP-Notification-Content). A malformed header is refused (400); an address where the bank sends nothing is no reason
-to refuse a payment: the answer says `false`, and a WARNING says why.
+(ASPSP-Notification-Content). A malformed header is refused (400). An address that the bank does not send to is not a
+reason to refuse a payment: the answer says `false`, with a WARNING that gives the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from emulator.bank.notification_targets import LONGEST_URI, MalformedAddress, re
 from emulator.bank.notifications import CONTENTS, DEFAULT_CONTENT, Resource
 
 URI, CONTENT = "TPP-Notification-URI", "TPP-Notification-Content-Preferred"
-SUPPORT, CONTENT_GIVEN = "ASPSP-Notification-Support", "ASPSP-Notification-Content"
+SUPPORT, CONTENT_SUPPORTED = "ASPSP-Notification-Support", "ASPSP-Notification-Content"
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     URI: {"type": "string", "format": "uri", "maxLength": LONGEST_URI},
     CONTENT: {"type": "string", "pattern": "^(status=)?(SCA|PROCESS|LAST)( *, *(SCA|PROCESS|LAST)){0,2}$"},
@@ -44,7 +44,7 @@ def malformed(headers: Headers) -> Iterator[Message]:
         if name.lower() in headers.repeated:
             yield Message("FORMAT_ERROR", f"The header {name} appears more than once.", name)
         elif value is not None and (expected := check(value)) is not None:
-            yield Message("FORMAT_ERROR", f"The header {name} must be {expected}; {quoted(value)} came.", name)
+            yield Message("FORMAT_ERROR", f"The header {name} must be {expected}; received {quoted(value)}.", name)
 
 
 def _wrong_address(value: str) -> str | None:
@@ -56,7 +56,7 @@ def _wrong_address(value: str) -> str | None:
 
 
 def contents(value: str | None) -> tuple[str, ...] | None:
-    """What the TPP prefers to be notified of: some of CONTENTS; None for a malformed value."""
+    """The contents of notifications that the TPP prefers, some of CONTENTS; None for a malformed value."""
     if value is None:
         return DEFAULT_CONTENT
     names = tuple(re.split(r" *, *", value.removeprefix("status=").strip(" ")))
@@ -68,7 +68,7 @@ def _wrong_content(value: str) -> str | None:
 
 
 def notifying(resource: Resource, member: str) -> Callable[[Handler], Handler]:
-    """Make a handler take the address to notify: of what the path parameter, else the answer, names as `member`."""
+    """Make a handler subscribe the TPP to the resource whose id is `member` in the path, else in the answer."""
 
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
@@ -84,7 +84,7 @@ def notifying(resource: Resource, member: str) -> Callable[[Handler], Handler]:
 
 
 def _subscribed(call: Call, reply: Reply, resource: Resource, target: str) -> Reply:
-    """The reply with what the bank says of notifications; the address is taken, or the reply says why not."""
+    """Subscribe the address, and return the reply with the notification headers, or with a WARNING if it is refused."""
     uri, wanted = call.headers[_uri], contents(call.headers.get(_content)) or DEFAULT_CONTENT
     domains = _domains(call.headers["tpp-signature-certificate"])
     why = refusal(target_of(uri), domains, call.bank.notify_hosts)
@@ -97,8 +97,8 @@ def _subscribed(call: Call, reply: Reply, resource: Resource, target: str) -> Re
         return reply
     script = call.script.notification
     notifications.subscribe(call.bank, target, resource, tpp=call.tpp.id, uri=uri, content=wanted, script=script)
-    given = ",".join(name for name in CONTENTS if name in wanted)
-    reply.headers += ((SUPPORT, "true"), (CONTENT_GIVEN, f"status={given}"))
+    subscribed = ",".join(name for name in CONTENTS if name in wanted)
+    reply.headers += ((SUPPORT, "true"), (CONTENT_SUPPORTED, f"status={subscribed}"))
     return reply
 
 
@@ -111,5 +111,5 @@ def _domains(text: str) -> tuple[str, ...]:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         names += alternatives.get_values_for_type(x509.DNSName)
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        pass  # none, or none that can be read
+        pass  # there is none, or it cannot be parsed
     return tuple(dict.fromkeys(names))

@@ -1,7 +1,7 @@
-"""OpenAPI 3.1 documents, written from a table of operations and from the models that its rows name.
+"""OpenAPI 3.1 documents, generated from a table of operations and from the models that its rows name.
 
-Both interfaces are written with what stands here: `Writer` collects operations and schemas, the functions beside it
-write the parts. Which parts an operation has is read from its row, in `api/tpp_openapi.py` and `control/openapi.py`.
+The documents of both interfaces use this module: `Writer` collects operations and schemas, the functions write the
+parts of an operation. `api/tpp_openapi.py` and `control/openapi.py` decide from its row which parts an operation has.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emulator import __version__
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 
 JSON_TYPE = "application/json"
 Part = dict[str, Any]
 
 
 class Writer:
-    """A document in the making; schemas are made together at the end, so that each stands once, by its own name."""
+    """Builds a document; schemas are generated together at the end, so that each appears once, under its own name."""
 
     def __init__(self) -> None:
         self._models: dict[str, Any] = {}
         self._paths: dict[str, Part] = {}
 
     def schema(self, reference: Any, name: str | None = None) -> Part:
-        """The schema of a type or `module:Name`, by its own name or, where it has none, by `name`."""
+        """A reference to the schema of a type or `module:Name`, under its own name or under `name`."""
         model = resolved(reference)
         name = name or (reference.partition(":")[2] if isinstance(reference, str) else model.__name__)
         self._models[name] = model
         return {"$ref": f"#/components/schemas/{name}"}
 
     def add(self, method: str, path: str, operation: Part) -> None:
-        """One operation; members that are empty are left out."""
+        """Add one operation, without its empty members."""
         shown = {name: value for name, value in operation.items() if value not in (None, [], {})}
         self._paths.setdefault(path, {})[method.lower()] = shown
 
     def document(self, *, title: str, description: str, components: Part, **members: Any) -> Part:
-        """The whole document; `components` beside the schemas, `members` of the root beside the paths."""
-        whole = {
+        """The complete document; `components` are added to the schemas, `members` to the root."""
+        root = {
             "openapi": "3.1.0",
             "info": {"title": title, "version": __version__, "description": description},
             **members,
@@ -47,7 +47,7 @@ class Writer:
         }
         from emulator.bank.validation import uncited
 
-        document: Part = uncited(whole)
+        document: Part = uncited(root)
         return document
 
     def _schemas(self) -> Part:
@@ -64,11 +64,11 @@ class Writer:
         for (name, _), schema in roots.items():
             if schema.get("$ref") != f"#/components/schemas/{name}":
                 schemas[str(name)] = schema
-        return {name: _without_itself(schema, name) for name, schema in sorted(schemas.items())}
+        return {name: _without_recursion(schema, name) for name, schema in sorted(schemas.items())}
 
 
-def _without_itself(schema: Part, name: str) -> Part:
-    """The schema of a union that holds itself, with anything in the place of itself: TypeScript takes no other."""
+def _without_recursion(schema: Part, name: str) -> Part:
+    """Replace the references of a union to itself by "any": TypeScript generators cannot express recursive unions."""
     return schema if "properties" in schema else _replaced(schema, {"$ref": f"#/components/schemas/{name}"})
 
 
@@ -81,14 +81,14 @@ def _replaced(value: Any, own: Part) -> Any:
 
 
 def resolved(reference: Any) -> Any:
-    """The type that a row names: itself, or `module:Name`, whose module is imported here and not before."""
+    """The type that a row names: a type, or `module:Name`, whose module is imported only here."""
     if not isinstance(reference, str):
         return reference
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
-def query_parameter(parameter: Parameter) -> Part:
+def query_parameter(parameter: QueryParameter) -> Part:
     """A parameter of the query."""
     schemas: Mapping[str, Part] = {
         "boolean": {"type": "boolean"},
@@ -110,7 +110,7 @@ def query_parameter(parameter: Parameter) -> Part:
 
 
 def path_parameter(name: str, *, values: Sequence[str] = (), schema: Part | None = None, example: Any = None) -> Part:
-    """A parameter of the path: text that is not empty, one of `values`, or what `schema` says."""
+    """A parameter of the path: non-empty text, one of `values`, or with the given `schema`."""
     shown = schema or ({"type": "string", "enum": list(values)} if values else {"type": "string", "minLength": 1})
     entry: Part = {"name": name, "in": "path", "required": True, "schema": shown}
     return entry if example is None else {**entry, "example": example}

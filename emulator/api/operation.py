@@ -1,6 +1,6 @@
-"""One row per operation: routing, header checks, validation, access and the OpenAPI document are read from it.
+"""The row of an operation, from which routing, header checks, validation, access and the OpenAPI document are derived.
 
-A `Route` is what an address decides before anything else of a request is read; a `Call` is the request on its way.
+A `Route` contains what the address of a request determines; a `Call` is a request in the pipeline.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from emulator.api import query as queries
 from emulator.api.headers import MATRIX, Headers
 from emulator.api.messages import Request
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.api.router import Router
 from emulator.bank import products
 from emulator.bank.bank import Bank
@@ -29,10 +29,10 @@ from emulator.bank.tpp import NOBODY, Tpp
 Params = Mapping[str, str]
 NO_QUERY: Mapping[str, Any] = MappingProxyType({})
 
-# Reading account data may begin the customer's first SCA, so neither PSU-ID nor session is known yet (CONTRACT 3.2).
+# These may start the customer's first SCA, so neither PSU-ID nor session need be known yet (CONTRACT 3.2).
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
 
-# These know no customer, whatever headers come along.
+# These have no customer, whatever headers a request has.
 _OF_THE_TPP = ("/v1/sandbox/", "/v1/tpps/")
 
 
@@ -42,26 +42,26 @@ def _path_of(base: str) -> str:
 
 
 class Access(Enum):
-    """Whom an operation must know before it acts (SPEC 5.3, CONTRACT 3 and 4)."""
+    """The customer that an operation requires (SPEC 5.3, CONTRACT 3 and 4)."""
 
-    OPEN = "the TPP alone"
-    PSU = "a PSU of this TPP, whatever the session: payments, baskets, user"
-    SESSION = "a PSU with a live session, in whatever context: agreements"
+    OPEN = "no customer, only the TPP"
+    PSU = "a PSU of this TPP, with or without a session: payments, baskets, user"
+    SESSION = "a PSU with a live session, in any context: agreements"
     ACCOUNT = (
         "a PSU with consent, for the account in the path if any; and a session where the PSU is present or for lists"
     )
 
 
 def link(base: str, path: str, *verbs: str) -> dict[str, Any]:
-    """A Link (SPEC 2.3) to `path`, which starts with /v1; `base` is empty where links are relative."""
+    """A Link (SPEC 2.3) to `path`, which starts with /v1; `base` is empty for relative links."""
     return {"href": base + path, "verbs": list(verbs) or ["GET"]}
 
 
 @dataclass(slots=True)
 class Call:
-    """A request on its way through the gates; each gate fills what it found.
+    """A request in the pipeline; each gate sets the members that it determines.
 
-    `params` are the decoded path parameters, `query` and `body` are the validated values, `caller` is the customer.
+    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` is the customer.
     """
 
     bank: Bank
@@ -85,8 +85,10 @@ class Call:
         return link(self.links_base, path, *verbs)
 
     def location(self, path: str) -> tuple[str, str]:
-        """The Location header of what was made. HTTP resolves it against the request's own address, so it keeps what
-        the client puts in front of relative links itself: the public address's path and the prefix of a named bank.
+        """The Location header of a new resource.
+
+        HTTP resolves it against the request's own address, so unlike relative links it includes the path of the public
+        address and the prefix of a named bank.
         """
         return "Location", (self.links_base or _path_of(self.request.base) + self.request.prefix) + path
 
@@ -95,13 +97,13 @@ class Call:
         return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}
 
 
-# Berlin Group 1.3, of every 201 with a scaRedirect (CONTRACT 18)
+# Berlin Group 1.3: a header of every 201 with a scaRedirect (CONTRACT 18).
 SCA_APPROACH = ("ASPSP-SCA-Approach", "REDIRECT")
 
 
 @dataclass(slots=True)
 class Reply:
-    """What a handler answers: a status, a JSON value (None: no body; bytes: encoded already) and further headers."""
+    """The result of a handler: a status, a JSON value (None: no body; bytes: already encoded) and further headers."""
 
     status: int
     body: Any = None
@@ -117,11 +119,11 @@ class Operation:
 
     `column`: the header column of SPEC 2.1 (a name of `headers.COLUMNS`), or a function of the path parameters;
     `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes
-    by status, for the OpenAPI document; `roles`: the TPP must hold one of them; `needs`: the headers demanded even
-    under `--profile lenient`; `values`: the values that a path parameter may take, for routing;
-    `gives`: the path parameter that names what was created, and the member of the answer that holds it;
-    `remembers`: a repeat with the same X-Request-ID gets the stored answer (CONTRACT 3.4); `notifies`: the TPP may ask
-    for status notifications of what it opens (CONTRACT 18).
+    by status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
+    even under `--profile lenient`; `values`: the values that a path parameter may have, for routing;
+    `gives`: the path parameter for the id of the created resource, and the member of the answer with that id;
+    `remembers`: a repeat with the same X-Request-ID gets the stored answer (CONTRACT 3.4); `notifies`: the TPP may
+    request status notifications about the resource (CONTRACT 18).
     """
 
     id: str
@@ -134,7 +136,7 @@ class Operation:
     answers: Mapping[int, str | None]
     roles: frozenset[str] = frozenset({"PISP", "AISP"})
     access: Access = Access.OPEN
-    query: tuple[Parameter, ...] = ()
+    query: tuple[QueryParameter, ...] = ()
     body: str | Callable[[Params], str] | None = None
     needs: frozenset[str] = frozenset()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -142,10 +144,10 @@ class Operation:
     notifies: bool = False
     gives: tuple[str, str] | None = None
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
-    resource: HolderKind = ACCOUNT  # what `id` in the path names: ACCOUNT or CARD
+    resource: HolderKind = ACCOUNT  # the kind that `id` in the path refers to: ACCOUNT or CARD
     tag: str = ""
     before_first_sca: bool = field(init=False)
-    acts: bool = field(init=False)  # for a customer in a context; to list its agreements none needs to be chosen
+    acts: bool = field(init=False)  # the customer acts in a context; listing its agreements does not require one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))
@@ -156,9 +158,9 @@ class Operation:
 class Route:
     """An operation with the decoded path parameters of one address.
 
-    `column`: that of the header matrix; `shape`: what the body must look like, None without a body; `digest`: whether
-    it must be hashed; `query`: the values of a request without a query, None where it lacks something.
-    `known`: false for a payment product that there is not, of which nothing else is said.
+    `column`: of the header matrix; `shape`: of the body, None without a body; `digest`: whether a Digest is required;
+    `query`: the values of a request without a query, None if a parameter is required. `known`: False for an unknown
+    payment product; then the other members have no meaning.
     """
 
     operation: Operation
@@ -171,7 +173,7 @@ class Route:
 
     @classmethod
     def of(cls, operation: Operation, params: Params) -> Route:
-        """Read the operation's row for these parameters."""
+        """The route of an operation with these path parameters."""
         if (
             "payment-product" in params
             and (params["payment-service"], params["payment-product"]) not in products.table()
@@ -179,7 +181,7 @@ class Route:
             return cls(operation, params, known=False)
         column = operation.column if isinstance(operation.column, str) else operation.column(params)
         shape = operation.body if operation.body is None or isinstance(operation.body, str) else operation.body(params)
-        # where SPEC 2.1 marks Digest, and on what writes sandbox data (CONTRACT 3.1)
+        # Required where SPEC 2.1 marks Digest, and on writes of sandbox data (CONTRACT 3.1).
         digest = MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
         return cls(operation, params, column, shape, shape is not None and digest, _defaults(operation))
 
@@ -192,5 +194,5 @@ def _defaults(operation: Operation) -> Mapping[str, Any] | None:
 
 
 def routes(operations: Iterable[Operation]) -> Router[Operation, Route]:
-    """From a method and a path to the route of the TPP interface."""
+    """The router of the TPP interface, from a method and a path to a route."""
     return Router(operations, Route.of)

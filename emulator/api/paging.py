@@ -6,21 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 from emulator.api.operation import Call
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.bank.accounts.transactions import SHELVES, Window
 
 EARLIEST = timedelta(days=90)  # how far back the list goes by default, and without the PSU at most (SPEC 8)
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
 
-_OFFSET = Parameter("offset", "int", "How many transactions are skipped before the limit is counted", default=0)
+_OFFSET = QueryParameter("offset", "int", "How many transactions are skipped before the limit is counted", default=0)
 
 TRANSACTION_LIST = (
-    Parameter("bookingStatus", "enum", "Which transactions are listed", values=tuple(SHELVES), default="both"),
-    Parameter("dateFrom", "date", "The earliest date; left out: 90 days back"),
-    Parameter("dateTo", "date", "The latest date", not_before="dateFrom"),
+    QueryParameter("bookingStatus", "enum", "Which transactions are listed", values=tuple(SHELVES), default="both"),
+    QueryParameter("dateFrom", "date", "The earliest date; left out: 90 days back"),
+    QueryParameter("dateTo", "date", "The latest date", not_before="dateFrom"),
     _OFFSET,
-    Parameter(
+    QueryParameter(
         "limit",
         "int",
         "How many transactions are returned",
@@ -30,12 +30,12 @@ TRANSACTION_LIST = (
     ),
 )
 SANDBOX_TRANSACTION_LIST = (
-    Parameter("fromDate", "date", "The earliest date"),
-    Parameter("toDate", "date", "The latest date", not_before="fromDate"),
+    QueryParameter("fromDate", "date", "The earliest date"),
+    QueryParameter("toDate", "date", "The latest date", not_before="fromDate"),
     _OFFSET,
-    Parameter("limit", "int", "How many transactions are returned", minimum=1, default=DEFAULT_LIMIT),
+    QueryParameter("limit", "int", "How many transactions are returned", minimum=1, default=DEFAULT_LIMIT),
 )
-WITH_BALANCE = (Parameter("withBalance", "boolean", "Whether the balances come with the account", default=False),)
+WITH_BALANCE = (QueryParameter("withBalance", "boolean", "Whether the balances come with the account", default=False),)
 
 
 def unattended(call: Call) -> bool:

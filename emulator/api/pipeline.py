@@ -18,7 +18,7 @@ from cryptography.x509 import Certificate
 from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers
-from emulator.api.json_body import is_plain, read_doubled
+from emulator.api.json_body import is_plain, read_with_duplicates
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_coded, content_language, unacceptable
@@ -274,7 +274,7 @@ class Pipeline:
             call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
             body = call.request.body
-            call.body, call.warnings = validate(route.shape, *read_doubled(body, headers), plain=is_plain(body))
+            call.body, call.warnings = validate(route.shape, *read_with_duplicates(body, headers), plain=is_plain(body))
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only thing that is added (CONTRACT 3)."""

@@ -21,7 +21,7 @@ _MALFORMED = "The query is not well-formed: % must be followed by two hex digits
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class QueryParameter:
     """One query parameter of an operation.
 
     `type`: boolean gives a bool, int an int between `minimum` and `maximum`, enum one of `values`, date and text the
@@ -40,12 +40,12 @@ class Parameter:
     not_before: str | None = None  # the date parameter, declared earlier, that this one may not be before
 
 
-ALLOW_LOGICAL_DUPLICATE = Parameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
+ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
     "allowLogicalDuplicate", "boolean", "Whether a payment like one of the last 24 hours is accepted", default=True
 )
 
 
-def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
+def parse(parameters: Sequence[QueryParameter], raw: str) -> dict[str, Any]:
     """The values of the declared parameters by name, defaults filled in; unknown parameters are ignored.
 
     `raw` is the query as sent, without `?`. BankError names every problem: FORMAT_ERROR with the parameter as path
@@ -65,7 +65,7 @@ def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
                     text = f"{parameter.not_before} is after {parameter.name}."
                     wrong.append(Message("FORMAT_ERROR", text, parameter.not_before))
             else:
-                text = f"The query parameter {parameter.name} must be {expected}; {_came(sent[parameter.name])}."
+                text = f"The query parameter {parameter.name} must be {expected}; {_received(sent[parameter.name])}."
                 wrong.append(Message("FORMAT_ERROR", text, parameter.name))
         elif parameter.required and not any(message.path == parameter.name for message in wrong):
             text = f"The query parameter {parameter.name} is required."
@@ -112,7 +112,7 @@ def unescaped(text: str) -> str | None:
         return None
 
 
-def _read(parameter: Parameter, value: str | None) -> tuple[Any, str | None]:
+def _read(parameter: QueryParameter, value: str | None) -> tuple[Any, str | None]:
     """The value, or what was expected instead. A boolean without a value is true (assumed)."""
     if parameter.type == "boolean":
         if value is None or value in ("true", "false"):
@@ -143,5 +143,5 @@ def is_date(text: str) -> bool:
     return True
 
 
-def _came(value: str | None) -> str:
-    return f"{quoted(value)} came" if value else "no value came"
+def _received(value: str | None) -> str:
+    return f"received {quoted(value)}" if value else "received no value"

@@ -23,7 +23,7 @@ from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
 from emulator.api.openapi import Part, Writer, content, path_parameter, query_parameter
 from emulator.api.operation import SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import table
-from emulator.api.query import Parameter, parse
+from emulator.api.query import QueryParameter, parse
 from emulator.api.router import split_target
 from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
 from emulator.bank import products
@@ -31,7 +31,7 @@ from emulator.bank.clock import oslo_date, real_now
 
 BASE = "http://127.0.0.1:8080"  # where a bank listens by default
 BY_PROXY = "by-proxy"
-QUERY = (Parameter("signed", "enum", "Who signs", values=("by-client", BY_PROXY), default="by-client"),)
+QUERY = (QueryParameter("signed", "enum", "Who signs", values=("by-client", BY_PROXY), default="by-client"),)
 REFUSALS = {
     "400": "The request is wrong; every message names what and where.",
     "401": "The customer must come first: send the PSU to scaRedirect.",

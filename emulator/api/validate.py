@@ -59,17 +59,17 @@ def shape(path: str) -> Shape:
 
 
 def validate(
-    path: str, value: Any, doubled: Sequence[Message] = (), *, plain: bool = False
+    path: str, value: Any, duplicates: Sequence[Message] = (), *, plain: bool = False
 ) -> tuple[Any, list[Message]]:
     """The body without members that its shape does not know, and a WARNING for each of those.
 
-    `path` names the shape (`module:Name`), `value` and `doubled` are what `read_doubled` gave, `plain` what `is_plain`
-    said of the body.
+    `path` names the shape (`module:Name`), `value` and `duplicates` are the result of `read_with_duplicates`, `plain`
+    that of `is_plain`.
     BankError FORMAT_ERROR lists every problem, with paths like `instructedAmount.amount` and
     `payments[2].creditorName`; at the root there is none.
     """
     wanted = shape(path)
-    wrong = [*doubled] if plain else [*doubled, *check_strings(value)]
+    wrong = [*duplicates] if plain else [*duplicates, *check_strings(value)]
     try:
         clean = wanted.check(value)
     except wanted.invalid as error:
@@ -163,21 +163,21 @@ def _sentence(detail: ErrorDetails) -> str:
     if came is None and detail["loc"] and isinstance(detail["loc"][-1], str):
         return "null is not allowed; omit the member."
     if kind == "string_too_long":
-        return f"At most {context['max_length']} characters were expected; {len(came)} came."
+        return f"At most {context['max_length']} characters were expected; received {len(came)}."
     if kind == "value_error":
         reason = str(context["error"])
-        return reason if reason.endswith(".") else f"{reason}; {_described(came)} came."
+        return reason if reason.endswith(".") else f"{reason}; received {_described(came)}."
     if kind == "string_pattern_mismatch":
         from emulator.api.shapes.parts import EXPECTED
 
-        return f"{EXPECTED[context['pattern']]} was expected; {_described(came)} came."
+        return f"{EXPECTED[context['pattern']]} was expected; received {_described(came)}."
     if kind == "literal_error":
-        return f"One of {context['expected'].replace(chr(39), '')} was expected; {_described(came)} came."
+        return f"One of {context['expected'].replace(chr(39), '')} was expected; received {_described(came)}."
     if kind in ("too_short", "too_long"):
         bound, number = ("At least", "min_length") if kind == "too_short" else ("At most", "max_length")
         items = "item was" if context[number] == 1 else "items were"
-        return f"{bound} {context[number]} {items} expected; {len(came)} came."
-    return f"{_WANTED.get(kind, 'Another value')} was expected; {_described(came)} came."
+        return f"{bound} {context[number]} {items} expected; received {len(came)}."
+    return f"{_WANTED.get(kind, 'Another value')} was expected; received {_described(came)}."
 
 
 _WANTED = {

@@ -571,7 +571,7 @@ class Subscription(TypedDict):
     passing: NotRequired[Literal["yes"]]  # of a consent that is not granted yet: deleted when there are many
 
 
-class Delivery(TypedDict):
+class DeliveryAttempt(TypedDict):
     """One attempt to deliver a notification."""
 
     at: str  # moment
@@ -597,7 +597,7 @@ class Notification(TypedDict):
     place: int  # its position among the target's notifications
     created: str
     state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
-    deliveries: list[Delivery]  # oldest first
+    deliveries: list[DeliveryAttempt]  # oldest first
     lane: NotRequired[str]  # the target, until the notification is answered: a lane sends one at a time
     due: NotRequired[str]  # moment of the next attempt; only the first in its lane has it
     notBefore: NotRequired[str]  # scripted: the moment of the first attempt

@@ -113,7 +113,7 @@ def parse_amount(text: str, currency: str) -> Decimal:
     if not FEWEST_DIGITS[currency] <= len(fraction) <= MINOR_UNITS[currency]:
         raise ValueError(_wrong_units(text, currency))
     if len(whole) + len(fraction) > MOST_DIGITS:
-        raise ValueError(f"An amount has at most {MOST_DIGITS} digits; {len(whole) + len(fraction)} came.")
+        raise ValueError(f"An amount has at most {MOST_DIGITS} digits; received {len(whole) + len(fraction)}.")
     amount = _EXACT.create_decimal(text)
     if not amount:
         raise ValueError("An amount is greater than 0.")
@@ -122,8 +122,8 @@ def parse_amount(text: str, currency: str) -> Decimal:
 
 def _not_an_amount(text: str) -> str:
     if text[:1] in ("-", "+"):
-        return f"An amount has no sign; {quoted(text)} came."
-    return f'An amount is written as digits with an optional fraction, such as "100.00"; {quoted(text)} came.'
+        return f"An amount has no sign; received {quoted(text)}."
+    return f'An amount is written as digits with an optional fraction, such as "100.00"; received {quoted(text)}.'
 
 
 def _wrong_units(text: str, currency: str) -> str:
@@ -134,4 +134,4 @@ def _wrong_units(text: str, currency: str) -> str:
         expected = f"{currency} has no fraction, such as 100"
     else:
         expected = f"{currency} has exactly {units} digits after the point, such as {'100.'.ljust(4 + units, '0')}"
-    return f"{expected}; {quoted(text)} came."
+    return f"{expected}; received {quoted(text)}."

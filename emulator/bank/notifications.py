@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, later
-from emulator.bank.documents import Delivery, Notification, Sca, Subscription
+from emulator.bank.documents import DeliveryAttempt, Notification, Sca, Subscription
 from emulator.bank.kinds import AUTHORISATION, NOTIFICATION, PAYMENT, SUBSCRIPTION
 from emulator.bank.scheme.transitions import FINAL
 
@@ -286,7 +286,7 @@ def settle(bank: Bank, identity: str, outcome: DeliveryResult, *, by: str) -> No
     if notification is None or notification.get("claim", {}).get("by") != by:
         return
     now = bank.clock.stamp()
-    delivery: Delivery = {"at": now}
+    delivery: DeliveryAttempt = {"at": now}
     if outcome.status is not None:
         delivery["status"] = outcome.status
     if outcome.error is not None:

@@ -169,7 +169,7 @@ def _content(value: Any, body: bytes | str | None) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-class Headers(Mapping[str, str]):
+class ResponseHeaders(Mapping[str, str]):
     """Response headers; names in any case, values of a repeated name joined by a comma."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -189,7 +189,7 @@ class Headers(Mapping[str, str]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"Headers({list(self.pairs)!r})"
+        return f"ResponseHeaders({list(self.pairs)!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Response:
     """Status, headers and the raw body of an answer."""
 
     status: int
-    headers: Headers = field(repr=False)  # a failing test's output is cut in the middle; status and body explain most
+    headers: ResponseHeaders = field(repr=False)  # not shown by a failing test, which cuts long output in the middle
     body: bytes
 
     @property
@@ -283,7 +283,7 @@ class TppClient(Tpp):
                 connection.putheader("Content-Length", str(len(prepared.body)))
             connection.endheaders(prepared.body or None)
             received = connection.getresponse()
-            answer = Response(received.status, Headers(received.getheaders()), received.read())
+            answer = Response(received.status, ResponseHeaders(received.getheaders()), received.read())
         except BaseException:
             connection.close()
             raise
@@ -385,7 +385,7 @@ class AsyncTppClient(Tpp):
             allow_redirects=False,
         ) as answer:
             pairs = [(name, value) for name, value in answer.headers.items()]
-            return Response(answer.status, Headers(pairs), await answer.read())
+            return Response(answer.status, ResponseHeaders(pairs), await answer.read())
 
     async def close(self) -> None:
         """Close all connections."""

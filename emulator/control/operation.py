@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from emulator.api.messages import Request, Response, Steps, Stream
 from emulator.api.openapi import resolved
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import Mode
@@ -21,7 +21,7 @@ from emulator.ca import CertificateAuthority
 from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import Transport
 
-LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
+LIMIT = QueryParameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
 
 Body = TypeVar("Body")
 
@@ -128,7 +128,7 @@ class ControlOperation:
     summary: str
     handler: Handler
     answers: Mapping[int, Answer]
-    query: tuple[Parameter, ...] = ()
+    query: tuple[QueryParameter, ...] = ()
     body: Any = None
     required: bool = False
     example: Any = None

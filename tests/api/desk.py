@@ -15,7 +15,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Headers, Response, Tpp
+from emulator.client.tpp import Response, ResponseHeaders, Tpp
 from emulator.scenario.rules import RuleSet
 from tests.postgres.remote import RemoteService
 
@@ -68,7 +68,7 @@ class DeskClient(Tpp):
             self._request_prefix,
         )
         answer = self.service.handle(request)
-        return Response(answer.status, Headers(answer.headers), answer.body)
+        return Response(answer.status, ResponseHeaders(answer.headers), answer.body)
 
     def get(self, path: str, **options: Any) -> Response:
         return self.request("GET", path, **options)

@@ -43,10 +43,10 @@ def test_the_collection_has_the_form_of_postman_2_1() -> None:
 
 
 def test_every_operation_has_its_place_and_initialize_is_the_last() -> None:
-    named = [entry.about.partition(".")[0] for entry in collection.entries()]
+    named = [entry.about.partition(".")[0] for entry in collection.requests()]
     assert {row.id for row in table()} <= set(named)
     assert named[-1] == "initializeSandbox"
-    assert len(named) == len({(entry.folder, entry.name) for entry in collection.entries()})
+    assert len(named) == len({(entry.folder, entry.name) for entry in collection.requests()})
 
 
 def filled(text: str, variables: dict[str, str]) -> str:
@@ -66,7 +66,7 @@ def test_every_request_is_green_on_a_new_bank_when_run_from_top_to_bottom(bank: 
     day = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()
     variables = {"tppId": tpp.tpp_id, "executionDate": day, "controlToken": "none"}
     red = []
-    for entry in collection.entries():
+    for entry in collection.requests():
         path = filled(entry.path, variables)
         if entry.path == "{{redirect}}":
             tpp.remember(path)
@@ -83,7 +83,7 @@ def test_every_request_is_green_on_a_new_bank_when_run_from_top_to_bottom(bank: 
 def test_bruno_has_a_file_for_every_request() -> None:
     files = collection.bruno(BASE)
     shown = [text for name, text in files.items() if name.endswith(".bru") and text.startswith("meta {\n  name: ")]
-    assert len([text for text in shown if "type: http" in text]) == len(collection.entries())
+    assert len([text for text in shown if "type: http" in text]) == len(collection.requests())
     assert f"  baseUrl: {BASE}\n" in files["environments/proxy.bru"]
     [sepa] = [text for name, text in files.items() if name.endswith("Initiate a payment (sepa-credit-transfers).bru")]
     assert "\npost {\n  url: {{baseUrl}}/v1/payments/sepa-credit-transfers\n  body: json\n  auth: none\n}\n" in sepa

@@ -61,7 +61,7 @@ def test_every_request_is_green_in_newman(tmp_path: Path) -> None:
         )
     run = json.loads(report.read_text())["run"]
     assert [failure["source"]["name"] for failure in run["failures"]] == []
-    assert run["stats"]["assertions"]["total"] == len(collection.entries())
+    assert run["stats"]["assertions"]["total"] == len(collection.requests())
     assert done.returncode == 0
 
 
@@ -82,5 +82,5 @@ def test_every_request_is_green_in_brunos_own_runner(tmp_path: Path) -> None:
     [run] = json.loads(report.read_text())
     red = [result["name"] for result in run["results"] for one in result["assertionResults"] if one["status"] != "pass"]
     assert red == []
-    assert run["summary"]["passedAssertions"] == len(collection.entries())
+    assert run["summary"]["passedAssertions"] == len(collection.requests())
     assert done.returncode == 0

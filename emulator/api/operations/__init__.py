@@ -15,6 +15,6 @@ def table() -> tuple[Operation, ...]:
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
-            raise ValueError(f"two operations are called {row.id}")
+            raise ValueError(f"two operations have the id {row.id}")
         seen.add(row.id)
     return tuple(rows)

@@ -23,9 +23,9 @@ AISP = frozenset({"AISP"})
 
 
 def caller_of(call: Call) -> Caller:
-    """The customer whom the access gate has let through."""
+    """The customer whom the access gate has admitted."""
     if call.caller is None:
-        raise LookupError("the access gate lets nobody pass without a customer")
+        raise LookupError("the access gate must have set the customer")
     return call.caller
 
 
@@ -71,12 +71,12 @@ def get_transactions(call: Call) -> Reply:
     """A page of an account's transactions, newest first, with links to the neighbouring pages."""
     fix = fixes(call)
     account = accounts.find(call.bank, call.params["id"])
-    asked = window(
+    requested = window(
         call,
         grouped=accept_fix.GROUPED_BATCHES in fix,
         all_pending=call.bank.settings.pending == "unfiltered",
     )
-    page = transactions.page(call.bank, account["id"], asked)
+    page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, call.links_base if corporate else None)
     listed: dict[str, Any] = {
@@ -84,16 +84,16 @@ def get_transactions(call: Call) -> Reply:
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
-    listed["_links"] = page_links(call, asked, f"/v1/accounts/{account['id']}", more=page.more)
+    listed["_links"] = page_links(call, requested, f"/v1/accounts/{account['id']}", more=page.more)
     return Reply(200, fix.amounts({"account": accounts.reference(account), "transactions": listed}))
 
 
 @lru_cache(maxsize=RENDERERS)
 def _renderer(fix: Fixes, links_base: str | None) -> Callable[[tuple[bytes, ...]], orjson.Fragment]:
-    """From the documents of entries, as JSON texts, to the list of them; `links_base` for corporate callers.
+    """A function that renders a list of entries from their documents as JSON texts; `links_base` for corporate callers.
 
-    An entry is rendered once, and again when its document has changed, whatever changed it: what is shown depends on
-    nothing but the text and the arguments. So is a whole list.
+    Entries and lists are cached by these texts: the result depends only on them and on the arguments, so a changed
+    document is rendered again.
     """
 
     @lru_cache(maxsize=RENDERED_ENTRIES)
@@ -119,7 +119,7 @@ def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> d
 
 
 def get_transaction_details(call: Call) -> Reply:
-    """One transaction with everything that is known of it (SPEC 2.9); a batch with its entries."""
+    """One transaction with all its members (SPEC 2.9); a batch with its entries."""
     account = accounts.find(call.bank, call.params["id"])
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
     booked_or_valued = entry.get("bookingDate") or entry["valueDate"]

@@ -32,7 +32,7 @@ def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> dict[str, An
 
 @notifying("basket", "basketId")
 def create_basket(call: Call) -> Reply:
-    """Group existing payments; 201 with the scaRedirect at which the customer approves them all."""
+    """Group existing payments; 201 with a scaRedirect to the page where the customer approves all of them."""
     national_id, context, agreement = payer_of(call)
     basket = baskets.create(
         call.bank,
@@ -62,7 +62,7 @@ def _basket(call: Call) -> Basket:
 
 
 def get_basket(call: Call) -> Reply:
-    """The payments of a basket and their worst case."""
+    """The payments of a basket and the worst of their statuses."""
     basket = _basket(call)
     status, lacks_signature = basket_status.state(call.bank, basket)
     links = _links(call, basket, lacks_signature=lacks_signature)
@@ -70,7 +70,7 @@ def get_basket(call: Call) -> Reply:
 
 
 def get_basket_status(call: Call) -> Reply:
-    """The worst case of a basket's payments."""
+    """The worst of the statuses of a basket's payments."""
     basket = _basket(call)
     status, lacks_signature = basket_status.state(call.bank, basket)
     return Reply(200, {"transactionStatus": status, "_links": _links(call, basket, lacks_signature=lacks_signature)})

@@ -55,23 +55,23 @@ def get_card_balances(call: Call) -> Reply:
 
 
 def get_card_transactions(call: Call) -> Reply:
-    """A page of a card account's transactions, newest first; dates and limit hold for pending ones too (SPEC 8)."""
+    """A page of a card account's transactions, newest first; dates and limit apply to pending ones too (SPEC 8)."""
     fix = fixes(call)
     card = cards.find(call.bank, call.params["id"])
-    asked = window(call)
-    page = transactions.page(call.bank, card["id"], asked, kind=CARD_TRANSACTION)
+    requested = window(call)
+    page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
     listed: dict[str, Any] = {
         shelf: json_list(map(_renderer(fix), page.texts[shelf]))
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
-    listed["_links"] = page_links(call, asked, f"/v1/card-accounts/{card['id']}", more=page.more)
+    listed["_links"] = page_links(call, requested, f"/v1/card-accounts/{card['id']}", more=page.more)
     return Reply(200, fix.amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}))
 
 
 @lru_cache(maxsize=RENDERERS)
 def _renderer(fix: Fixes) -> Callable[[bytes], bytes]:
-    """From the document of an entry, as JSON text, to the entry as it is listed; each is rendered once."""
+    """A function that renders an entry of a list from its document as JSON text; results are cached by that text."""
 
     @lru_cache(maxsize=RENDERED_ENTRIES)
     def rendered(text: bytes) -> bytes:

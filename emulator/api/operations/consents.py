@@ -24,10 +24,10 @@ _STATES = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
 
 @notifying("consent", "consentId")
 def create_consent(call: Call) -> Reply:
-    """201 with the scaRedirect at which the customer gives the bank-offered consent; the body is ignored.
+    """201 with a scaRedirect to the page where the customer grants the bank-offered consent; the body is ignored.
 
-    A PSU-ID may be left out. One that is not this TPP's, or without the agreement that its context needs, is refused
-    here as everywhere (SPEC 7; CONTRACT 4, 13); an agreement of the customer's own may be chosen (SPEC 5.3.6).
+    PSU-ID is optional. A PSU-ID of another TPP, or one without the agreement that its context needs, is refused as in
+    other operations (SPEC 7; CONTRACT 4, 13); PSU-Corporate-ID may name one of the customer's agreements (SPEC 5.3.6).
     """
     access.check_consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
@@ -37,41 +37,41 @@ def create_consent(call: Call) -> Reply:
 
 
 def _states(call: Call) -> tuple[str, Consent | None]:
-    """consentStatus of the TPP's consent in the address, and the consent once it was given; RESOURCE_UNKNOWN."""
+    """consentStatus of the consent in the path, and the consent itself if it has been granted; RESOURCE_UNKNOWN."""
     bank, consent_id = call.bank, call.params["consentId"]
     consent = bank.documents.get(CONSENT, consent_id)
     if consent is not None and consent["tpp"] == call.tpp.id:
         if consent.get("terminated"):
             return "terminatedByTpp", consent
         return _STATES[consents.status(bank, consent)], consent
-    asked = [opened for opened in bank.documents.find(SCA, target=consent_id) if opened["tpp"] == call.tpp.id]
-    if not asked:
+    own = [opened for opened in bank.documents.find(SCA, target=consent_id) if opened["tpp"] == call.tpp.id]
+    if not own:
         raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.", "consentId")
-    opened = asked[-1]
+    opened = own[-1]
     if sca.is_open(opened):
         return ("expired" if sca.is_late(bank, opened) else "received"), None
-    # assumed: a consent that a newer one of the customer has replaced is over
+    # assumed: a consent that a newer one of the customer has replaced is expired
     return ("expired" if opened["status"] == "finalised" else "rejected"), None
 
 
 def get_consent(call: Call) -> Reply:
-    """A consent: what it gives access to, until when, and its status."""
+    """A consent: its accounts, validity and status."""
     status, consent = _states(call)
     bank = call.bank
     shared: list[AccountRef | dict[str, str]] = []
-    given, last_use = bank.clock.now(), None
+    granted, last_use = bank.clock.now(), None
     if consent is not None:
         find = bank.documents.get
         shared += [accounts.reference(account) for name in consent["accounts"] if (account := find(ACCOUNT, name))]
         shared += [cards.card_reference(card) for name in consent["cards"] if (card := find(CARD, name))]
-        given, last_use = moment(consent["lastSca"]), consent.get("lastUse")
+        granted, last_use = moment(consent["lastSca"]), consent.get("lastUse")
     path = f"/v1/consents/{call.params['consentId']}"
     body = {
         "access": {"accounts": shared, "balances": shared, "transactions": shared},
         "recurringIndicator": True,
-        "validUntil": oslo_date(given + consents.LIFETIME).isoformat(),
+        "validUntil": oslo_date(granted + consents.LIFETIME).isoformat(),
         "frequencyPerDay": access.UNATTENDED_CALLS,
-        "lastActionDate": last_use or oslo_date(given).isoformat(),
+        "lastActionDate": last_use or oslo_date(granted).isoformat(),
         "consentStatus": status,
         "_links": {"self": call.link(path, "GET", "DELETE"), "status": call.link(f"{path}/status")},
     }
@@ -84,7 +84,7 @@ def get_consent_status(call: Call) -> Reply:
 
 
 def delete_consent(call: Call) -> Reply:
-    """Give a consent back: 204, whatever its status; one that was not given yet cannot be given any more."""
+    """Delete a consent: 204, whatever its status; a consent that is not granted yet can no longer be granted."""
     _, consent = _states(call)
     if consent is None:
         sca.void(call.bank, call.params["consentId"])
@@ -94,7 +94,7 @@ def delete_consent(call: Call) -> Reply:
 
 
 def get_user(call: Call) -> Reply:
-    """The customer behind PSU-ID; until there is one, a redirect in the manner of a 401."""
+    """The customer with the request's PSU-ID; 401 with a scaRedirect if the customer is not known yet."""
     caller = call.caller
     if caller is None or caller.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
@@ -134,7 +134,7 @@ OPERATIONS = (
         method="POST",
         path="/v1/consents",
         spec="4.7",
-        summary="Ask for a consent: the customer gives it during SCA",
+        summary="Request a consent, which the customer grants during SCA",
         handler=create_consent,
         column=DETAILS,
         answers={201: f"{_ANSWERS}:Consent"},
@@ -150,7 +150,7 @@ OPERATIONS = (
         method="POST",
         path="/v1/bank-offered-consents",
         spec="4.7",
-        summary="Ask for a bank-offered consent: the same as POST /v1/consents",
+        summary="Request a bank-offered consent: the same as POST /v1/consents",
         handler=create_consent,
         column=DETAILS,
         answers={201: f"{_ANSWERS}:Consent"},
@@ -179,7 +179,7 @@ OPERATIONS = (
         id="deleteConsent",
         method="DELETE",
         path="/v1/consents/{consentId}",
-        summary="Give a consent back",
+        summary="Delete a consent",
         handler=delete_consent,
         answers={204: None},
     ),
@@ -188,7 +188,7 @@ OPERATIONS = (
         method="GET",
         path="/v1/user",
         spec="4.7",
-        summary="Who the PSU is: the SCA flow for TPPs that only initiate payments",
+        summary="The PSU: the SCA flow for TPPs that only initiate payments",
         handler=get_user,
         column=DETAILS,
         answers={200: f"{_ANSWERS}:User"},
@@ -200,7 +200,7 @@ OPERATIONS = (
         method="GET",
         path="/v1/users",
         spec="4.7",
-        summary="Who the PSU is: the same as GET /v1/user",
+        summary="The PSU: the same as GET /v1/user",
         handler=get_user,
         column=DETAILS,
         answers={200: f"{_ANSWERS}:User"},

@@ -1,4 +1,4 @@
-"""Contact information of a TPP: each reads and writes its own only (SPEC 1, CONTRACT 8)."""
+"""Contact information of a TPP: a TPP reads and writes only its own (SPEC 1, CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from emulator.bank.kinds import CONTACT
 
 def _own_id(call: Call) -> str:
     if call.params["tppId"] != call.tpp.id:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no TPP {call.params['tppId']} that you are.")
+        raise BankError("RESOURCE_UNKNOWN", f"The TPP of this request does not have the id {call.params['tppId']}.")
     return call.tpp.id
 
 
 def get_contact_information(call: Call) -> Reply:
-    """`{email}`; RESOURCE_UNKNOWN when there is none."""
+    """The registered address, `{email}`; RESOURCE_UNKNOWN if there is none."""
     contact = call.bank.documents.get(CONTACT, _own_id(call))
     if contact is None:
         raise BankError("RESOURCE_UNKNOWN", "No contact information has been registered.")
@@ -23,7 +23,7 @@ def get_contact_information(call: Call) -> Reply:
 
 
 def put_contact_information(call: Call) -> Reply:
-    """`{email}` registered or replaced."""
+    """Register or replace the address, `{email}`."""
     contact = Contact(id=_own_id(call), email=call.body["email"])
     call.bank.documents.put(CONTACT, contact)
     return Reply(200, {"email": contact["email"]})

@@ -8,7 +8,7 @@ from typing import Any
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_accounts import account_shown
 from emulator.api.operations.sandbox_agreements import agreement_shown
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts
 from emulator.bank.documents import Customer
@@ -75,8 +75,8 @@ def delete(call: Call) -> Reply:
 
 
 INCLUDED = (
-    Parameter("includeAccounts", "boolean", "Whether the customer's accounts come with it", default=False),
-    Parameter("includeAgreements", "boolean", "Whether the customer's own agreements come with it", default=False),
+    QueryParameter("includeAccounts", "boolean", "Whether the customer's accounts come with it", default=False),
+    QueryParameter("includeAgreements", "boolean", "Whether the customer's own agreements come with it", default=False),
 )
 
 _ALL = "/v1/sandbox/customers"

@@ -212,8 +212,10 @@ def _exactly_one(account: str, *names: str) -> Rule:
     def rule(body: Any) -> Iterator[Message]:
         value = inner(body, account)
         if isinstance(value, dict) and sum(name in value for name in names) != 1:
-            came = "both came" if all(name in value for name in names) else "neither came"
-            yield Message("FORMAT_ERROR", f"Exactly one of {' and '.join(names)} was expected; {came}.", account)
+            received = "both" if all(name in value for name in names) else "neither"
+            yield Message(
+                "FORMAT_ERROR", f"Exactly one of {' and '.join(names)} was expected; received {received}.", account
+            )
 
     return rule
 

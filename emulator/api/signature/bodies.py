@@ -135,7 +135,7 @@ def _other_spelling(name: str, value: str, body: bytes) -> str | None:
         base64.b64encode(raw.hex().encode()).decode(): "it is the base64 of the hexadecimal hash, not of its bytes",
         base64.b64encode(good.encode()).decode(): "the base64 is encoded twice",
         f'"{good}"': "the value stands in quotes",
-        f"b'{good}'": "it is Python's text of bytes, decode() makes it base64",
+        f"b'{good}'": "it is Python's repr of bytes; call decode() on them",
         f":{good}:": "the value stands between colons, as Content-Digest of RFC 9530 writes it",
     }
     return spellings.get(value)

@@ -195,7 +195,7 @@ def _encoding_trouble(text: str) -> str:
     if _HEXADECIMAL.fullmatch(text):
         return ": it is in hexadecimal"
     if text.startswith("b'"):
-        return ": it is Python's text of bytes, decode() makes it base64"
+        return ": it is Python's repr of bytes; call decode() on them"
     if any(character.isspace() for character in text):
         return ": it holds blanks or line breaks"
     if "-" in text or "_" in text:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model
@@ -117,7 +117,7 @@ OPERATIONS = (
         summary="What every check says of the TPPs' conduct since start, reset or the last DELETE.",
         handler=_report,
         answers={200: Answer("The report.", "emulator.conformance.report:Report")},
-        query=(Parameter("over", "boolean", "Judge as if no more requests will come."),),
+        query=(QueryParameter("over", "boolean", "Judge as if no more requests will come."),),
     ),
     ControlOperation(
         id="clearConformance",
@@ -156,7 +156,7 @@ OPERATIONS = (
             200: Answer("The facts; null for what the request does not have.", Facts),
             404: Answer("Not in the log."),
         },
-        query=(Parameter("names", "text", "Names of facts, with commas between them."),),
+        query=(QueryParameter("names", "text", "Names of facts, with commas between them."),),
     ),
     ControlOperation(
         id="listClaims",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.bank import notifications
 from emulator.control import answers
 from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
-TARGET = Parameter("target", "text", "The id of a payment, basket or consent: its notifications alone.")
+TARGET = QueryParameter("target", "text", "The id of a payment, basket or consent: its notifications alone.")
 
 
 def _list(call: ControlCall[Any]) -> Response:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.bank.customers import people
 from emulator.bank.payment import self_service
@@ -60,7 +60,7 @@ OPERATIONS = (
         summary="The persons of the bank with national identity number, accounts and agreements, newest first.",
         handler=_people,
         answers={200: Answer("The people.", answers.People)},
-        query=(Parameter("limit", "int", "How many at most.", minimum=1, maximum=MOST, default=100),),
+        query=(QueryParameter("limit", "int", "How many at most.", minimum=1, maximum=MOST, default=100),),
     ),
     ControlOperation(
         id="getPerson",

@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.api.log import KEPT
 from emulator.api.messages import Push, Response, Stream
-from emulator.api.query import Parameter
+from emulator.api.query import QueryParameter
 from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event
 from emulator.bank.errors import BankError
@@ -99,11 +99,11 @@ OPERATIONS = (
         handler=_list,
         answers={200: Answer("One line for each request.", answers.Exchanges)},
         query=(
-            Parameter("operation", "text", "operationId, as /openapi.json has it."),
-            Parameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
-            Parameter("tpp", "text", "Who signed: a tppId, or the name in the certificate."),
-            Parameter("paymentId", "text", "The payment a request was about, or created."),
-            Parameter("limit", "int", "How many at most.", minimum=1, maximum=KEPT, default=100),
+            QueryParameter("operation", "text", "operationId, as /openapi.json has it."),
+            QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
+            QueryParameter("tpp", "text", "Who signed: a tppId, or the name in the certificate."),
+            QueryParameter("paymentId", "text", "The payment a request was about, or created."),
+            QueryParameter("limit", "int", "How many at most.", minimum=1, maximum=KEPT, default=100),
         ),
     ),
     ControlOperation(

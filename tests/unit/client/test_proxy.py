@@ -121,7 +121,12 @@ async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
 @pytest.mark.parametrize(
     "head, body, status, told",
     [
-        (b"GET /v1/x HTTP/1.1\r\nTPP-Redirect-URI: http://x/\xe6", b"", 400, "the header TPP-Redirect-URI is one line"),
+        (
+            b"GET /v1/x HTTP/1.1\r\nTPP-Redirect-URI: http://x/\xe6",
+            b"",
+            400,
+            "the value of the header TPP-Redirect-URI",
+        ),
         (b"GET /v1/x HTTP/1.1\r\nX-Test: \xe6", b"", 400, "the value of the header X-Test must be one line of text"),
         (b"OPTIONS * HTTP/1.1", b"", 400, "must start with /, not '*'"),
         (b"POST /v1/x HTTP/1.1\r\nContent-Length: 4", b"1234", 413, "The body is larger than 3 bytes."),

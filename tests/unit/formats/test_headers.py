@@ -133,8 +133,8 @@ def test_all_mistakes_are_told_at_once_with_a_sentence_each():
     messages = check_headers(Headers(sent.items()), DETAILS)
     assert [message.text for message in messages] == [
         "The header X-Request-ID is required.",
-        'The header PSU-ID must be a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8; "not-a-uuid" came.',
-        'The header PSU-IP-Port must be a port from 1 to 65535; "70000" came.',
+        'The header PSU-ID must be a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8; received "not-a-uuid".',
+        'The header PSU-IP-Port must be a port from 1 to 65535; received "70000".',
     ]
 
 

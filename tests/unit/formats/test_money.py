@@ -63,16 +63,16 @@ def test_amounts_with_exactly_the_minor_units_are_read(text, currency):
 @pytest.mark.parametrize(
     ("text", "currency", "told"),
     [
-        ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; "100" came.'),
-        ("100.0", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; "100.0" came.'),
-        ("100.000", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; "100.000" came.'),
-        ("1.00", "BHD", 'BHD has exactly 3 digits after the point, such as 100.000; "1.00" came.'),
-        ("100.0", "JPY", 'JPY has no fraction, such as 100; "100.0" came.'),
-        ("1.234567", "XDR", 'XDR has at most 5 digits after the point; "1.234567" came.'),
+        ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100".'),
+        ("100.0", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100.0".'),
+        ("100.000", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100.000".'),
+        ("1.00", "BHD", 'BHD has exactly 3 digits after the point, such as 100.000; received "1.00".'),
+        ("100.0", "JPY", 'JPY has no fraction, such as 100; received "100.0".'),
+        ("1.234567", "XDR", 'XDR has at most 5 digits after the point; received "1.234567".'),
         ("0.00", "NOK", "An amount is greater than 0."),
-        ("-1.00", "NOK", 'An amount has no sign; "-1.00" came.'),
-        ("+1.00", "NOK", 'An amount has no sign; "+1.00" came.'),
-        ("12345678901234567.00", "NOK", "An amount has at most 18 digits; 19 came."),
+        ("-1.00", "NOK", 'An amount has no sign; received "-1.00".'),
+        ("+1.00", "NOK", 'An amount has no sign; received "+1.00".'),
+        ("12345678901234567.00", "NOK", "An amount has at most 18 digits; received 19."),
         *(
             (text, "NOK", None)
             for text in ("", " 1.00", "1.00 ", "1,00", "1 000.00", ".50", "1.", "1e2", "1_0.00", "NaN", "Infinity")

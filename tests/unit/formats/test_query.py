@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.query import Parameter, parse
+from emulator.api.query import QueryParameter, parse
 from emulator.bank.errors import BankError
 
 DECLARED = (
-    Parameter("withBalance", "boolean", default=False),
-    Parameter("dateFrom", "date"),
-    Parameter("limit", "int", minimum=1, maximum=500, default=100),
-    Parameter("offset", "int"),
-    Parameter("bookingStatus", "enum", values=("booked", "pending", "both"), default="both"),
-    Parameter("name", "text"),
+    QueryParameter("withBalance", "boolean", default=False),
+    QueryParameter("dateFrom", "date"),
+    QueryParameter("limit", "int", minimum=1, maximum=500, default=100),
+    QueryParameter("offset", "int"),
+    QueryParameter("bookingStatus", "enum", values=("booked", "pending", "both"), default="both"),
+    QueryParameter("name", "text"),
 )
 DEFAULTS = {"withBalance": False, "limit": 100, "bookingStatus": "both"}
 
@@ -92,8 +92,12 @@ def test_what_is_malformed_or_there_twice_is_a_format_error_under_its_name(raw, 
 def test_all_mistakes_are_told_at_once():
     assert mistakes("limit=x&dateFrom=y&limit2=z&offset=1&offset=1") == [
         ("FORMAT_ERROR", "offset", "The query parameter offset appears more than once."),
-        ("FORMAT_ERROR", "dateFrom", 'The query parameter dateFrom must be a date of the form YYYY-MM-DD; "y" came.'),
-        ("FORMAT_ERROR", "limit", 'The query parameter limit must be a whole number from 1 to 500; "x" came.'),
+        (
+            "FORMAT_ERROR",
+            "dateFrom",
+            'The query parameter dateFrom must be a date of the form YYYY-MM-DD; received "y".',
+        ),
+        ("FORMAT_ERROR", "limit", 'The query parameter limit must be a whole number from 1 to 500; received "x".'),
     ]
 
 
@@ -102,7 +106,7 @@ def test_that_the_query_is_malformed_is_told_once():
 
 
 def test_a_required_parameter_that_is_missing_has_its_own_code():
-    declared = (Parameter("name", "text", required=True),)
+    declared = (QueryParameter("name", "text", required=True),)
     assert mistakes("", declared) == [("QUERY_PARAMETER_REQUIRED", "name", "The query parameter name is required.")]
     assert [code for code, _, _ in mistakes("name=1&name=2", declared)] == ["FORMAT_ERROR"]
 

@@ -62,5 +62,5 @@ def test_what_a_setting_takes_is_what_its_schema_lets_pass(name: str) -> None:
     taken = [value for value in VALUES if takes.fits(value)]
     assert taken == [value for value in VALUES if fits.is_valid(value)]
     assert taken
-    with pytest.raises(BankError, match=f"The setting {name} takes "):
+    with pytest.raises(BankError, match=f"The setting {name} must be "):
         merged(Settings(), {name: "sideways"})

@@ -213,7 +213,7 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
 
 def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
-    with pytest.raises(BankError, match="hardly any numbers") as refused:
+    with pytest.raises(BankError, match="almost no unused numbers") as refused:
         generate(bank(), DataPlan(1, 2, 0, 1, 1))
     assert refused.value.code == "CONFLICT"
 
@@ -223,7 +223,7 @@ def test_what_fails_late_leaves_the_documents_as_they_were(monkeypatch: pytest.M
     generate(filled, DataPlan(3, 1, 5, 30, 1))
     before = filled.documents.dump()
     monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
-    with pytest.raises(BankError, match="hardly any numbers"):
+    with pytest.raises(BankError, match="almost no unused numbers"):
         generate(filled, DataPlan(2, 1, 5, 30, 2))
     assert filled.documents.dump() == before
     monkeypatch.undo()
@@ -286,7 +286,7 @@ def test_generating_ends_where_the_bank_is_reset_meanwhile() -> None:
     next(pieces)
     fixtures.reset(filled, "known-state")
     before = filled.documents.dump()
-    with pytest.raises(BankError, match="reset meanwhile"):
+    with pytest.raises(BankError, match="reset or deleted in the meantime"):
         next(pieces)
     assert filled.documents.dump() == before
 

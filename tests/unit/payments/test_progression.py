@@ -825,7 +825,7 @@ def test_the_clock_moves_no_further_where_the_bank_is_reset_meanwhile(
     next(pieces)
     fixtures.reset(bank, "known-state", now=bank.begins.now, mode="frozen")
     standing = bank.clock.now()
-    with pytest.raises(BankError, match="reset meanwhile"):
+    with pytest.raises(BankError, match="reset or deleted in the meantime"):
         next(pieces)
     assert bank.clock.now() == standing
     assert not bank.moves

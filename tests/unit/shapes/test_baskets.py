@@ -15,10 +15,10 @@ def test_a_basket_has_1_to_10_different_payments():
     assert paths({"paymentIds": IDS[:1]}) == []
     assert paths({"paymentIds": IDS[:10]}) == []
     assert mistakes("payments:SigningBasket", {"paymentIds": IDS}) == [
-        ("paymentIds", "At most 10 items were expected; 11 came.")
+        ("paymentIds", "At most 10 items were expected; received 11.")
     ]
     assert mistakes("payments:SigningBasket", {"paymentIds": []}) == [
-        ("paymentIds", "At least 1 item was expected; 0 came.")
+        ("paymentIds", "At least 1 item was expected; received 0.")
     ]
     assert mistakes("payments:SigningBasket", {"paymentIds": ["a", "b", "a"]}) == [
         ("paymentIds", "Each payment may stand in a basket once.")
@@ -36,7 +36,7 @@ def test_each_identifier_is_text():
 
 
 def test_null_in_the_place_of_the_whole_or_of_an_item_is_not_told_to_be_left_out():
-    assert mistakes("payments:SigningBasket", None) == [(None, "An object was expected; null came.")]
+    assert mistakes("payments:SigningBasket", None) == [(None, "An object was expected; received null.")]
     assert mistakes("payments:SigningBasket", {"paymentIds": [None]}) == [
-        ("paymentIds[0]", "Text in quotes was expected; null came.")
+        ("paymentIds[0]", "Text in quotes was expected; received null.")
     ]

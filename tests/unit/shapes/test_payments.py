@@ -114,7 +114,7 @@ def test_texts_are_taken_up_to_their_length_in_characters(name, path, longest, e
     where = shown(path).replace("Array.0", "Array[0]")
     for letter in ("a", "ø"):
         assert wrong(name, changed(PAYMENTS[name], path, letter * longest)) == []
-    told = f"At most {longest} characters were expected; {longest + 1} came."
+    told = f"At most {longest} characters were expected; received {longest + 1}."
     assert mistakes(f"payments:{name}", changed(PAYMENTS[name], path, "ø" * (longest + 1))) == [(where, told)]
     for blank in ("", "  "):
         assert wrong(name, changed(PAYMENTS[name], path, blank)) == ([] if empty else [where])
@@ -153,9 +153,9 @@ def test_the_debtor_account_has_exactly_one_of_bban_and_other(name):
     other = {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"}
     neither, both = {"currency": "NOK"}, {"currency": "NOK", "bban": "99901000014", "other": other}
     told = "Exactly one of bban and other was expected;"
-    for account, came in ((neither, "neither came."), (both, "both came.")):
+    for account, members in ((neither, "neither"), (both, "both")):
         body = changed(PAYMENTS[name], "debtorAccount", account)
-        assert mistakes(f"payments:{name}", body) == [("debtorAccount", f"{told} {came}")]
+        assert mistakes(f"payments:{name}", body) == [("debtorAccount", f"{told} received {members}.")]
 
 
 def test_a_cross_border_creditor_has_exactly_one_of_iban_and_bban():
@@ -208,14 +208,14 @@ def test_every_currency_and_country_of_the_lists_is_taken_and_no_other():
 @pytest.mark.parametrize(
     ("amount", "currency", "text"),
     [
-        ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; "100" came.'),
-        ("100.00", "JPY", 'JPY has no fraction, such as 100; "100.00" came.'),
-        ("100.00", "BHD", 'BHD has exactly 3 digits after the point, such as 100.000; "100.00" came.'),
+        ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100".'),
+        ("100.00", "JPY", 'JPY has no fraction, such as 100; received "100.00".'),
+        ("100.00", "BHD", 'BHD has exactly 3 digits after the point, such as 100.000; received "100.00".'),
         ("0.00", "NOK", "An amount is greater than 0."),
-        ("12345678901234567.00", "NOK", "An amount has at most 18 digits; 19 came."),
-        (100, "NOK", "Text in quotes was expected; the number 100 came."),
-        (True, "NOK", "Text in quotes was expected; true came."),
-        ([], "NOK", "Text in quotes was expected; a list came."),
+        ("12345678901234567.00", "NOK", "An amount has at most 18 digits; received 19."),
+        (100, "NOK", "Text in quotes was expected; received the number 100."),
+        (True, "NOK", "Text in quotes was expected; received true."),
+        ([], "NOK", "Text in quotes was expected; received a list."),
     ],
 )
 def test_an_amount_is_text_with_exactly_the_minor_units(amount, currency, text):
@@ -304,13 +304,13 @@ def test_a_bulk_has_1_to_500_payments():
     assert wrong("BulkTransfer", changed(BULK, "payments", [entry])) == []
     assert wrong("BulkTransfer", changed(BULK, "payments", [entry] * 500)) == []
     assert mistakes("payments:BulkTransfer", changed(BULK, "payments", [entry] * 501)) == [
-        ("payments", "At most 500 items were expected; 501 came.")
+        ("payments", "At most 500 items were expected; received 501.")
     ]
     assert mistakes("payments:BulkTransfer", changed(BULK, "payments", [])) == [
-        ("payments", "At least 1 item was expected; 0 came.")
+        ("payments", "At least 1 item was expected; received 0.")
     ]
     assert mistakes("payments:BulkTransfer", changed(BULK, "payments", {})) == [
-        ("payments", "A list was expected; an object came.")
+        ("payments", "A list was expected; received an object.")
     ]
 
 

@@ -57,7 +57,7 @@ def test_a_customer_has_8_to_11_digits_and_a_type_in_any_case():
     for good in ("private", "CORPORATE"):
         assert paths("PostedCustomer", changed(body, "type", good)) == []
     assert mistakes("sandbox:PostedCustomer", changed(body, "type", "business")) == [
-        ("type", 'One of private, corporate was expected; "business" came.')
+        ("type", 'One of private, corporate was expected; received "business".')
     ]
     for member in body:
         assert paths("PostedCustomer", changed(body, member, DROPPED)) == [member]
@@ -83,11 +83,11 @@ def test_account_numbers_need_the_right_characters_and_length_but_no_check_digit
 
 
 def test_a_refused_account_number_is_told_its_length():
-    told = " of at most 30 letters and digits was expected; "
+    told = " of at most 30 letters and digits was expected; received "
     body = changed(changed(ACCOUNT, "bban", "1" * 31), "iban", "GB00WEST12345698765432")
-    assert mistakes("sandbox:PostedAccount", body) == [("bban", f'An account number{told}"{"1" * 31}" came.')]
+    assert mistakes("sandbox:PostedAccount", body) == [("bban", f'An account number{told}"{"1" * 31}".')]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "accountNumber": "1" * 31}
-    assert mistakes("sandbox:PostedCardAccount", card) == [("accountNumber", f'A BBAN{told}"{"1" * 31}" came.')]
+    assert mistakes("sandbox:PostedCardAccount", card) == [("accountNumber", f'A BBAN{told}"{"1" * 31}".')]
 
 
 @pytest.mark.parametrize("kind", ["CACC", "SVGS", "LOAN", "TRAN", "TAXE", "Current", "Savings", "savings"])
@@ -120,8 +120,8 @@ def test_what_is_no_amount_or_one_without_measure_is_refused(sent):
 
 def test_a_number_that_json_cannot_keep_must_be_text():
     body = read_json(b'{"amount": 1234567890123456.78}', Headers())
-    told = "This number has more digits than a JSON number keeps: write the amount as text; "
-    assert mistakes("sandbox:PostedTransactions", body) == [("amount", told + "the number 1234567890123456.78 came.")]
+    told = "This number has more digits than a JSON number keeps: write the amount as text; received "
+    assert mistakes("sandbox:PostedTransactions", body) == [("amount", told + "the number 1234567890123456.78.")]
     assert paths("PostedTransactions", {"amount": "1234567890123456.78"}) == []
 
 

@@ -33,23 +33,23 @@ def test_all_mistakes_of_a_body_are_told_at_once():
     }
     assert sorted(mistakes("payments:InstantTransfer", body), key=str) == sorted(
         [
-            ("instructedAmount.amount", "Text in quotes was expected; the number 100 came."),
+            ("instructedAmount.amount", "Text in quotes was expected; received the number 100."),
             (
                 "instructedAmount.currency",
-                'A currency code that the bank knows (ISO 4217), such as NOK, was expected; "XXX" came.',
+                'A currency code that the bank knows (ISO 4217), such as NOK, was expected; received "XXX".',
             ),
-            ("creditorName", "At most 70 characters were expected; 71 came."),
+            ("creditorName", "At most 70 characters were expected; received 71."),
             ("creditorAccount.bban", "The bank's systems cannot process a control character (U+000A)."),
             (
                 "creditorAccount.bban",
-                "An account number of letters and digits was expected; '99901000014\\n' came.",
+                "An account number of letters and digits was expected; received '99901000014\\n'.",
             ),
-            ("creditorAddress", 'An object was expected; "Storgata 1" came.'),
-            ("debtorAccount", "Exactly one of bban and other was expected; neither came."),
+            ("creditorAddress", 'An object was expected; received "Storgata 1".'),
+            ("debtorAccount", "Exactly one of bban and other was expected; received neither."),
             (
                 "purposeCode",
                 "One of INVS, SALA, IDCP, CASH, CORT, INTC, PENS, SSBE, SUPP, TAXS, TREA, VATX, LOAN or OTHR was "
-                'expected; "XXXX" came.',
+                'expected; received "XXXX".',
             ),
             (
                 "remittanceInformationUnstructured",
@@ -57,7 +57,7 @@ def test_all_mistakes_of_a_body_are_told_at_once():
                 "(U+1F600).",
             ),
             ("remittanceInformationStructured.reference", "This member is required."),
-            ("remittanceInformationStructured.referenceType", "Text in quotes was expected; the number 5 came."),
+            ("remittanceInformationStructured.referenceType", "Text in quotes was expected; received the number 5."),
             (
                 "remittanceInformationStructured",
                 "Only one of remittanceInformationUnstructured and remittanceInformationStructured may be set in one "
@@ -87,7 +87,7 @@ def test_unknown_members_are_left_out_and_named_in_warnings():
 
 def test_unknown_members_are_no_mistake_beside_a_mistake():
     assert mistakes("payments:InstantTransfer", {**changed(INSTANT, "creditorName", 1), "unknown": 1}) == [
-        ("creditorName", "Text in quotes was expected; the number 1 came.")
+        ("creditorName", "Text in quotes was expected; received the number 1.")
     ]
 
 
@@ -99,7 +99,7 @@ def test_members_of_other_products_are_unknown():
 def test_long_values_are_shortened_in_what_is_told():
     (told,) = mistakes("payments:InstantTransfer", changed(INSTANT, "purposeCode", "x" * 10_000))
     assert len(told[1]) < 250
-    assert told[1].endswith('xxx..." came.')
+    assert told[1].endswith('xxx...".')
 
 
 def test_a_flood_of_mistakes_and_warnings_is_cut():
@@ -131,7 +131,7 @@ def test_mistakes_far_into_a_long_list_are_told_with_their_place():
 
 @pytest.mark.parametrize("items", [1, 1001])
 def test_a_list_in_the_place_of_an_object_is_one_mistake_however_long_it_is(items):
-    assert mistakes("payments:InstantTransfer", [{}] * items) == [(None, "An object was expected; a list came.")]
+    assert mistakes("payments:InstantTransfer", [{}] * items) == [(None, "An object was expected; received a list.")]
 
 
 def test_a_rule_over_several_members_reaches_the_end_of_a_long_list_with_unknown_members():

@@ -26,7 +26,7 @@ from emulator.httpsig.header import wrap
 from tests.unit.signature.making import NOW, Making
 
 PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
-CHAIN_NOTE = "TPP-Signature-Certificate: several certificates, the first is taken for the TPP's"
+CHAIN_NOTE = "TPP-Signature-Certificate: several certificates, the first is used as the TPP's"
 ISSUER_KEY = ec.generate_private_key(ec.SECP256R1())
 DER = serialization.Encoding.DER
 QC = qcstatements.OID
@@ -109,41 +109,41 @@ def test_remembered_key_ids_are_bounded(credentials: Credentials) -> None:
     ("change", "reason"),
     [
         (lambda c: "x!", "it is not base64"),
-        (lambda c: c.certificate_header[:-1], "its base64 is cut off or lacks its padding"),
-        (lambda c: c.certificate_header[:400], "it is cut off: its base64 holds 300 bytes, the certificate has "),
+        (lambda c: c.certificate_header[:-1], "its base64 is truncated or lacks its padding"),
+        (lambda c: c.certificate_header[:400], "it is truncated: its base64 encodes 300 bytes, the certificate has "),
         (lambda c: c.certificate_header.replace("+", "%2B").replace("/", "%2F") + "%0A",
          "it is URL-encoded; send the base64 as it is"),
         (lambda c: wrap(c.certificate_header),
-         "it is wrapped as RFC 2047 has it, which Signature alone may be; send the base64 as it is"),
+         "it is wrapped per RFC 2047, which is allowed for Signature only; send the base64 as it is"),
         (lambda c: "-_" + c.certificate_header.replace("+", "-").replace("/", "_"),
          "it is URL-safe base64; send the base64 alphabet with + and /"),
         (lambda c: base64.b64encode(c.certificate_pem.encode()).decode(),
-         "it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)"),
+         "it is base64 of PEM text; send the base64 of the DER (the lines inside the PEM)"),
         (lambda c: quote(c.certificate_pem),
          "it is URL-encoded; send the PEM text as it is, or base64 DER on one line"),
         (lambda c: c.certificate_pem.replace("\n", "\\n"),
-         "its line ends are written as a backslash and an n; send line ends, or none"),
+         "its line ends are written as a backslash and an n; send real line ends, or none"),
         (lambda c: c.certificate_pem.split("-----END")[0],
          "it is PEM text without -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"),
         (lambda c: c.certificate_pem.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
          "it is PEM text labelled TRUSTED CERTIFICATE, not CERTIFICATE."),
         (lambda c: c.certificate_pem.replace("CERTIFICATE", "RSA PRIVATE KEY"),
          "it is PEM text labelled RSA PRIVATE KEY, not CERTIFICATE."),
-        (lambda c: str(base64.b64encode(der(c))), "it is Python's text of bytes, decode() makes it base64."),
+        (lambda c: str(base64.b64encode(der(c))), "it is Python's repr of bytes; call decode() on them."),
         (lambda c: "A" * 40_000, "it is longer than 32768 characters"),
-        (lambda c: b64(der(c) + b"x"), "further bytes follow the certificate (1, another one?); send the TPP's alone."),
+        (lambda c: b64(der(c) + b"x"), "1 byte after the certificate (another one?); send only the TPP's."),
         (lambda c: der(c).hex(), "it is in hexadecimal; send the base64 of the DER."),
         (lambda c: der(c).hex(":"), "it is in hexadecimal; send the base64 of the DER."),
         (lambda c: b64(c.key.public_key().public_bytes(DER, serialization.PublicFormat.SubjectPublicKeyInfo)),
          "it is a public key, not a certificate."),
         (lambda c: b64(c.key.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())),
-         "it is a private key, which belongs in no request, not a certificate."),
+         "it is a private key, which must never be sent, not a certificate."),
         (lambda c: b64(c.keystore("secret")), "it is a PKCS #12 keystore, not a certificate."),
         (lambda c: b64(pkcs7.serialize_certificates([c.certificate], DER)),
          "it is a PKCS #7 bundle, not a certificate."),
         (lambda c: b64(requested(c.key)), "it is a certificate request, not a certificate."),
-        (lambda c: b64(b"something else"), "its base64 holds no DER."),
-        (lambda c: b64(b"\x30\x03\x02\x01\x07"), "it holds no readable X.509 certificate."),
+        (lambda c: b64(b"something else"), "its base64 does not encode DER."),
+        (lambda c: b64(b"\x30\x03\x02\x01\x07"), "it is not a readable X.509 certificate."),
     ],
 )  # fmt: skip
 def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: str) -> None:
@@ -157,10 +157,10 @@ def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: st
     [
         (ISSUER_KEY, "the certificate has an EC key; rsa-sha256 needs an RSA key of at least 2048 bits"),
         (ed25519.Ed25519PrivateKey.generate(),
-         "the certificate has no RSA key; rsa-sha256 needs an RSA key of at least 2048 bits"),
+         "the certificate does not have an RSA key; rsa-sha256 needs an RSA key of at least 2048 bits"),
         (rsa.generate_private_key(65537, 1024),
          "the certificate's RSA key has 1024 bits, at least 2048 are needed"),
-        (Foreign(60_000, 65537), "the certificate's RSA key has 60000 bits, at most 8192 are taken"),
+        (Foreign(60_000, 65537), "the certificate's RSA key has 60000 bits, at most 8192 are allowed"),
         (Foreign(4096, (1 << 64) + 1), "the exponent of the certificate's RSA key has more than 64 bits"),
     ],
 )  # fmt: skip
@@ -192,7 +192,7 @@ def test_the_identity_is_the_organization_identifier_else_the_subject(
 def test_a_certificate_that_names_nobody_is_refused(making: Making) -> None:
     nameless = header(made(rsa.generate_private_key(65537, 2048), []))
     (only,) = making.but(certificate=nameless).faults()
-    assert only.text == "The certificate cannot be used: its subject is empty, so it names no TPP."
+    assert only.text == "The certificate cannot be used: its subject is empty, so it does not identify a TPP."
 
 
 def _element(tag: int, content: bytes) -> bytes:
@@ -256,7 +256,7 @@ def test_a_broken_statement_is_refused(making: Making) -> None:
     key = rsa.generate_private_key(65537, 2048)
     certificate = header(made(key, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, broken)))
     (only,) = making.but(certificate=certificate).faults()
-    text = "The certificate cannot be used: its QCStatements extension is not of the form of ETSI TS 119 495."
+    text = "The certificate cannot be used: its QCStatements extension does not conform to ETSI TS 119 495."
     assert only.text == text
 
 
@@ -348,5 +348,5 @@ def test_no_roles_means_neither(authority: CertificateAuthority) -> None:
 
 def test_two_certificates_one_after_the_other_are_called_so(making: Making) -> None:
     (only,) = making.but(certificate=b64(der(making.credentials) * 2)).faults()
-    more = f"further bytes follow the certificate ({len(der(making.credentials))}, another one?); send the TPP's alone"
+    more = f"{len(der(making.credentials))} bytes after the certificate (another one?); send only the TPP's"
     assert only.text == f"The certificate cannot be used: {more}."

@@ -36,7 +36,7 @@ def b64(raw: bytes) -> str:
         (f"SHA-256={b64(b64(SHA.digest()).encode())}", "the base64 is encoded twice"),
         (f'SHA-256="{b64(SHA.digest())}"', "the value stands in quotes"),
         (f"SHA-256=:{b64(SHA.digest())}:", "the value stands between colons, as Content-Digest of RFC 9530 writes it"),
-        (f"SHA-256={b64(SHA.digest()).encode()}", "it is Python's text of bytes, decode() makes it base64"),
+        (f"SHA-256={b64(SHA.digest()).encode()}", "it is Python's repr of bytes; call decode() on them"),
         ("SHA-256=x", "it is not base64"),
         ("SHA-256=AAAA", "it is the base64 of 3 bytes, a SHA-256 hash has 32"),
         (f"SHA-256={b64(bytes(32))}", "it is that of other bytes"),

@@ -161,7 +161,7 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
         ({"encode": bytes.hex}, "The parameter signature is not base64: it is in hexadecimal."),
         ({"encode": lambda raw: raw.hex(":").upper()}, "The parameter signature is not base64: it is in hexadecimal."),
         ({"encode": lambda raw: "b'eA=='"},
-         "The parameter signature is not base64: it is Python's text of bytes, decode() makes it base64."),
+         "The parameter signature is not base64: it is Python's repr of bytes; call decode() on them."),
         ({"encode": lambda raw: "eA%3D%3D"}, "The parameter signature is not base64: it is URL-encoded."),
     ],
 )  # fmt: skip
