@@ -32,7 +32,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 }
 ANSWER_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     SUPPORT: {"type": "boolean"},
-    CONTENT_GIVEN: {"type": "string", "pattern": "^status=(SCA|PROCESS|LAST)(,(SCA|PROCESS|LAST)){0,2}$"},
+    CONTENT_SUPPORTED: {"type": "string", "pattern": "^status=(SCA|PROCESS|LAST)(,(SCA|PROCESS|LAST)){0,2}$"},
 }
 _uri, _content = URI.lower(), CONTENT.lower()
 
