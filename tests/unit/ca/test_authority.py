@@ -149,7 +149,7 @@ def test_names_that_are_no_folder_names_are_refused(shared: CertificateAuthority
 def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: CertificateAuthority) -> None:
     with pytest.raises(IssueRefused, match="PISP and AISP"):
         shared.issue("x", roles=["ASPSP"])
-    with pytest.raises(IssueRefused, match="there are expired, "):
+    with pytest.raises(IssueRefused, match="the flaws are expired, "):
         shared.issue("x", flaw="no-such-flaw")
     for identifier in ("", "x" * 257, "\0", "a\nb", "a\x7f", "\x85", "\ud800"):
         with pytest.raises(IssueRefused, match="1 to 256"):

@@ -348,7 +348,7 @@ def test_tampering_works_with_a_wrapped_signature(server: str, authority: Certif
 
 
 def test_an_unknown_tampering_is_refused(client: TppClient) -> None:
-    with pytest.raises(ValueError, match="there are no-signature, "):
+    with pytest.raises(ValueError, match="the tamperings are no-signature, "):
         client.get("/v1/x", tamper="nothing")
 
 
