@@ -9,11 +9,11 @@ from emulator.api.operation import Call
 from emulator.api.query import QueryParameter
 from emulator.bank.accounts.transactions import SHELVES, Window
 
-EARLIEST = timedelta(days=90)  # how far back the list goes by default, and without the PSU at most (SPEC 8)
+EARLIEST = timedelta(days=90)  # the default period of the list, and the longest one without the PSU (SPEC 8)
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
 
-_OFFSET = QueryParameter("offset", "int", "How many transactions are skipped before the limit is counted", default=0)
+_OFFSET = QueryParameter("offset", "int", "The number of transactions to skip", default=0)
 
 TRANSACTION_LIST = (
     QueryParameter("bookingStatus", "enum", "Which transactions are listed", values=tuple(SHELVES), default="both"),
@@ -44,10 +44,10 @@ def unattended(call: Call) -> bool:
 
 
 def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Window:
-    """The window that the query asks for; without the PSU nothing older than 90 days (SPEC 8).
+    """The window that the query selects; without the PSU nothing older than 90 days (SPEC 8).
 
-    assumed: an earlier dateFrom is then taken as 90 days back, and the links show it, or leave it out where it would
-    be after dateTo.
+    assumed: an earlier dateFrom then counts as 90 days ago; the links contain that date, or omit it if it is after
+    dateTo.
     """
     query = call.query
     earliest = (call.bank.clock.today() - EARLIEST).isoformat()
@@ -66,7 +66,7 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
 
 
 def page_links(call: Call, asked: Window, account: str, *, more: bool) -> dict[str, Any]:
-    """`self`, `account`, and `next` and `previous` where there is such a page; the dates in them stay as they are now.
+    """`self`, `account`, and `next` and `previous` if there is such a page; they contain the dates of this page.
 
     `account`: the path of the account or card account.
     """
@@ -84,9 +84,9 @@ def page_links(call: Call, asked: Window, account: str, *, more: bool) -> dict[s
 
 
 def _address_of_pages(call: Call, asked: Window) -> str:
-    """What the links to all pages begin with; statuses and dates need no escapes in a query."""
+    """The common beginning of the links to pages; statuses and dates need no escapes in a query."""
     address = f"{_path(call)}?bookingStatus={asked.status}"
-    # 90 days back may be after dateTo: the link would be refused, and left out it means the same
+    # A dateFrom after dateTo would be refused; omitted, it has the same effect.
     if asked.first is not None and (asked.last is None or asked.first <= asked.last):
         address += f"&dateFrom={asked.first}"
     return address if asked.last is None else f"{address}&dateTo={asked.last}"

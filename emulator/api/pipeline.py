@@ -1,7 +1,7 @@
-"""The gates that a request passes, in the order of CONTRACT 3; the first that fails answers.
+"""The pipeline of gates for a request, in the order of CONTRACT 3; the first gate that fails determines the answer.
 
-Wire format (the web side has read it), route, signature, TPP role, headers, query, body, scripted rules, PSU and
-access, quotas, then the handler with its resource and business rules, inside one change of the documents.
+Wire format (checked by the web server), route, signature, TPP role, headers, query, body, scripted rules, PSU and
+access, quotas, and then the handler with its resource and business rules, inside one transaction.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _NO_HEADERS = Headers()
 _NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), ("Vary", "Accept-Encoding, Accept-Language"))
 
 
-class Acting(Protocol):
-    """The scripted rules that act on one request."""
+class MatchedRules(Protocol):
+    """The scripted rules that match a request."""
 
     @property
     def names(self) -> Sequence[str]: ...
@@ -55,20 +55,20 @@ class Acting(Protocol):
 
 
 class Rules(Protocol):
-    """The scripted rules of a bank; the scenario room has them."""
+    """The scripted rules of a bank, implemented in `emulator.scenario`."""
 
     @property
     def rules(self) -> Sequence[object]: ...
-    def match(self, call: Call, signed: bool) -> Acting | None: ...
+    def match(self, call: Call, signed: bool) -> MatchedRules | None: ...
 
 
 Sign = Callable[[Response], None]
 Signer = Callable[[], Sign]
-"""What signs the next answer; asked for before anything is done, for its certificate may be unreadable."""
+"""Returns the function that signs the next answer; called before the request is handled, because it may fail."""
 
 
 class Pipeline:
-    """The TPP interface of one bank: `handle(Request) -> Response`, whole and synchronous, never raising."""
+    """The TPP interface of one bank: `handle(Request) -> Response`, synchronous; it never raises."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class Pipeline:
         self._repeats = Repeats(bank)
 
     def handle(self, request: Request) -> Response:
-        """Answer one request of a TPP and enter it into the log."""
-        began = time.perf_counter()
+        """Answer one request of a TPP and add it to the request log."""
+        start = time.perf_counter()
         bank = self._bank
         exchange = self._log.begin(bank.clock.hold(), request)
         headers = Headers(request.headers)
@@ -111,10 +111,10 @@ class Pipeline:
             sign(sent)
             response.headers = sent.headers
         if exchange.call is not None:
-            # the log shows the request as sent; what was read out of it need not be stored a thousand times
+            # The log shows the request as sent, and need not store the parsed values too.
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
         exchange.response = response
-        exchange.seconds = time.perf_counter() - began
+        exchange.seconds = time.perf_counter() - start
         if len(request.body) + len(response.body) > BODY_KEPT:
             self._log.weigh(exchange)
         if self._log.announces:
@@ -152,7 +152,7 @@ class Pipeline:
         return not call.operation.roles.isdisjoint(call.tpp.roles)
 
     def refused(self, request: Request, response: Response) -> None:
-        """Finish what was answered at the wire to a request whose head came whole, and enter it into the log."""
+        """Complete the answer to a request that the web server has refused, and add it to the request log."""
         bank = self._bank
         exchange = self._log.begin(bank.clock.stamp(), request)
         exchange.response = response
@@ -161,14 +161,14 @@ class Pipeline:
             try:
                 self._signer()(response)
             except Exception as error:
-                failed(request, error)  # is in the log then; the refusal stands, unsigned
+                failed(request, error)  # logs the error; the refusal is sent unsigned
         if bank.watchers and self._log.announces:
             bank.publish({"type": "request", **exchange.summary()})
 
     def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:
-        acting: list[Acting] = []
+        acting: list[MatchedRules] = []
         try:
-            if exchange.request.method == "OPTIONS":  # asked before a request can be signed (assumed)
+            if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
                 allowed = self._router.methods(_split(exchange.request)[0])
                 return Response(204, [("Allow", ", ".join(allowed))])
             settle(self._bank)
@@ -214,7 +214,7 @@ class Pipeline:
             products.find(route.params["payment-service"], route.params["payment-product"])
         return call
 
-    def _scripted(self, call: Call, exchange: Exchange, acting: list[Acting], signed: bool) -> Reply | None:
+    def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply | None:
         effects = self._rules.match(call, signed)
         if effects is None:
             return None
@@ -222,7 +222,7 @@ class Pipeline:
         exchange.rules = [*exchange.rules, *effects.names]
         return effects.before(call)
 
-    def _acted(self, call: Call, exchange: Exchange, acting: list[Acting]) -> Reply:
+    def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply:
         operation = call.operation
         self._signed(call, exchange)
         if operation.roles.isdisjoint(call.tpp.roles):
@@ -252,13 +252,13 @@ class Pipeline:
                 base=request.base,
             )
         except SignatureRefused as refused:
-            exchange.signature = refused.with_traceback(None)  # the log must not keep the frames of this request
+            exchange.signature = refused.with_traceback(None)  # a traceback would keep this request's frames in memory
             messages = [Message(code, text, path) for code, path, text in refused.messages]
             raise BankError.several(messages) from None
         call.tpp = verified.tpp
 
     def _well_formed(self, call: Call) -> None:
-        """Headers, query and body, each gate reporting every fault."""
+        """Check headers, query and body; each of these gates reports all problems."""
         route, operation, headers = call.route, call.operation, call.headers
         profile = self._bank.settings.profile
         wrong = check_headers(
@@ -277,7 +277,7 @@ class Pipeline:
             call.body, call.warnings = validate(route.shape, *read_with_duplicates(body, headers), plain=is_plain(body))
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
-        """401 with a scaRedirect: the open SCA is the only thing that is added (CONTRACT 3)."""
+        """401 with a scaRedirect: the open SCA is the only change (CONTRACT 3)."""
         if call is None:
             return render.refusal(refused)
         try:
@@ -297,12 +297,12 @@ def _split(request: Request) -> tuple[str, str]:
 
 
 def _own_id(exchange: Exchange) -> str:
-    """The bank's X-Request-ID for a request that has none; with a seed it repeats, and draws no id of a resource."""
+    """The bank's X-Request-ID for a request without one; it repeats with a seed, without using up an id."""
     return fixed_id(f"request {exchange.id} at {exchange.at}")
 
 
 def finish(response: Response, headers: Headers, own_id: Callable[[], str] = random_uuid) -> None:
-    """Add what every answer of the TPP interface carries (CONTRACT 3.3, 13, 18, 19)."""
+    """Add the headers that every answer of the TPP interface has (CONTRACT 3.3, 13, 18, 19)."""
     request_id = headers.get("x-request-id")
     if not (request_id and request_id.isascii() and request_id.isprintable()):
         request_id = own_id()
@@ -314,7 +314,7 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
 
 
 def settle(bank: Bank) -> None:
-    """Apply what bank time has made due before a request is answered (CONTRACT 6, Time)."""
+    """Apply due steps before a request is answered (CONTRACT 6, Time)."""
     for _ in settling(bank):
         pass
 
@@ -326,11 +326,11 @@ def settling(bank: Bank) -> Iterator[None]:
     until = bank.clock.stamp()
     while True:
         try:
-            with bank.documents.at_once():  # a step that cannot be written must not take the request along
+            with bank.documents.at_once():  # written separately, so that a failure does not affect the request
                 more = progression.run_piece(bank, until)
         except StoreUnwritable as error:
             # Reads still use the current state; a write answers 503.
-            logger.error("what is due cannot be written: %s", error)
+            logger.error("due steps cannot be written: %s", error)
             return
         if not more:
             return

@@ -1,4 +1,4 @@
-"""Query parameters: what an operation takes, and reading them from the address as sent (CONTRACT 3.2, 13)."""
+"""Query parameters: the declarations of operations, and parsing of the query as sent (CONTRACT 3.2, 13)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the whole be UTF-8."
+_MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the result must be UTF-8."
 
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
     """One query parameter of an operation.
 
-    `type`: boolean gives a bool, int an int between `minimum` and `maximum`, enum one of `values`, date and text the
-    str as sent. `default` is what a request without it gets; None: nothing. `text` describes it in the OpenAPI
-    document.
+    `type`: boolean is parsed to a bool, int to an int between `minimum` and `maximum`, enum to one of `values`, date
+    and text to a str. `default` is the value in a request without it; None: no value. `text` describes it in the
+    OpenAPI document.
     """
 
     name: str
@@ -46,10 +46,10 @@ ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
 
 
 def parse(parameters: Sequence[QueryParameter], raw: str) -> dict[str, Any]:
-    """The values of the declared parameters by name, defaults filled in; unknown parameters are ignored.
+    """The values of the declared parameters by name, with defaults; unknown parameters are ignored.
 
-    `raw` is the query as sent, without `?`. BankError names every problem: FORMAT_ERROR with the parameter as path
-    for what is malformed or there twice, QUERY_PARAMETER_REQUIRED for what is missing.
+    `raw` is the query as sent, without `?`. Raises BankError with every problem, the parameter as path: FORMAT_ERROR
+    for a malformed or repeated one, QUERY_PARAMETER_REQUIRED for a missing one.
     """
     if not raw and not parameters:
         return {}
@@ -80,7 +80,7 @@ def parse(parameters: Sequence[QueryParameter], raw: str) -> dict[str, Any]:
 def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str | None]:
     """The declared parameters that were sent, by name; None: a name without `=`."""
     sent: dict[str, str | None] = {}
-    doubled: set[str] = set()
+    repeated: set[str] = set()
     for part in raw.split("&"):
         if not part:
             continue
@@ -91,29 +91,29 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
             if malformed not in wrong[-1:]:
                 wrong.append(malformed)
         elif name in declared:
-            if name in sent and name not in doubled:
-                doubled.add(name)
+            if name in sent and name not in repeated:
+                repeated.add(name)
                 wrong.append(Message("FORMAT_ERROR", f"The query parameter {name} appears more than once.", name))
             sent[name] = value if equals else None
-    for name in doubled:
+    for name in repeated:
         del sent[name]
     return sent
 
 
 def unescaped(text: str) -> str | None:
-    """`text` of an address with its percent escapes read as UTF-8; None where they, or it, are not well-formed."""
+    """`text` of an address with its percent escapes decoded as UTF-8; None if it is malformed."""
     if "%" not in text:
         return text
     if _BAD_ESCAPE.search(text):
         return None
     try:
         return unquote_to_bytes(text).decode()
-    except UnicodeError:  # a captured address may hold bytes that are no UTF-8
+    except UnicodeError:  # a captured address may contain bytes that are not UTF-8
         return None
 
 
 def _read(parameter: QueryParameter, value: str | None) -> tuple[Any, str | None]:
-    """The value, or what was expected instead. A boolean without a value is true (assumed)."""
+    """The value and None, or None and the expected value in words. A boolean without a value is true (assumed)."""
     if parameter.type == "boolean":
         if value is None or value in ("true", "false"):
             return value != "false", None

@@ -1,4 +1,4 @@
-"""The one place where answers and refusals become HTTP (CONTRACT 3.3)."""
+"""Renders answers and refusals as HTTP (CONTRACT 3.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 JSON = ("Content-Type", "application/json; charset=utf-8")
 
-# Bookings that are kept rendered, about 1 kB each with the document that is their key, for so many forms of links.
+# Sizes of the caches of rendered entries (about 1 kB each with the document that is the key), of lists, and of caches.
 RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS = 4096, 32, 8
 TEXT_LIMIT = 512  # SPEC 8
 UNWRITABLE = BankError(
@@ -25,7 +25,7 @@ UNWRITABLE = BankError(
 )
 
 
-# The answer where the bank itself fails; its log has the details.
+# The answer if the bank itself fails; its log has the details.
 _FAILED = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
 _UNUSABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
@@ -45,7 +45,7 @@ def message_body(message: Message) -> dict[str, str]:
     shown: dict[str, str] = {"category": message.category, "code": message.code}
     if message.path is not None:
         shown["path"] = message.path
-    # a path may hold bytes that are no UTF-8
+    # A path may contain bytes that are not UTF-8.
     shown["text"] = message.text.encode(errors="backslashreplace").decode()[:TEXT_LIMIT]
     return shown
 
@@ -56,12 +56,12 @@ def encode(body: Any) -> bytes:
 
 
 def json_list(items: Iterable[bytes]) -> orjson.Fragment:
-    """A list whose items are encoded already, for a body that is encoded later."""
+    """A JSON list of encoded items, to be part of a body that is encoded later."""
     return orjson.Fragment(b"[" + b",".join(items) + b"]")
 
 
 def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Response:
-    """An answer with a JSON body, which may be encoded already; None: no body and no content type."""
+    """An answer with a JSON body, or with an encoded one; None: no body and no content type."""
     if body is None:
         return Response(status, list(headers), b"")
     return Response(status, [JSON, *headers], body if isinstance(body, bytes) else orjson.dumps(body))
@@ -81,16 +81,16 @@ def refusal(
 
 
 def failed(request: Request, error: Exception) -> BankError:
-    """The refusal of a request at which `error` came up, logged: 503 where files or memory fail it, else 500."""
-    asked = f"{request.method} {split_target(request.target)[0]}"
+    """Log `error`, and return the refusal of the request: 503 for a failure of files or memory, else 500."""
+    line = f"{request.method} {split_target(request.target)[0]}"
     if isinstance(error, OSError):
-        logger.error("%s: %s", asked, error)
+        logger.error("%s: %s", line, error)
         return _UNUSABLE
     if isinstance(error, MemoryError):
-        logger.error("%s: not enough memory", asked)
+        logger.error("%s: not enough memory", line)
         return _NO_MEMORY
     if isinstance(error, AuthorityDamaged):
-        logger.error("%s: %s", asked, error)
+        logger.error("%s: %s", line, error)
         return BankError("SYSTEM_ERROR", f"A certificate or its key cannot be read: {error}.", status=503)
-    logger.error("%s failed", asked, exc_info=error)
+    logger.error("%s failed", line, exc_info=error)
     return _FAILED

@@ -1,4 +1,4 @@
-"""Creations repeated under one X-Request-ID get the stored answer (CONTRACT 3.4)."""
+"""A creation that is repeated with the same X-Request-ID gets the stored answer (CONTRACT 3.4)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from emulator.bank.kinds import REPEAT
 from emulator.bank.tpp import prefix
 
 WINDOW = timedelta(hours=24)
-SWEEP = 16  # creations from one look for old ones to the next
+SWEEP = 16  # creations between two searches for expired ones
 
 
 class Repeats:
-    """The remembered creations of one bank."""
+    """The stored creations of one bank."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
 
     def once(self, call: Call) -> Reply:
-        """The stored answer for a repeat, else that of the operation's handler, remembered when it is a 201."""
+        """The stored answer for a repeat, else the answer of the operation's handler, stored if it is a 201."""
         request_id = call.headers.get("x-request-id")
         if request_id is None:
             return call.operation.handler(call)
@@ -43,24 +43,24 @@ class Repeats:
         return reply
 
     def _stored(self, identity: str, fingerprint: str) -> Reply | None:
-        """The earlier 201, or None when it is too old; CONFLICT when the id was used for another request."""
+        """The earlier 201, or None if it has expired; CONFLICT if the id was used for another request."""
         documents = self._bank.documents
-        known = documents.get(REPEAT, identity)
-        if known is None:
+        stored = documents.get(REPEAT, identity)
+        if stored is None:
             return None
-        if known["created"] <= later(self._bank.clock.stamp(), -WINDOW):
-            # what takes its place comes last
+        if stored["created"] <= later(self._bank.clock.stamp(), -WINDOW):
+            # Deleted first, so that its replacement becomes the newest document.
             documents.delete(REPEAT, identity)
             return None
-        if known["print"] != fingerprint:
+        if stored["print"] != fingerprint:
             text = "This X-Request-ID was used for another request within the last 24 hours."
             raise BankError("CONFLICT", text, "X-Request-ID")
-        headers = tuple((name, value) for name, value in known["headers"])
-        # what it reads, the encoder writes again byte for byte
-        return Reply(201, encode(known["body"]), headers)
+        headers = tuple((name, value) for name, value in stored["headers"])
+        # Decoding and encoding preserve every byte of the body.
+        return Reply(201, encode(stored["body"]), headers)
 
     def _remember(self, identity: str, fingerprint: str, reply: Reply) -> None:
-        """Keep a 201 for 24 hours of bank time, and drop what is older; the answer is sent as it is stored."""
+        """Store a 201 for 24 hours of bank time, and delete expired ones; the answer is sent as it is stored."""
         documents = self._bank.documents
         now = self._bank.clock.stamp()
         if documents.count(REPEAT) % SWEEP == 0:
@@ -70,7 +70,7 @@ class Repeats:
         documents.put(REPEAT, Repeat(id=identity, created=now, print=fingerprint, headers=headers, body=Fragment(body)))
 
     def _sweep(self, over: str) -> None:
-        """Two for one: the collection shrinks as it is written, without a long sweep on any request."""
+        """Delete up to two expired documents per creation, so that their number shrinks without one long sweep."""
         documents = self._bank.documents
         if any(oldest["created"] <= over for oldest in documents.range(REPEAT, "created", limit=1)):
             for old in documents.range(REPEAT, "created", limit=2 * SWEEP):
@@ -81,10 +81,10 @@ class Repeats:
 def _fingerprint(call: Call) -> str:
     """A hash of what distinguishes requests: method, address, customer and body.
 
-    X-PSU-IDENTITY counts where it stands in for PSU-ID (CONTRACT 13), and the case of UUIDs does not.
+    X-PSU-IDENTITY counts if there is no PSU-ID (CONTRACT 13); the case of UUIDs does not count.
     """
     request, header = call.request, call.headers.get
     customer = header("psu-id", "").lower() or header("x-psu-identity", "")
     agreement = header("psu-corporate-id", "").lower()
-    asked = f"{request.method}\0{request.target}\0{customer}\0{agreement}\0".encode("utf-8", "surrogateescape")
-    return hashlib.blake2b(asked + request.body, digest_size=16).hexdigest()
+    head = f"{request.method}\0{request.target}\0{customer}\0{agreement}\0".encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(head + request.body, digest_size=16).hexdigest()

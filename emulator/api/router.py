@@ -1,8 +1,8 @@
 """Finds the row of a table for a method and a path: for the TPP interface, the control interface and the console.
 
-A path of a row is made of fixed segments and of parameters in braces, `/v1/accounts/{id}/balances`. A fixed segment
-goes before a parameter; a parameter takes any text that is not empty, or only the values that its row allows.
-HEAD is answered by the row for GET.
+The path of a row consists of fixed segments and of parameters in braces, `/v1/accounts/{id}/balances`. A fixed segment
+takes precedence over a parameter; a parameter matches any non-empty text, or only the values that its row allows. The
+row for GET also answers HEAD.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Generic, Protocol, TypeVar
 from emulator.api.query import unescaped
 from emulator.bank.errors import BankError
 
-_LONGEST_CACHED = 256  # characters of a path whose route is kept
+_LONGEST_CACHED = 256  # characters of a path whose route is cached
 
 
-class Row(Protocol):
-    """What a row of such a table has; `values`: what a parameter may be, by its name."""
+class RoutedRow(Protocol):
+    """The members of a row that the router uses; `values`: the allowed values of a parameter, by its name."""
 
     @property
     def method(self) -> str: ...
@@ -29,7 +29,7 @@ class Row(Protocol):
     def values(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=RoutedRow)
 Route = TypeVar("Route")
 
 
@@ -52,9 +52,8 @@ def split_target(target: str) -> tuple[str, str]:
 class Router(Generic[AnyRow, Route]):
     """The rows as a tree of segments, built once.
 
-    `read` makes a route of a row and its decoded path parameters. What it makes is kept for the paths that are asked
-    for most, so it depends on nothing else. `prefix` stands before the paths, for the texts of refusals; `hint` ends
-    the text about a path that leads nowhere.
+    `read` makes a route from a row and its decoded path parameters; it must not depend on anything else, because routes
+    are cached. In the texts of refusals, `prefix` is prepended to paths and `hint` ends the text about an unknown one.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Router(Generic[AnyRow, Route]):
         return self._cached(method, path) if len(path) <= _LONGEST_CACHED else self._search(method, path)
 
     def methods(self, path: str) -> list[str]:
-        """What may be done at a path, in alphabetical order; NOT_FOUND where there is nothing."""
+        """The methods of a path, in alphabetical order; NOT_FOUND for an unknown path."""
         return _allowed(self._lookup(path)[0])
 
     def _search(self, method: str, path: str) -> Route:
@@ -117,7 +116,7 @@ class Router(Generic[AnyRow, Route]):
         raise BankError("NOT_FOUND", "There is no such address.")
 
     def _straight(self, segments: list[str]) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
-        """What `_walk` finds where each first choice leads on; None: perhaps another one does."""
+        """The result of `_walk` without backtracking; None if backtracking may be needed."""
         node = self._root
         params = {}
         for segment in segments:
@@ -162,5 +161,5 @@ class MethodRefused(BankError):
     """405: the address exists, the method does not; `allowed` becomes the Allow header."""
 
     def __init__(self, allowed: list[str], path: str) -> None:
-        super().__init__("BAD_REQUEST", f"{path[:200]} takes {', '.join(allowed)}.", status=405)
+        super().__init__("BAD_REQUEST", f"{path[:200]} allows {', '.join(allowed)}.", status=405)
         self.allowed = allowed

@@ -1,4 +1,4 @@
-"""One bank as the outside reaches it: the domain with its TPP interface, scripted rules and request log.
+"""One bank with its TPP interface, scripted rules and request log.
 
 `health` and `ready` are the answers of `/health` and `/ready` (CONTRACT 2).
 """
@@ -29,32 +29,32 @@ COUNTED: Mapping[str, Kind[Any]] = {
 
 
 class Observer(Protocol):
-    """Who takes note of every request: the conformance report."""
+    """Observes every request, for the conformance report."""
 
     @property
     def on(self) -> bool:
-        """Whether anything is taken note of."""
+        """Whether it observes anything."""
         ...
 
     def request(self, exchange: Exchange) -> None:
-        """Take note of a request that has been answered."""
+        """Record a request that has been answered."""
         ...
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
-        """Take note of a browser at an SCA page."""
+        """Record that a browser has opened an SCA page."""
         ...
 
     def judge_some(self, most: int) -> int:
-        """Work on what was noted, at most so many; how many wait still."""
+        """Process at most `most` recorded events; returns the number that is left."""
         ...
 
     def forget(self) -> None:
-        """Begin again, as after a reset."""
+        """Delete everything recorded, as after a reset."""
         ...
 
 
 class BankService:
-    """A bank open for business: what the web side, the control interface and the scenario player talk to."""
+    """A running bank: the interface for the web server, the control interface and the scenario player."""
 
     def __init__(
         self,
@@ -85,10 +85,10 @@ class BankService:
         self.initializing: Callable[[Request], Generator[object, None, Response]] = pipeline.initializing
         """Answer one request to restore the known state, with others between."""
         self.refused: Callable[[Request, Response], None] = pipeline.refused
-        """Finish what was answered at the wire to such a request, and enter it into the log."""
+        """Complete the answer to such a request that the web server refused, and add it to the request log."""
 
     def settle(self) -> None:
-        """Apply what bank time has made due; the pages and the control interface call it before they look."""
+        """Apply due steps; pages and the control interface call it before they read."""
         settle(self.bank)
 
     def settling(self) -> Iterator[None]:
@@ -97,12 +97,12 @@ class BankService:
 
 
 def health() -> dict[str, Any]:
-    """The process answers."""
+    """The answer of a running process."""
     return {"status": "UP"}
 
 
 def ready(bank: Bank) -> dict[str, Any]:
-    """The bank answers, with version, fixtures and counts of documents."""
+    """The answer of a ready bank, with version, fixtures and counts of documents."""
     about = BANK.read(bank.documents)
     counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
     counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)

@@ -1,7 +1,7 @@
-"""The request log of a bank that processes share: each keeps its part in the store, and reads the others' when asked.
+"""The request log of a bank that several processes share: each stores its exchanges and reads those of the others.
 
-An exchange gets its number when its turn begins, so that one that comes after another's answer has a higher one,
-whichever processes answer.
+An exchange gets its number when its turn begins, so that a request that is sent after the answer to another one has a
+higher number, whichever processes answer them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
 from emulator.bank.tpp import Tpp
 
-Row = tuple[int, bytes | None]
-"""The number of an exchange and its JSON, None where it is known."""
+StoredExchange = tuple[int, bytes | None]
+"""The number of an exchange and its JSON; None if this process has the exchange already."""
 
 
 class SharedRequestLog(RequestLog):
-    """The exchanges of all processes as far as they are known here.
+    """The exchanges of all processes, as far as this one has read them.
 
-    `draw` gives the number of the next exchange, None outside of a turn: such an exchange waits for the next one.
+    `draw` returns the number of the next exchange, or None outside a turn: such an exchange waits for the next turn.
     `demand` is called before the exchanges are read: see NotFetched.
     """
 
-    announces = False  # until it is stored
+    announces = False  # exchanges are published once they are stored
 
     def __init__(
         self, draw: Callable[[], int | None], read: Callable[[int, bytes], Exchange], demand: Callable[[], None]
@@ -49,7 +49,7 @@ class SharedRequestLog(RequestLog):
         self.waiting: list[Exchange] = []
 
     def begin(self, at: str, request: Request) -> Exchange:
-        """Enter a request; the pipeline fills the entry as it goes."""
+        """Add a request; the pipeline fills in the rest of the exchange."""
         number = self._draw()
         exchange = Exchange(number or 0, at, request)
         if number is None:
@@ -69,7 +69,7 @@ class SharedRequestLog(RequestLog):
         return super().newest()
 
     def get(self, exchange_id: str) -> Exchange | None:
-        """The exchange with this id, or None when it is not stored."""
+        """The exchange with this id, or None if it is not stored."""
         return next((exchange for exchange in self.newest() if str(exchange.id) == exchange_id), None)
 
     def count(self, fits: Callable[[Exchange], bool]) -> int:
@@ -77,7 +77,7 @@ class SharedRequestLog(RequestLog):
         return sum(1 for exchange in self.newest() if fits(exchange))
 
     def clear(self) -> None:
-        """Forget all exchanges."""
+        """Delete all exchanges."""
         if self._before is None:
             new = set(map(id, self._new))
             self._before = [exchange for exchange in self._ring if id(exchange) not in new]
@@ -87,7 +87,7 @@ class SharedRequestLog(RequestLog):
     # Turns
 
     def number_waiting(self) -> None:
-        """Enter what has waited for a turn, which has begun."""
+        """Number and add the exchanges that have waited for a turn."""
         waiting, self.waiting = self.waiting, []
         for exchange in waiting:
             number = self._draw()
@@ -99,7 +99,7 @@ class SharedRequestLog(RequestLog):
 
     @property
     def cleared(self) -> bool:
-        """Whether this turn has forgotten all exchanges before it."""
+        """Whether this turn has deleted all earlier exchanges."""
         return self._before is not None
 
     def rows(self) -> list[tuple[int, bytes]]:
@@ -107,12 +107,12 @@ class SharedRequestLog(RequestLog):
         return [(exchange.id, as_json(exchange)) for exchange in self._new]
 
     def confirm(self) -> list[Exchange]:
-        """The exchanges of this turn, which are stored."""
+        """The exchanges of this turn are stored; returns them."""
         new, self._new, self._before = self._new, [], None
         return new
 
     def undo(self) -> None:
-        """Forget this turn."""
+        """Undo the changes of this turn."""
         new = set(map(id, self._new))
         before = self._ring if self._before is None else self._before
         self._ring = deque((exchange for exchange in before if id(exchange) not in new), maxlen=KEPT)
@@ -122,8 +122,8 @@ class SharedRequestLog(RequestLog):
         """The numbers of the exchanges that need not be read again."""
         return [exchange.id for exchange in self._ring]
 
-    def merge(self, rows: Iterable[Row]) -> list[Exchange]:
-        """Take what is stored, and nothing else; the exchanges that were not known, the oldest first."""
+    def merge(self, rows: Iterable[StoredExchange]) -> list[Exchange]:
+        """Replace all exchanges by the stored ones; returns those that are new here, oldest first."""
         here = {exchange.id: exchange for exchange in self._ring}
         stored = {number: here.get(number) or self._read(number, body or b"{}") for number, body in rows}
         self._ring = deque((stored[number] for number in sorted(stored)), maxlen=KEPT)
@@ -131,7 +131,7 @@ class SharedRequestLog(RequestLog):
 
 
 def as_json(exchange: Exchange) -> bytes:
-    """An exchange as JSON; bodies as text of which each character is a byte."""
+    """An exchange as JSON; bodies are text with one character per byte."""
     request, response, call, signature = exchange.request, exchange.response, exchange.call, exchange.signature
     shown: dict[str, Any] = {
         "at": exchange.at,
@@ -161,15 +161,15 @@ def as_json(exchange: Exchange) -> bytes:
         shown["created"] = exchange.created
     try:
         return orjson.dumps(shown)
-    except TypeError:  # a header has what is no UTF-8
+    except TypeError:  # a header contains text that is not UTF-8
         return json.dumps(shown).encode()
 
 
 def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes], Exchange]:
-    """What makes an exchange of a number and `as_json`."""
+    """A function that makes an exchange from a number and the result of `as_json`."""
 
     def read(number: int, body: bytes) -> Exchange:
-        stored = json.loads(body)  # which takes what is no UTF-8
+        stored = json.loads(body)  # unlike orjson, it accepts text that is not UTF-8
         headers = tuple((name, value) for name, value in stored["headers"])
         request = Request(
             stored["method"],

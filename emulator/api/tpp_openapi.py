@@ -1,11 +1,10 @@
-"""The OpenAPI document of the TPP interface, read from the operation table and the shapes.
+"""The OpenAPI document of the TPP interface, generated from the operation table and the shapes.
 
-It is written in two forms. `document` has the operations as the table has them, payment products as a parameter of the
-path: the manual and the collection show that. `published` is for generators of clients: a path for each payment
-product, so that each has the body of its own, and an operationId for each path; `x-operation` is the one of the table,
-by which rules and the request log know it. With `signed="by-proxy"` it is for clients whose requests something else
-signs (`bank-emulator proxy`, an interceptor): without the headers that signing adds, and with none demanded that the
-proxy fills in.
+It has two forms. `document` has the operations of the table, with the payment product as a parameter of the path; the
+manual shows it. `published` is for generators of clients: it has a path for each payment product, with its own body,
+and an operationId for each path; `x-operation` is the operationId of the table, which rules and the request log use.
+With `signed="by-proxy"` it is for clients whose requests are signed by something else (`bank-emulator proxy`, an
+interceptor): without the headers that signing adds, and without requiring headers that the proxy adds.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ BASE = "http://127.0.0.1:8080"  # where a bank listens by default
 BY_PROXY = "by-proxy"
 QUERY = (QueryParameter("signed", "enum", "Who signs", values=("by-client", BY_PROXY), default="by-client"),)
 REFUSALS = {
-    "400": "The request is wrong; every message names what and where.",
-    "401": "The customer must come first: send the PSU to scaRedirect.",
+    "400": "The request is wrong; every message names the cause and the place.",
+    "401": "The customer must authenticate first: send the PSU to scaRedirect.",
     "403": "The certificate or the customer's rights do not allow this.",
     "404": "There is no such resource.",
-    "409": "The request is at odds with what the bank holds.",
+    "409": "The request conflicts with the state of the bank.",
     "429": "The calls without the PSU are used up.",
 }
 _ERROR = "emulator.api.shapes.answers:Error"
-_SIGNED = "Every request is signed and carries TPP-Signature-Certificate. "
-_BY_PROXY = "`bank-emulator proxy` signs what a plain client sends."
+_SIGNED = "Every request is signed and has TPP-Signature-Certificate. "
+_BY_PROXY = "`bank-emulator proxy` signs the requests of a plain client."
 _SIGNING = frozenset({"Date", "Digest", "Signature", "TPP-Signature-Certificate"})  # headers that signing adds
 _SECURITY = {
     "signature": {
         "type": "apiKey",
         "in": "header",
         "name": "Signature",
-        "description": "Made over each request with the key of the certificate: an interceptor's work.",
+        "description": "The signature over each request with the key of the certificate, made by an interceptor.",
     },
     "certificate": {
         "type": "apiKey",
@@ -66,7 +65,7 @@ _ANSWERED: dict[str, Part] = {
     **{name: dict(schema) for name, schema in NOTIFICATION_ANSWERS.items()},
 }
 _LOCATED = frozenset({"createPayment", "createSigningBasket"})
-# Where the manual has more about operations: by the section of SPEC that they are from, else by their tag.
+# The manual's sections about operations: by their section of SPEC, else by their tag.
 _MANUAL = {
     "4.1": "baskets#creating-a-basket",
     "4.2": "baskets",
@@ -87,7 +86,7 @@ _PRODUCT = "{payment-service}/{payment-product}"
 
 
 def respond(request: Request) -> Response:
-    """`GET /openapi.json`: the published document with the address it was asked at as its server."""
+    """`GET /openapi.json`: the published document, with the address of the request as its server."""
     query = parse(QUERY, split_target(request.target)[1])
     today = oslo_date(real_now())
     return Response(200, [render.JSON], _written(today, request.base, request.prefix, query["signed"]))
@@ -95,15 +94,15 @@ def respond(request: Request) -> Response:
 
 @lru_cache(maxsize=8)
 def _written(today: date, base: str, prefix: str, signed: str) -> bytes:
-    """The document as it is sent: writing it takes a tenth of a second, during which no other request is served."""
+    """The document as it is sent; cached, because generating it takes a tenth of a second and blocks other requests."""
     shown = published(today=today, signed=signed, base=base)
     return render.json_response(200, {**shown, "servers": [{"url": base + prefix}]}).body
 
 
 def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> Part:
-    """The operations as the table has them; dates of examples lie around `today`."""
+    """The operations of the table; dates of examples are relative to `today`."""
     rows = tuple(operations or table())
-    return _document([_Form(row) for row in rows], rows, today, signed="by-client", headers_apart=False)
+    return _document([_Variant(row) for row in rows], rows, today, signed="by-client", headers_apart=False)
 
 
 def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> Part:
@@ -115,8 +114,8 @@ def published(*, today: date | None = None, signed: str = "by-client", base: str
     return {**shown, "servers": [{"url": base}]}
 
 
-class _Form:
-    """An operation as a document shows it: of the table, or of one payment product."""
+class _Variant:
+    """An operation in a document: of the table, or of one payment product."""
 
     def __init__(self, row: Operation, product: tuple[str, str] | None = None) -> None:
         self.row = row
@@ -127,16 +126,16 @@ class _Form:
             self.path = row.path.replace(_PRODUCT, "/".join(product))
             self.fixed = {"payment-service": product[0], "payment-product": product[1]}
 
-    def variants(self) -> list[Params]:
-        """The payment products that it stands for; one empty set of parameters where there is none."""
+    def path_parameters(self) -> list[Params]:
+        """The path parameters of its payment products; one empty set of parameters without a payment product."""
         if self.fixed:
             return [self.fixed]
         return [_params(product) for product in _products()] if _PRODUCT in self.path else [{}]
 
 
-def _forms(rows: Iterable[Operation]) -> Iterator[_Form]:
+def _forms(rows: Iterable[Operation]) -> Iterator[_Variant]:
     for row in rows:
-        yield from (_Form(row, product) for product in _products()) if _PRODUCT in row.path else [_Form(row)]
+        yield from ((_Variant(row, product) for product in _products()) if _PRODUCT in row.path else [_Variant(row)])
 
 
 def _products() -> list[tuple[str, str]]:
@@ -152,7 +151,12 @@ def _words(*texts: str) -> str:
 
 
 def _document(
-    forms: Sequence[_Form], rows: Sequence[Operation], today: date | None, *, signed: str, headers_apart: bool
+    forms: Sequence[_Variant],
+    rows: Sequence[Operation],
+    today: date | None,
+    *,
+    signed: str,
+    headers_apart: bool,
 ) -> Part:
     by_proxy = signed == BY_PROXY
     # what a security scheme or the proxy sends is no parameter of an operation
@@ -191,7 +195,7 @@ def _document(
 _SECURITY_HEADERS = tuple(scheme["name"] for scheme in _SECURITY.values())
 
 
-def _operation(form: _Form, forms: Sequence[_Form], writer: Writer, bodies: Mapping[str, Any]) -> Part:
+def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies: Mapping[str, Any]) -> Part:
     row = form.row
     return {
         "operationId": form.id,
@@ -206,7 +210,7 @@ def _operation(form: _Form, forms: Sequence[_Form], writer: Writer, bodies: Mapp
     }
 
 
-def _path(form: _Form) -> list[Part]:
+def _path(form: _Variant) -> list[Part]:
     entries = []
     for name in _PARAMETER.findall(form.path):
         values: Sequence[str] = form.row.values.get(name, ())
@@ -228,10 +232,10 @@ def _component(name: str) -> str:
     return name.replace("-", "")
 
 
-def _headers(form: _Form, apart: frozenset[str], *, demand: bool) -> tuple[list[str], list[str]]:
-    """The headers that every product demands, Date among them, and the others of the operation's columns."""
+def _headers(form: _Variant, apart: frozenset[str], *, demand: bool) -> tuple[list[str], list[str]]:
+    """The headers that every product requires, including Date, and the others of the operation's columns."""
     operation = form.row
-    routes = [Route.of(operation, params) for params in form.variants()]
+    routes = [Route.of(operation, params) for params in form.path_parameters()]
     demanded = frozenset[str].intersection(*map(_demanded, routes)) if demand else frozenset[str]()
     required = [name for name in _LISTED if name.lower() in demanded and name not in apart]
     optional = [
@@ -244,7 +248,7 @@ def _headers(form: _Form, apart: frozenset[str], *, demand: bool) -> tuple[list[
 
 
 def _demanded(route: Route) -> frozenset[str]:
-    """What the gates demand, by lower-case name."""
+    """The headers that the gates require, by lower-case name."""
     operation = route.operation
     named = headers.demanded(route.column, operation.needs, operation.before_first_sca)
     return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
@@ -261,10 +265,10 @@ def _header(name: str) -> Part:
     }
 
 
-def _body(form: _Form, writer: Writer, shown: Mapping[str, Any]) -> Part:
+def _body(form: _Variant, writer: Writer, shown: Mapping[str, Any]) -> Part:
     body = form.row.body
     if callable(body):
-        shapes = list(dict.fromkeys(body(params) for params in form.variants()))
+        shapes = list(dict.fromkeys(body(params) for params in form.path_parameters()))
         schemas = [writer.schema(shape) for shape in shapes]
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
         shown = {title: value for title, value in shown.items() if _is_of(form, examples.product_of(title))}
@@ -273,11 +277,11 @@ def _body(form: _Form, writer: Writer, shown: Mapping[str, Any]) -> Part:
     return {"required": True, "content": content(schema, shown)}
 
 
-def _is_of(form: _Form, product: tuple[str, str]) -> bool:
+def _is_of(form: _Variant, product: tuple[str, str]) -> bool:
     return not form.fixed or form.fixed == _params(product)
 
 
-def _responses(form: _Form, forms: Sequence[_Form], writer: Writer) -> Part:
+def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> Part:
     row = form.row
     responses: Part = {}
     for status, shape in row.answers.items():
@@ -313,8 +317,8 @@ def _titled(title: str) -> Params | None:
     return _params(product) if product in products.table() else None
 
 
-def _links(form: _Form, forms: Sequence[_Form], parameter: str, member: str) -> Part:
-    """The operations on what was created: its id is a member of the answer, other parameters are the request's."""
+def _links(form: _Variant, forms: Sequence[_Variant], parameter: str, member: str) -> Part:
+    """The operations on the created resource: its id is in the answer, other parameters are those of the request."""
     own = set(_PARAMETER.findall(form.path))
     links: Part = {}
     for other in forms:

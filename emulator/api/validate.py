@@ -1,4 +1,4 @@
-"""Checking a body against its shape: every problem at once, each with its path and one sentence (CONTRACT 3.2)."""
+"""Validates a body against its shape, and reports every problem with its path and one sentence (CONTRACT 3.2)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Loc = tuple[int | str, ...]
 
 _UNKNOWN = "extra_forbidden"  # pydantic's name for a member that a shape does not have
-# A list of half a million wrong items fits into the longest body; to look at each would take seconds.
+# A body of maximum size can have half a million wrong items, which would take seconds to check.
 _PIECE = 1000  # items of a long list that are checked at once
-_LOOKED_AT = 10_000  # items of each list of a refused body that the rules over several members look at
+_LOOKED_AT = 10_000  # items of each list of a refused body that rules over several members check
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape ready to check with: its types, the rules over several members, and what a list of it holds.
+    """A shape as a validator: its types and the rules over several members.
 
-    `listed` is set for a body that may be one object or a list of them; `invalid` is what the types raise.
+    `listed` is set for a body that may be one object or a list of objects; `invalid` is the exception of the types.
     """
 
     types: TypeAdapter[Any]
@@ -45,54 +45,54 @@ class Shape:
 
 @lru_cache(maxsize=256)
 def shape(path: str) -> Shape:
-    """The shape named `module:Name`; its module, and pydantic with it, are imported here and not before."""
+    """The shape named `module:Name`; its module, and pydantic, are imported only here."""
     from pydantic import TypeAdapter, ValidationError
 
     module_name, _, name = path.partition(":")
     module = import_module(module_name)
-    wanted = getattr(module, name)
+    types = getattr(module, name)
     rules = getattr(module, "RULES", {}).get(name, ())
-    alternatives = get_args(wanted)
+    alternatives = get_args(types)
     if len(alternatives) == 2 and get_args(alternatives[1]) == (alternatives[0],):
         return Shape(TypeAdapter(alternatives[0]), ValidationError, rules, TypeAdapter(alternatives[1]))
-    return Shape(TypeAdapter(wanted), ValidationError, rules)
+    return Shape(TypeAdapter(types), ValidationError, rules)
 
 
 def validate(
     path: str, value: Any, duplicates: Sequence[Message] = (), *, plain: bool = False
 ) -> tuple[Any, list[Message]]:
-    """The body without members that its shape does not know, and a WARNING for each of those.
+    """The body without members that its shape does not have, and a WARNING for each of these.
 
     `path` names the shape (`module:Name`), `value` and `duplicates` are the result of `read_with_duplicates`, `plain`
     that of `is_plain`.
     BankError FORMAT_ERROR lists every problem, with paths like `instructedAmount.amount` and
     `payments[2].creditorName`; at the root there is none.
     """
-    wanted = shape(path)
+    expected_shape = shape(path)
     wrong = [*duplicates] if plain else [*duplicates, *check_strings(value)]
     try:
-        clean = wanted.check(value)
-    except wanted.invalid as error:
-        return _with_mistakes(wanted, value, wrong, _details(wanted, value, error))
+        clean = expected_shape.check(value)
+    except expected_shape.invalid as error:
+        return _with_mistakes(expected_shape, value, wrong, _details(expected_shape, value, error))
     if wrong:
-        return _with_mistakes(wanted, value, wrong, ())
-    for rule in wanted.rules:
+        return _with_mistakes(expected_shape, value, wrong, ())
+    for rule in expected_shape.rules:
         wrong += rule(value)
     if wrong:
         raise BankError.several(wrong)
     return clean, []
 
 
-def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
-    """pydantic's errors; of a long list only enough pieces to fill an answer."""
-    if wanted.listed is None or not isinstance(value, list) or len(value) <= _PIECE:
+def _details(expected_shape: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
+    """pydantic's errors; a long list is checked in pieces until there are enough errors for an answer."""
+    if expected_shape.listed is None or not isinstance(value, list) or len(value) <= _PIECE:
         return error.errors(include_url=False)
     details: list[ErrorDetails] = []
     problems = 0
     for start in range(0, len(value), _PIECE):
         try:
-            wanted.check(value[start : start + _PIECE])
-        except wanted.invalid as inner:
+            expected_shape.check(value[start : start + _PIECE])
+        except expected_shape.invalid as inner:
             for detail in inner.errors(include_url=False):
                 index, *rest = detail["loc"]
                 detail["loc"] = (start + int(index), *rest)
@@ -104,29 +104,29 @@ def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDet
 
 
 def _with_mistakes(
-    wanted: Shape, value: Any, wrong: list[Message], details: Sequence[ErrorDetails]
+    expected_shape: Shape, value: Any, wrong: list[Message], details: Sequence[ErrorDetails]
 ) -> tuple[Any, list[Message]]:
-    """What `validate` gives for a body that does not fit its types; unknown members are no problem."""
+    """The result of `validate` for a body that does not fit its types; unknown members are allowed."""
     unknown: list[ErrorDetails] = []
     for detail in details:
         if detail["type"] == _UNKNOWN:
             unknown.append(detail)
         elif detail["type"] != "string_unicode":  # half of a surrogate pair: `check_strings` has named it
             wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
-    known = {message.path for message in wrong}
+    reported = {message.path for message in wrong}
     if wrong:
         value = _beginning(value)
-    for rule in wanted.rules:
-        # What a member itself has wrong is said once.
-        wrong.extend(message for message in rule(value) if message.path not in known)
+    for rule in expected_shape.rules:
+        # A member that has been reported is not reported again.
+        wrong.extend(message for message in rule(value) if message.path not in reported)
     if wrong:
         raise BankError.several(wrong)
-    clean = wanted.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
+    clean = expected_shape.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
     return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
 
 
 def _beginning(value: Any) -> Any:
-    """A refused body with its lists cut to what may be searched for further problems."""
+    """A refused body with its lists cut to _LOOKED_AT items."""
     if isinstance(value, dict):
         return {name: inner[:_LOOKED_AT] if isinstance(inner, list) else inner for name, inner in value.items()}
     return value[:_LOOKED_AT] if isinstance(value, list) else value
@@ -156,31 +156,31 @@ def _path(loc: Loc) -> str | None:
 
 
 def _sentence(detail: ErrorDetails) -> str:
-    """What was expected and what came, for one of pydantic's errors."""
-    kind, context, came = detail["type"], detail.get("ctx", {}), detail["input"]
+    """The sentence for one of pydantic's errors: what was expected and what was received."""
+    kind, context, received = detail["type"], detail.get("ctx", {}), detail["input"]
     if kind == "missing":
         return "This member is required."
-    if came is None and detail["loc"] and isinstance(detail["loc"][-1], str):
+    if received is None and detail["loc"] and isinstance(detail["loc"][-1], str):
         return "null is not allowed; omit the member."
     if kind == "string_too_long":
-        return f"At most {context['max_length']} characters were expected; received {len(came)}."
+        return f"At most {context['max_length']} characters were expected; received {len(received)}."
     if kind == "value_error":
         reason = str(context["error"])
-        return reason if reason.endswith(".") else f"{reason}; received {_described(came)}."
+        return reason if reason.endswith(".") else f"{reason}; received {_described(received)}."
     if kind == "string_pattern_mismatch":
         from emulator.api.shapes.parts import EXPECTED
 
-        return f"{EXPECTED[context['pattern']]} was expected; received {_described(came)}."
+        return f"{EXPECTED[context['pattern']]} was expected; received {_described(received)}."
     if kind == "literal_error":
-        return f"One of {context['expected'].replace(chr(39), '')} was expected; received {_described(came)}."
+        return f"One of {context['expected'].replace(chr(39), '')} was expected; received {_described(received)}."
     if kind in ("too_short", "too_long"):
         bound, number = ("At least", "min_length") if kind == "too_short" else ("At most", "max_length")
         items = "item was" if context[number] == 1 else "items were"
-        return f"{bound} {context[number]} {items} expected; received {len(came)}."
-    return f"{_WANTED.get(kind, 'Another value')} was expected; received {_described(came)}."
+        return f"{bound} {context[number]} {items} expected; received {len(received)}."
+    return f"{_EXPECTED_TYPES.get(kind, 'Another value')} was expected; received {_described(received)}."
 
 
-_WANTED = {
+_EXPECTED_TYPES = {
     "string_type": "Text in quotes",
     "string_too_short": "Text that is not empty",
     "list_type": "A list",
@@ -190,7 +190,7 @@ _WANTED = {
 
 
 def _described(value: Any) -> str:
-    """What came, in words and shortened."""
+    """A short description of a received value."""
     if isinstance(value, str):
         return quoted(value)
     if value is None:

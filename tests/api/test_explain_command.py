@@ -48,7 +48,7 @@ def test_a_signature_that_the_bank_has_accepted_holds(run: Run, tpp: DeskClient,
     tpp.request(method, path, **options)
     status, out, err = run("explain", "--request", "latest")
     assert (status, err) == (0, "")
-    assert out.startswith(f"The signature holds. TPP {tpp.tpp_id}, roles AISP, PISP.\n")
+    assert out.startswith(f"The signature is valid. TPP {tpp.tpp_id}, roles AISP, PISP.\n")
     saved = tmp_path / "entry.json"
     saved.write_text(run("requests", "show", "latest", "--output", "json")[1])
     assert run("explain", str(saved)) == (status, out, err)
@@ -123,7 +123,7 @@ def test_a_captured_body_is_judged_byte_for_byte_whatever_its_encoding(
     file = tmp_path / "capture.txt"
     file.write_bytes(raw(tpp.prepare("POST", SEPA, body='{"creditorName": "Bjørn"}'.encode("latin-1"))))
     status, out, _ = run("explain", str(file))
-    assert (status, out.splitlines()[0]) == (0, f"The signature holds. TPP {tpp.tpp_id}, roles AISP, PISP.")
+    assert (status, out.splitlines()[0]) == (0, f"The signature is valid. TPP {tpp.tpp_id}, roles AISP, PISP.")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
@@ -158,8 +158,8 @@ def test_a_capture_is_judged_with_what_had_to_be_assumed(run: Run, tpp: DeskClie
     status, out, _ = run("explain", str(file))
     assert status == 1
     title, settings, moment = out.splitlines()[-3:]
-    assert title == "Assumed, as no bank was asked:"
+    assert title == "Assumed, because no bank was asked:"
     assert settings == "  The bank has the settings profile=documented, trust=any, date_skew=300."
-    assert moment.startswith("  The request arrived at its Date, 20")
+    assert moment.startswith("  The bank received the request at its Date, 20")
     status, out, _ = run("explain", str(file), "--profile", "lenient")
     assert (status, "profile=lenient, trust=any" in out) == (0, True)

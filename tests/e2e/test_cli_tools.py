@@ -330,7 +330,7 @@ def test_what_curl_printed_is_explained(bank: Served, tmp_path: Path) -> None:
     assert "query" in told.stdout
     file = tmp_path / "printed.txt"
     file.write_text(printed.replace("?withBalance=true", ""))
-    assert run(bank, "explain", str(file)).stdout.startswith("The signature holds.")
+    assert run(bank, "explain", str(file)).stdout.startswith("The signature is valid.")
 
 
 @pytest.mark.parametrize("arguments", [[], ["missing.txt"], ["-", "--request", "latest"]])

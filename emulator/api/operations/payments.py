@@ -27,7 +27,7 @@ REDIRECT = frozenset({"tpp-redirect-uri"})
 
 
 def address(call: Call) -> str:
-    """The address of the payment product, and below it of its payments."""
+    """The path of the payment product, under which its payments are."""
     return f"/v1/{call.params['payment-service']}/{call.params['payment-product']}"
 
 
@@ -45,9 +45,9 @@ def _links(call: Call, payment: Payment, path: str) -> dict[str, Any]:
 
 
 def payer_of(call: Call) -> tuple[str | None, str, str | None]:
-    """Who pays, in which context and under which agreement.
+    """The payer's national identity number, context and agreement.
 
-    One who is not known before SCA (lenient profile only) acts as the headers say.
+    For a payer who is not known before SCA (lenient profile only) they come from the headers.
     """
     caller = call.caller
     if caller is not None:
@@ -60,7 +60,7 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
 
 @notifying("payment", "paymentId")
 def create_payment(call: Call) -> Reply:
-    """Initiate a payment: 201 in RCVD, with the scaRedirect at which the customer approves it (SPEC 2.8)."""
+    """Initiate a payment: 201 in RCVD, with a scaRedirect to the page where the customer approves it (SPEC 2.8)."""
     params = call.params
     product = _PRODUCTS[params["payment-service"], params["payment-product"]]
     national_id, context, agreement = payer_of(call)
@@ -82,7 +82,7 @@ def create_payment(call: Call) -> Reply:
 
 
 def _payment(call: Call) -> Payment:
-    """The payment in the address: the TPP's own and, where the customer is known, the customer's."""
+    """The payment in the path: it must belong to the TPP and, if the customer is known, to the customer."""
     params, caller = call.params, call.caller
     return payments.find(
         call.bank,
@@ -96,7 +96,7 @@ def _payment(call: Call) -> Payment:
 
 
 def _readable(call: Call) -> Payment:
-    """The payment, unless SPEC 7's known issue is shown: a domestic one cannot be read before it is approved."""
+    """The payment, unless the known issue of SPEC 7 applies: a domestic one cannot be read before it is approved."""
     payment = _payment(call)
     if call.bank.settings.known_issues and payment["status"] in UNSIGNED and products.of(payment).known_issue:
         text = "Known issue: this payment cannot be read before it is approved."
@@ -105,13 +105,13 @@ def _readable(call: Call) -> Payment:
 
 
 def _in_language(call: Call, body: dict[str, Any]) -> None:
-    """Turn the text for the customer into the language that the answer says it is in (SPEC 2.1)."""
+    """Translate the text for the customer to the answer's Content-Language (SPEC 2.1)."""
     if content_language(call.headers) == "nb":
         body["psuMessage"] = in_norwegian(body["psuMessage"])
 
 
 def get_payment(call: Call) -> Reply:
-    """The members of the initiation, and what has become of it."""
+    """The members of the initiation, and the state of the payment."""
     payment = _readable(call)
     body = payment_views.details(call.bank, payment)
     if "psuMessage" in body:
@@ -132,7 +132,7 @@ def get_payment_status(call: Call) -> Reply:
 
 
 def delete_payment(call: Call) -> Reply:
-    """204 for a payment that is not authorised; 202 where the customer must approve the cancellation; else 409."""
+    """204 for a payment that is not authorised; 202 if the customer must approve the cancellation; else 409."""
     payment = _payment(call)
     path = f"{address(call)}/{payment['id']}"
     if payments.cancel(call.bank, payment):
@@ -202,7 +202,7 @@ def _creation_body(params: Params) -> str:
     return _BODIES[params["payment-service"], params["payment-product"]]
 
 
-# Reading the folder of products here makes a malformed or doubled one stop the start.
+# Loaded at import, so that a malformed or duplicate product stops the start.
 _PRODUCTS = products.table()
 _SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
 _COLUMNS = {

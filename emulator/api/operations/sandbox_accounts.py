@@ -17,7 +17,7 @@ _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
 def account_shown(call: Call, account: Account) -> dict[str, Any]:
-    """An account as answers show it."""
+    """The account in answers."""
     return {**sandbox_accounts.account_view(call.bank, account), "_links": _links(call, account)}
 
 
@@ -45,13 +45,13 @@ def get(call: Call) -> Reply:
 
 
 def update(call: Call) -> Reply:
-    """An account replaced."""
+    """Replace an account."""
     replaced = sandbox_accounts.replace_account(call.bank, call.params["mockAccountId"], call.body)
     return Reply(200, account_shown(call, replaced))
 
 
 def delete(call: Call) -> Reply:
-    """An account removed with all that hangs on it."""
+    """Remove an account and everything that depends on it."""
     sandbox.delete_account(call.bank, call.params["mockAccountId"])
     return Reply(204)
 
@@ -68,7 +68,7 @@ OPERATIONS = (
         method="POST",
         path=_ALL,
         spec="4.7",
-        summary="Make an account",
+        summary="Create an account",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxAccount"},
         body=f"{_BODY}:PostedAccount",
@@ -106,7 +106,7 @@ OPERATIONS = (
         method="DELETE",
         path=_ONE,
         spec="4.7",
-        summary="Remove an account and all that hangs on it",
+        summary="Remove an account and everything that depends on it",
         handler=delete,
         answers={204: None},
     ),

@@ -16,7 +16,7 @@ _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
 def agreement_shown(call: Call, agreement: Agreement) -> dict[str, Any]:
-    """An agreement as answers show it."""
+    """The agreement in answers."""
     path = f"/v1/sandbox/agreements/{agreement['id']}"
     shown = sandbox_agreements.agreement_view(call.bank, agreement)
     engagements = sandbox_agreements.engagements(call.bank, agreement)
@@ -52,7 +52,7 @@ def get(call: Call) -> Reply:
 
 
 def delete(call: Call) -> Reply:
-    """An agreement removed, with the consents and sessions under it."""
+    """Remove an agreement, and the consents and sessions under it."""
     sandbox.delete_agreement(call.bank, _agreement_id(call))
     return Reply(204)
 
@@ -81,7 +81,7 @@ def get_engagement(call: Call) -> Reply:
 
 
 def delete_engagement(call: Call) -> Reply:
-    """An engagement removed."""
+    """Remove an engagement."""
     sandbox_agreements.delete_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
     return Reply(204)
 
@@ -98,7 +98,7 @@ OPERATIONS = (
         method="POST",
         path=_ALL,
         spec="1",
-        summary="Make an agreement",
+        summary="Create an agreement",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxAgreement"},
         body=f"{_BODY}:PostedAgreement",

@@ -47,12 +47,12 @@ def get(call: Call) -> Reply:
 
 
 def update(call: Call) -> Reply:
-    """A card account replaced."""
+    """Replace a card account."""
     return Reply(200, _shown(call, sandbox_cards.replace_card(call.bank, _card_id(call), call.body)))
 
 
 def delete(call: Call) -> Reply:
-    """A card account removed with its transactions."""
+    """Remove a card account and its transactions."""
     sandbox.delete_card(call.bank, _card_id(call))
     return Reply(204)
 
@@ -67,7 +67,7 @@ def _entry_shown(call: Call, entry: CardTransaction) -> dict[str, Any]:
 
 
 def create_transactions(call: Call) -> Reply:
-    """Transactions made from an array or one object: what was posted, each with `id` and `_links`."""
+    """Create transactions from an array or one object; returns the posted members, each with `id` and `_links`."""
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
     created = sandbox_cards.create_transactions(call.bank, _card_id(call), bodies, single=single)
@@ -91,7 +91,7 @@ def get_transaction(call: Call) -> Reply:
 
 
 def delete_transactions(call: Call) -> Reply:
-    """A card account's transactions removed."""
+    """Remove a card account's transactions."""
     sandbox_cards.delete_transactions(call.bank, _card_id(call))
     return Reply(204)
 
@@ -108,7 +108,7 @@ OPERATIONS = (
         method="POST",
         path=_ALL,
         spec="1",
-        summary="Make a card account",
+        summary="Create a card account",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxCardAccount"},
         body=f"{_BODY}:PostedCardAccount",
@@ -155,7 +155,7 @@ OPERATIONS = (
         method="POST",
         path=f"{_ONE}/transactions",
         spec="1",
-        summary="Make card transactions of the past",
+        summary="Create past card transactions",
         handler=create_transactions,
         answers={201: f"{_ANSWERS}:SandboxCardTransactions"},
         body=f"{_BODY}:PostedCardTransactions",

@@ -1,4 +1,4 @@
-"""Sandbox data: the known state, and customers (CONTRACT 8)."""
+"""Sandbox data: initialize, and customers (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
 def customer_shown(call: Call, customer: Customer) -> dict[str, Any]:
-    """A customer as answers show it, members in this order (CONTRACT 8)."""
+    """The customer in answers, with its members in this order (CONTRACT 8)."""
     links = {"self": call.link(f"/v1/sandbox/customers/{customer['id']}", "GET", "PUT", "DELETE")}
     shown: dict[str, Any] = {
         "customerId": customer["id"],
@@ -32,8 +32,8 @@ def customer_shown(call: Call, customer: Customer) -> dict[str, Any]:
     }
     documents = call.bank.documents
     if call.query.get("includeAccounts"):
-        held = accounts.newest_first(documents.find(ACCOUNT, customerId=customer["id"]))
-        shown["accounts"] = [account_shown(call, account) for account in held]
+        own = accounts.newest_first(documents.find(ACCOUNT, customerId=customer["id"]))
+        shown["accounts"] = [account_shown(call, account) for account in own]
     if call.query.get("includeAgreements"):
         owned = accounts.newest_first(documents.find(AGREEMENT, owner=customer["id"]))
         shown["agreements"] = [agreement_shown(call, agreement) for agreement in owned]
@@ -63,20 +63,20 @@ def get(call: Call) -> Reply:
 
 
 def update(call: Call) -> Reply:
-    """A customer replaced."""
+    """Replace a customer."""
     replaced = sandbox_customers.replace_customer(call.bank, call.params["customerId"], call.body)
     return Reply(200, customer_shown(call, replaced))
 
 
 def delete(call: Call) -> Reply:
-    """A customer removed with all that hangs on it."""
+    """Remove a customer and everything that depends on it."""
     sandbox_customers.delete_customer(call.bank, call.params["customerId"])
     return Reply(204)
 
 
 INCLUDED = (
-    QueryParameter("includeAccounts", "boolean", "Whether the customer's accounts come with it", default=False),
-    QueryParameter("includeAgreements", "boolean", "Whether the customer's own agreements come with it", default=False),
+    QueryParameter("includeAccounts", "boolean", "Whether to include the customer's accounts", default=False),
+    QueryParameter("includeAgreements", "boolean", "Whether to include the customer's own agreements", default=False),
 )
 
 _ALL = "/v1/sandbox/customers"
@@ -100,7 +100,7 @@ OPERATIONS = (
         method="POST",
         path=_ALL,
         spec="4.7",
-        summary="Make a customer",
+        summary="Create a customer",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxCustomer"},
         body=f"{_BODY}:PostedCustomer",
@@ -140,7 +140,7 @@ OPERATIONS = (
         method="DELETE",
         path=_ONE,
         spec="4.7",
-        summary="Remove a customer and all that hangs on it",
+        summary="Remove a customer and everything that depends on it",
         handler=delete,
         answers={204: None},
     ),

@@ -25,7 +25,7 @@ def _shown(call: Call, transaction: Transaction) -> dict[str, Any]:
 
 
 def create(call: Call) -> Reply:
-    """Transactions made from an array or one object: what was posted, each with `id` and `_links`."""
+    """Create transactions from an array or one object; returns the posted members, each with `id` and `_links`."""
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
     created = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
@@ -44,7 +44,7 @@ def window(call: Call) -> dict[str, Any]:
 
 
 def list_all(call: Call) -> Reply:
-    """An account's transactions, newest first: those posted here and those of payments."""
+    """An account's transactions, newest first: posted ones and those of payments."""
     entries = sandbox_accounts.list_transactions(call.bank, call.params["mockAccountId"], **window(call))
     return Reply(200, [_shown(call, transaction) for transaction in entries])
 
@@ -57,7 +57,7 @@ def get(call: Call) -> Reply:
 
 
 def delete_all(call: Call) -> Reply:
-    """An account's transactions removed."""
+    """Remove an account's transactions."""
     sandbox_accounts.delete_transactions(call.bank, call.params["mockAccountId"])
     return Reply(204)
 
@@ -72,7 +72,7 @@ OPERATIONS = (
         method="POST",
         path=_ALL,
         spec="4.7",
-        summary="Make transactions of the past",
+        summary="Create past transactions",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxTransactions"},
         body=f"{_BODY}:PostedTransactions",
@@ -82,7 +82,7 @@ OPERATIONS = (
         method="GET",
         path=_ALL,
         spec="4.6",
-        summary="The transactions of an account, those of payments included",
+        summary="The transactions of an account, including those of payments",
         handler=list_all,
         answers={200: f"{_ANSWERS}:SandboxTransactionList"},
         query=SANDBOX_TRANSACTION_LIST,

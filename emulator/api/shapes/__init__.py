@@ -1,1 +1,1 @@
-"""The shapes of bodies: what requests must look like, and what answers do (SPEC 2). Imported with the first body."""
+"""The shapes of bodies of requests and answers (SPEC 2); imported with the first body."""

@@ -1,4 +1,4 @@
-"""What account information answers (SPEC 2.9, CONTRACT 5; Berlin Group 1.3)."""
+"""The answers of account information (SPEC 2.9, CONTRACT 5; Berlin Group 1.3)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Balances(TypedDict):
 
 @closed
 class CurrencyExchange(TypedDict):
-    """At what rate an amount was converted; unitCurrency is the base of the rate."""
+    """The rate at which an amount was converted; unitCurrency is the base of the rate."""
 
     sourceCurrency: Currency
     exchangeRate: ShownText
@@ -173,7 +173,7 @@ class CardRef(TypedDict):
 
 @closed
 class SettlementReference(TypedDict):
-    """What a payment from the card account names as debtorAccount.other (SPEC 2.4)."""
+    """The value of debtorAccount.other in a payment from the card account (SPEC 2.4)."""
 
     identification: str
     schemeNameProprietary: Literal["creditCardAccount"]
@@ -181,7 +181,7 @@ class SettlementReference(TypedDict):
 
 @closed
 class RelatedAccount(TypedDict):
-    """The account that payments from a card account are taken from."""
+    """The account that payments from a card account are debited to."""
 
     bban: NotRequired[str]
     iban: NotRequired[str]

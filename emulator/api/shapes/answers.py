@@ -1,6 +1,6 @@
-"""What operations answer, but for account information and sandbox data (SPEC 2.2, 2.8; CONTRACT 3.3, 4, 6, 7).
+"""The answers of operations except account information and sandbox data (SPEC 2.2, 2.8; CONTRACT 3.3, 4, 6, 7).
 
-Such shapes are the source of the OpenAPI document's schemas.
+The schemas of the OpenAPI document are generated from these shapes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TppMessage(TypedDict):
 
 @closed
 class Error(TypedDict):
-    """A refusal (CONTRACT 3.3); a 401 carries `_links.scaRedirect`."""
+    """A refusal (CONTRACT 3.3); a 401 has `_links.scaRedirect`."""
 
     tppMessages: list[TppMessage]
     _links: NotRequired[Links]
@@ -53,9 +53,9 @@ class Error(TypedDict):
 
 @closed
 class PayeeVerification(TypedDict):
-    """How the creditor's name matches that of the account's holder: match, close match, no match, not possible.
+    """How well the creditor's name matches the account holder's: match, close match, no match, or not possible.
 
-    `matchedName` is the holder's name, of a close match.
+    `matchedName` is the holder's name, for a close match.
     """
 
     partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
@@ -133,7 +133,7 @@ class Execution(TypedDict):
 
 @closed
 class PaymentDetails(InitiatedPayment):
-    """A payment: the members of its initiation and what has become of it (CONTRACT 6)."""
+    """A payment: the members of its initiation and its state (CONTRACT 6)."""
 
     paymentId: str
     transactionStatus: TransactionStatus
@@ -170,7 +170,7 @@ class Authorisation(TypedDict):
 
 @closed
 class ScaStatus(TypedDict):
-    """Where an authorisation stands (CONTRACT 13)."""
+    """The status of an authorisation (CONTRACT 13)."""
 
     scaStatus: Literal["started", "finalised", "failed"]
 
@@ -203,7 +203,7 @@ class BasketDetails(TypedDict):
 
 @closed
 class BasketStatus(TypedDict):
-    """The worst case of a basket's payments (CONTRACT 7)."""
+    """The worst of the statuses of a basket's payments (CONTRACT 7)."""
 
     transactionStatus: BasketTransactionStatus
     _links: NotRequired[Links]
@@ -211,7 +211,7 @@ class BasketStatus(TypedDict):
 
 @closed
 class Consent(TypedDict):
-    """A consent that the customer gives at scaRedirect (CONTRACT 4, 13)."""
+    """A consent that the customer grants at scaRedirect (CONTRACT 4, 13)."""
 
     consentId: str
     consentStatus: Literal["received"]
@@ -234,7 +234,7 @@ class SharedAccount(TypedDict):
 
 @closed
 class AccountAccess(TypedDict):
-    """What a consent gives access to: the same accounts throughout, chosen by the customer at the bank."""
+    """The accounts that a consent covers: the same ones in all three members, chosen by the customer at the bank."""
 
     accounts: list[SharedAccount]
     balances: list[SharedAccount]
@@ -256,14 +256,14 @@ class ConsentDetails(TypedDict):
 
 @closed
 class ConsentState(TypedDict):
-    """Where a consent stands (CONTRACT 18)."""
+    """The status of a consent (CONTRACT 18)."""
 
     consentStatus: ConsentStatus
 
 
 @closed
 class User(TypedDict):
-    """The PSU behind a PSU-ID (CONTRACT 4)."""
+    """The PSU with a PSU-ID (CONTRACT 4)."""
 
     psuId: str
     psuCorporateId: NotRequired[str]

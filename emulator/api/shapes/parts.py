@@ -1,7 +1,7 @@
-"""What the shapes are made of: texts, codes, amounts, account numbers, addresses (SPEC 2.4 to 2.7).
+"""The parts of shapes: texts, codes, amounts, account numbers, addresses (SPEC 2.4 to 2.7).
 
-Shapes are typed dictionaries: pydantic hands back plain dictionaries of what was sent. They are strict, nothing is
-converted, and a member that a shape does not have is an error of its own kind, which `validate` makes a warning.
+Shapes are typed dictionaries: pydantic returns plain dictionaries with the values as sent. They are strict, so nothing
+is converted, and an unknown member is an error of its own kind, which `validate` turns into a warning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emulator.bank.reference.countries import COUNTRIES
 
 
 def _as_documented(schema: dict[str, Any]) -> None:
-    """Leave out of the JSON schema what only the check needs: unknown members are ignored, with a warning."""
+    """Remove from the JSON schema that unknown members are refused: they are ignored, with a warning."""
     schema.pop("additionalProperties", None)
     for member in schema.get("properties", {}).values():
         member.pop("title", None)
@@ -30,7 +30,7 @@ def _as_documented(schema: dict[str, Any]) -> None:
 
 closed = with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_documented))
 
-# A rule that looks at several members at once; it is given the body as it came, whatever its types.
+# A rule over several members; it takes the body as sent, whose members may have any type.
 Rule = Callable[[Any], Iterable[Message]]
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -46,7 +46,7 @@ _AMOUNT = re.compile(AMOUNT)
 DAY_OF_EXECUTION = r"^([1-9]|[12][0-9]|3[01])$"
 MONTH = r"^([1-9]|1[0-2])$"
 
-# What a text that does not fit a pattern should have been.
+# Descriptions of the texts that fit a pattern.
 EXPECTED: Mapping[str, str] = {
     NOT_BLANK: "Text that is more than blanks",
     AMOUNT: 'An amount as digits with an optional fraction and no sign, such as "100.00",',
@@ -88,7 +88,7 @@ AnyText = str
 Text35 = Annotated[str, Field(max_length=35)]
 Text70 = Annotated[str, Field(max_length=70)]
 Text140 = Annotated[str, Field(max_length=140)]
-# SPEC's "non-empty": at least one character that is no blank (assumed).
+# SPEC's "non-empty": at least one character that is not a blank (assumed).
 Filled = Annotated[str, Field(pattern=NOT_BLANK)]
 Filled35 = Annotated[str, Field(max_length=35, pattern=NOT_BLANK)]
 Filled70 = Annotated[str, Field(max_length=70, pattern=NOT_BLANK)]
@@ -128,7 +128,7 @@ class StructuredReference(TypedDict):
 
 
 def inner(value: Any, *names: str) -> Any:
-    """The member under these names of a body that may be anything; None where there is none."""
+    """The nested member with these names in a value of any type, or None."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -144,16 +144,16 @@ def amount_rule(value: Any, path: str) -> Iterable[Message]:
 def _amount_mistakes(value: Any, path: str) -> Iterator[Message]:
     amount, currency = inner(value, "amount"), inner(value, "currency")
     if not isinstance(amount, str) or not _AMOUNT.fullmatch(amount):
-        return  # reported already
-    known = currency if isinstance(currency, str) and currency in _CURRENCIES else None
+        return  # reported by the shape
+    valid_currency = currency if isinstance(currency, str) and currency in _CURRENCIES else None
     try:
-        parse_amount(amount, known or _fitting_currency(amount))
+        parse_amount(amount, valid_currency or _fitting_currency(amount))
     except ValueError as error:
         yield Message("FORMAT_ERROR", str(error), f"{path}.amount")
 
 
 def _fitting_currency(amount: str) -> str:
-    """A currency that takes as many digits after the point as `amount` has, for want of a known one."""
+    """A currency with as many digits after the point as `amount` has, for an amount whose currency is unknown."""
     digits = len(amount.partition(".")[2])
     return next((code for code in ("NOK", "JPY", "BHD") if MINOR_UNITS[code] == digits), "XDR")
 
@@ -183,11 +183,11 @@ def loose_amount(value: Any) -> Any:
 
 
 def _as_json(number: Decimal) -> int | float:
-    """The number as JSON writes it again."""
+    """The number as a JSON number with the same digits."""
     if number == number.to_integral_value():
         return int(number)
     if Decimal(repr(float(number))) != number:
-        raise ValueError("This number has more digits than a JSON number keeps: write the amount as text")
+        raise ValueError("This number has more digits than a JSON number can hold: write the amount as text")
     return float(number)
 
 
@@ -207,9 +207,9 @@ class LooseMoney(TypedDict):
 
 
 def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message]:
-    """At most the minor units of the currency, where both are well-formed: nothing is rounded in silence.
+    """At most the minor units of the currency, if both are valid, so that no amount is rounded silently.
 
-    Where the currency is left out, the account's own decides (`bank.sandbox.accounts`).
+    Without a currency, the account's own applies (`bank.sandbox.accounts`).
     """
     if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
         return
@@ -219,16 +219,15 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
         yield Message("FORMAT_ERROR", reason, path)
 
 
-# What only answers are made of (SPEC 2.3, 2.9, 7)
+# Parts of answers only (SPEC 2.3, 2.9, 7)
 
-# SPEC 7; which status each comes with stands in CONTRACT 3.3.
 ShownText = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+)?$")]
 DateTime = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00$")]
 
 
 @closed
 class Link(TypedDict):
-    """A link and what may be done with it (SPEC 2.3)."""
+    """A link and the methods that it allows (SPEC 2.3)."""
 
     href: str
     verbs: list[Literal["GET", "PUT", "POST", "DELETE"]]
@@ -239,7 +238,7 @@ Links = dict[str, Link]
 
 @closed
 class ShownAmount(TypedDict):
-    """An amount as text with the minor units of its currency; what leaves an account is negative."""
+    """An amount as text with the minor units of its currency; an outgoing amount is negative."""
 
     amount: ShownText
     currency: Currency

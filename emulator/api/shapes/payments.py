@@ -1,6 +1,6 @@
 """The bodies of payment initiation, one for each product (SPEC 2.4, 2.5; CONTRACT 6, 13).
 
-What needs the bank's documents or clock (check digits, dates, limits, accounts) is the product's business.
+Checks that need the bank's documents or clock (accounts, dates, limits), and check digits, belong to the products.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ References = Annotated[list[StructuredReference], Field(min_length=1)]
 
 @closed
 class CardReference(TypedDict):
-    """A card account to pay from: the reference of its relatedAccount (SPEC 2.4)."""
+    """A card account to pay from, by the reference in its relatedAccount (SPEC 2.4)."""
 
     identification: Filled35
     schemeNameProprietary: Literal["creditCardAccount"]
@@ -97,7 +97,7 @@ class ForeignCreditor(TypedDict):
 
 @closed
 class _Remittance(TypedDict):
-    """What domestic payments say of themselves; a message or structured references, not both."""
+    """The remittance members of domestic payments; a message or structured references, not both."""
 
     ultimateDebtor: NotRequired[Text70]
     purposeCode: NotRequired[PurposeCode]
@@ -221,17 +221,17 @@ def _exactly_one(account: str, *names: str) -> Rule:
 
 
 def _months_of_execution(body: Any) -> Iterator[Message]:
-    """monthsOfExecution stands with MonthlyVariable, and only there, each month once (CONTRACT 6)."""
+    """monthsOfExecution is required with MonthlyVariable and not allowed otherwise; each month once (CONTRACT 6)."""
     months, frequency = inner(body, "monthsOfExecution"), inner(body, "frequency")
     path = "monthsOfExecution"
     if frequency == VARIABLE and months is None:
         yield Message("FORMAT_ERROR", f"With the frequency {VARIABLE} this member is required.", path)
     if frequency in FREQUENCIES and frequency != VARIABLE and months is not None:
-        yield Message("FORMAT_ERROR", f"This member goes with the frequency {VARIABLE} only.", path)
+        yield Message("FORMAT_ERROR", f"This member is allowed with the frequency {VARIABLE} only.", path)
     if isinstance(months, list):
         texts = [month for month in months if isinstance(month, str)]
         if len(set(texts)) != len(texts):
-            yield Message("FORMAT_ERROR", "Each month may stand here once.", path)
+            yield Message("FORMAT_ERROR", "A month appears more than once.", path)
 
 
 def _each_entry(body: Any) -> Iterator[Message]:
@@ -258,7 +258,7 @@ def _different(body: Any) -> Iterator[Message]:
     ids = inner(body, "paymentIds")
     texts = [one for one in ids if isinstance(one, str)] if isinstance(ids, list) else []
     if len(set(texts)) != len(texts):
-        yield Message("FORMAT_ERROR", "Each payment may stand in a basket once.", "paymentIds")
+        yield Message("FORMAT_ERROR", "A payment appears more than once.", "paymentIds")
 
 
 RULES: Mapping[str, tuple[Rule, ...]] = {

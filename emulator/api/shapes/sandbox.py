@@ -1,7 +1,7 @@
 """The bodies of sandbox data and contact information (CONTRACT 8, 13).
 
-What the bank itself answers may be posted back: texts that are "" count as left out, blanks in account numbers and
-the dots of a BBAN are taken off.
+The bank's own answers may be posted back: a text that is "" counts as absent, and blanks in account numbers and the
+dots of a BBAN are removed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from emulator.api.shapes.sandbox_parts import (
     norwegian_lengths,
     not_negative,
     own_currency,
-    taken_off,
+    without,
 )
 
 
@@ -67,7 +67,7 @@ class PostedBalance(TypedDict):
 
 @closed
 class PostedAccount(TypedDict):
-    """An account; check digits are not looked at, the lengths of a Norwegian IBAN and its BBAN are."""
+    """An account; the lengths of a Norwegian IBAN and its BBAN are checked, check digits are not."""
 
     customerNumber: Filled70
     accountName: NotRequired[Text70]
@@ -82,7 +82,7 @@ class PostedAccount(TypedDict):
 
 @closed
 class AccountReference(TypedDict):
-    """The other side's account."""
+    """The counterparty's account."""
 
     iban: NotRequired[Annotated[str, Field(max_length=34)]]
     bban: NotRequired[Annotated[str, Field(max_length=30)]]
@@ -126,7 +126,7 @@ class PostedCardAccount(TypedDict):
     cardId: NotRequired[Text70]
     cardIdVNo: NotRequired[Text70]
     accountNumber: NotRequired[
-        Annotated[str, AfterValidator(taken_off(". ", r"[0-9A-Za-z]{0,30}", "A BBAN of at most 30 letters and digits"))]
+        Annotated[str, AfterValidator(without(". ", r"[0-9A-Za-z]{0,30}", "A BBAN of at most 30 letters and digits"))]
     ]
     expiry: NotRequired[Text35]
     name: NotRequired[Text70]
@@ -178,7 +178,7 @@ class EngagedAccount(TypedDict):
 
 @closed
 class PostedEngagement(TypedDict):
-    """What an agreement lets its persons do with an account; `customer` is a customerNumber or customerId."""
+    """The rights that an agreement gives on an account; `customer` is a customerNumber or customerId."""
 
     customer: Filled
     account: EngagedAccount
@@ -189,7 +189,7 @@ class PostedEngagement(TypedDict):
 
 @closed
 class PostedAgreement(TypedDict):
-    """An agreement; `owner` is a customerNumber or customerId, `signatures` how many sign a payment under it."""
+    """An agreement; `owner` is a customerNumber or customerId, `signatures` the number that a payment needs."""
 
     owner: Filled
     name: Filled70
@@ -199,7 +199,7 @@ class PostedAgreement(TypedDict):
 
 @closed
 class ContactInformation(TypedDict):
-    """Where the bank tells a TPP of downtime."""
+    """The address for the bank's messages about downtime."""
 
     email: Mail
 

@@ -1,4 +1,4 @@
-"""What the operations on sandbox data and contact information answer (SPEC 2.10, CONTRACT 8)."""
+"""The answers of operations on sandbox data and contact information (SPEC 2.10, CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Roles = list[Literal["VIEW", "REGISTER"]]
 
 @closed
 class SandboxAccount(TypedDict):
-    """An account as it was posted, with the balance as it is now."""
+    """An account as posted, with its current balance."""
 
     customerNumber: str
     accountName: str
@@ -38,7 +38,7 @@ SandboxAccountList = list[SandboxAccount]
 
 @closed
 class SandboxEngagement(TypedDict):
-    """What an agreement lets its persons do with an account."""
+    """The rights that an agreement gives on an account."""
 
     engagementId: str
     customer: str
@@ -54,7 +54,7 @@ SandboxEngagementList = list[SandboxEngagement]
 
 @closed
 class SandboxAgreement(TypedDict):
-    """An agreement; without `signatures` one is enough."""
+    """An agreement; without `signatures` a payment needs one."""
 
     agreementId: str
     owner: str
@@ -99,7 +99,7 @@ class OwnLink(TypedDict):
 
 @closed
 class BothNumbers(TypedDict):
-    """An account by both its numbers; one that is not known is empty."""
+    """An account by its numbers; an unknown number is empty."""
 
     iban: str
     bban: str
@@ -131,7 +131,7 @@ SandboxTransactionList = list[SandboxTransaction]
 
 @closed
 class MadeTransaction(PostedTransaction):
-    """A transaction that has been made: what was posted, and its id."""
+    """A transaction that has been created: the posted members, and its id."""
 
     id: str
     _links: OwnLink
@@ -142,7 +142,7 @@ SandboxTransactions = MadeTransaction | list[MadeTransaction]
 
 @closed
 class SandboxCardAccount(TypedDict):
-    """A card account as it was posted, with the balance as it is now."""
+    """A card account as posted, with its current balance."""
 
     customerNumber: str
     maskedPan: str
@@ -165,7 +165,7 @@ SandboxCardAccountList = list[SandboxCardAccount]
 
 @closed
 class SandboxCardTransaction(CardTransaction):
-    """A card transaction, whatever x-accept-fix says with the amounts in their right places."""
+    """A card transaction, with its amounts never swapped, whatever x-accept-fix says."""
 
     id: str
     _links: OwnLink
@@ -176,7 +176,7 @@ SandboxCardTransactionList = list[SandboxCardTransaction]
 
 @closed
 class MadeCardTransaction(PostedCardTransaction):
-    """A card transaction that has been made: what was posted, and its id."""
+    """A card transaction that has been created: the posted members, and its id."""
 
     id: str
     _links: OwnLink

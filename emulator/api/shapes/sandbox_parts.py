@@ -1,4 +1,4 @@
-"""What the shapes of sandbox data are made of: lenient texts and amounts, and rules over them (CONTRACT 8, 13)."""
+"""The parts of the shapes of sandbox data: lenient texts and amounts, and rules over them (CONTRACT 8, 13)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
 _OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso (SPEC 9)
 
 
-def taken_off(characters: str, pattern: str, expected: str) -> Callable[[str], str]:
-    """A validator that takes off separators and compares the rest with a pattern."""
-    off, whole = str.maketrans("", "", characters), re.compile(pattern)
+def without(characters: str, pattern: str, expected: str) -> Callable[[str], str]:
+    """A validator that removes separators and matches the rest with a pattern."""
+    table, compiled = str.maketrans("", "", characters), re.compile(pattern)
 
     def validator(text: str) -> str:
-        plain = text.translate(off)
-        if not whole.fullmatch(plain):
+        plain = text.translate(table)
+        if not compiled.fullmatch(plain):
             raise ValueError(f"{expected} was expected")
         return plain
 
@@ -31,15 +31,15 @@ def taken_off(characters: str, pattern: str, expected: str) -> Callable[[str], s
 
 
 def _fitting(pattern: str, expected: str) -> Callable[[str], str]:
-    return taken_off("", pattern, expected)
+    return without("", pattern, expected)
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
     """A validator for one of `names` in any case."""
-    known = {name.lower() for name in names}
+    allowed = {name.lower() for name in names}
 
     def validator(text: str) -> str:
-        if text.lower() not in known:
+        if text.lower() not in allowed:
             raise ValueError(f"One of {', '.join(names)} was expected")
         return text
 
@@ -47,7 +47,7 @@ def _one_of(*names: str) -> Callable[[str], str]:
 
 
 def _limit(value: Any) -> Any:
-    """A credit limit: a lone amount, or one with its currency, as clients of the hosted sandboxes post it."""
+    """A credit limit: an amount alone, or with its currency, as clients of the hosted sandboxes post it."""
     if not isinstance(value, dict):
         return loose_amount(value)
     if value.get("currency") not in CURRENCIES:
@@ -65,7 +65,7 @@ def _one_or_two(value: Any) -> int:
 
 
 def _yes_or_no(value: Any) -> Any:
-    """true, false, or the empty text that clients of the hosted sandboxes post for neither."""
+    """true, false, or the empty text that clients of the hosted sandboxes post for an absent value."""
     if isinstance(value, bool) or value == "":
         return value
     raise ValueError("true or false was expected")
@@ -96,12 +96,12 @@ CashAccountType = Annotated[
 ]
 OwnBban = Annotated[
     str,
-    AfterValidator(taken_off(". ", _BBAN, "An account number of at most 30 letters and digits")),
+    AfterValidator(without(". ", _BBAN, "An account number of at most 30 letters and digits")),
     WithJsonSchema({"type": "string", "pattern": BBAN}),
 ]
 OwnIban = Annotated[
     str,
-    AfterValidator(taken_off(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,")),
+    AfterValidator(without(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,")),
     WithJsonSchema({"type": "string", "pattern": IBAN}),
 ]
 CreditLimit = Annotated[
@@ -153,7 +153,7 @@ def norwegian_lengths(body: Any) -> Iterator[Message]:
 
 
 def not_negative(*names: str) -> Rule:
-    """Lone amounts of 0 or more."""
+    """Amounts without a currency must be 0 or more."""
 
     def rule(body: Any) -> Iterator[Message]:
         for name in names:
@@ -164,12 +164,12 @@ def not_negative(*names: str) -> Rule:
 
 
 def lone_digits(name: str) -> Rule:
-    """A lone amount fits the body's own currency."""
+    """An amount without a currency must fit the currency of the body."""
     return lambda body: loose_amount_rule(inner(body, name), inner(body, "currency"), name)
 
 
 def money_digits(*names: str) -> Rule:
-    """An amount with a currency beside it fits that."""
+    """An amount must fit the currency beside it."""
 
     def rule(body: Any) -> Iterator[Message]:
         for name in names:
@@ -180,15 +180,15 @@ def money_digits(*names: str) -> Rule:
 
 
 def each(member: str | None, *rules: Rule) -> Rule:
-    """The rules for one object, and for each item of a list of them."""
+    """The rules applied to one object, or to each item of a list."""
 
     def rule(body: Any) -> Iterator[Message]:
         value = body if member is None else inner(body, member)
-        several = isinstance(value, list)
-        for index, one in enumerate(value if isinstance(value, list) else [value]):
-            for one_rule in rules:
-                for message in one_rule(one):
-                    prefix = f"{member or ''}[{index}]." if several else ""
+        is_list = isinstance(value, list)
+        for index, item in enumerate(value if isinstance(value, list) else [value]):
+            for item_rule in rules:
+                for message in item_rule(item):
+                    prefix = f"{member or ''}[{index}]." if is_list else ""
                     yield Message(message.code, message.text, prefix + (message.path or ""))
 
     return rule
@@ -198,7 +198,7 @@ balance_rule: Rule = each("balances", money_digits("balanceAmount"))
 
 
 def own_currency(*names: str) -> Rule:
-    """Balances, and amounts under `names` that have a currency beside them, are in the body's own."""
+    """Balances, and amounts under `names` with a currency of their own, must be in the currency of the body."""
 
     def rule(body: Any) -> Iterator[Message]:
         own, balances = inner(body, "currency"), inner(body, "balances")

@@ -1,4 +1,4 @@
-"""Why a Digest does not fit: the other bytes that clients hash, and the other ways they write the hash."""
+"""Explains a Digest that does not match: other bytes that clients hash, and other forms of the hash."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from emulator.bank.errors import quoted
 from emulator.httpsig.signing import HASHES, digest_value
 
 _LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms
-_MOST_WRITTEN = 256 * 1024  # characters in all; an indented layout grows with depth times length
+_MOST_WRITTEN = 256 * 1024  # characters of all layouts together; an indented one grows with depth times length
 _MOST_SHOWN = 20  # characters
 _GZIP = b"\x1f\x8b"
 _BY_LENGTH = {16: "MD5", 20: "SHA-1", 32: "SHA-256", 48: "SHA-384", 64: "SHA-512"}
 
 
 def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Other bytes that a client may have hashed in place of `body`, each with a phrase that names them."""
+    """Other bytes that a client may have hashed instead of `body`, each with a phrase that names them."""
     if body:
         yield "no body at all", b""
     if len(body) > _LARGEST:
@@ -50,7 +50,7 @@ def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _unzipped(body: bytes) -> bytes:
-    """The content of gzip, as far as it may be hashed; nothing if it is not gzip."""
+    """The decompressed body, up to _LARGEST bytes; empty if it is not gzip."""
     try:
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body, _LARGEST)
     except zlib.error:
@@ -83,7 +83,7 @@ def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _layouts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The ways in which libraries write the JSON of `text`, the usual ones first."""
+    """The ways in which libraries serialize the JSON of `text`, the common ones first."""
     layouts: tuple[tuple[str, dict[str, Any]], ...] = (
         ("the JSON written compactly", {"separators": (",", ":")}),
         ("the JSON with blanks after commas and colons", {}),
@@ -92,7 +92,7 @@ def _layouts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         ("the JSON indented by tabs", {"indent": "\t"}),
         ("the JSON indented as Java does", {"indent": 2, "separators": (",", " : ")}),
     )
-    escapings = (False,) if is_plain(text.encode()) else (False, True)  # of plain text both are the same
+    escapings = (False,) if is_plain(text.encode()) else (False, True)  # for plain text both are the same
     for phrase, options in layouts:
         for suffix, sort in (("", False), (" and sorted by name", True)):
             for escaped in escapings:
@@ -100,9 +100,9 @@ def _layouts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _written(value: Any, options: dict[str, Any], most: int) -> str:
-    """`value` in one layout; of an indented one that is longer not much more than `most` characters."""
+    """`value` in one layout; an indented layout is cut soon after `most` characters."""
     encoder = json.JSONEncoder(**options)
-    if encoder.indent is None:  # not much longer than the text itself, and all in C
+    if encoder.indent is None:  # not much longer than the text itself, and encoded in C
         return encoder.encode(value)
     pieces, size = [], 0
     for piece in encoder.iterencode(value):
@@ -114,12 +114,12 @@ def _written(value: Any, options: dict[str, Any], most: int) -> str:
 
 
 def explain_digest(name: str, value: str, body: bytes) -> str:
-    """A sentence on why `value` is not the base64 `name` hash of `body`."""
+    """Why `value` is not the base64 `name` hash of `body`, as a sentence."""
     expected = digest_value(body, name)
     cause = _other_spelling(name, value, body) or _other_hash(name, value, body) or _other_bytes(name, value, body)
     if cause is None:
         cause = _no_hash(name, value) or f"it is that of other bytes{_unless_json(body)}"
-    return f"The Digest does not fit the body of {len(body)} bytes that arrived (expected {expected}): {cause}"
+    return f"The Digest does not match the body of {len(body)} bytes that was received (expected {expected}): {cause}"
 
 
 def _other_spelling(name: str, value: str, body: bytes) -> str | None:
@@ -128,15 +128,15 @@ def _other_spelling(name: str, value: str, body: bytes) -> str | None:
         return "the hash is in hexadecimal, it must be base64"
     good = base64.b64encode(raw).decode()
     safe = base64.urlsafe_b64encode(raw).decode()
-    spellings = {  # a later entry wins where the two alphabets write the same
+    spellings = {  # a later entry wins if both alphabets give the same text
         safe.rstrip("="): "it is URL-safe base64 without padding",
         safe: "it is URL-safe base64, use the alphabet with + and /",
         good.rstrip("="): "the padding of the base64 is missing",
         base64.b64encode(raw.hex().encode()).decode(): "it is the base64 of the hexadecimal hash, not of its bytes",
         base64.b64encode(good.encode()).decode(): "the base64 is encoded twice",
-        f'"{good}"': "the value stands in quotes",
+        f'"{good}"': "the value is in quotes",
         f"b'{good}'": "it is Python's repr of bytes; call decode() on them",
-        f":{good}:": "the value stands between colons, as Content-Digest of RFC 9530 writes it",
+        f":{good}:": "the value is between colons, as in Content-Digest (RFC 9530)",
     }
     return spellings.get(value)
 
@@ -159,13 +159,13 @@ def _no_hash(name: str, value: str) -> str | None:
 
 
 def _unless_json(body: bytes) -> str:
-    """How a body begins that is no JSON: a client may have hashed an object, and sent what its library made of it."""
-    text = body.decode(errors="replace")  # what makes JSON of bytes is ASCII
+    """A hint for a body that is not JSON: a client may have hashed an object and sent another form of it."""
+    text = body.decode(errors="replace")  # the syntax of JSON is ASCII
     try:
         if 0 < len(body) <= _LARGEST and not too_deep(text):
             json.loads(text)
     except ValueError:
-        return f", and no JSON was sent but {quoted(text[:_MOST_SHOWN])}"
+        return f", and the body is not JSON but {quoted(text[:_MOST_SHOWN])}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Reading a captured request: raw HTTP, `curl -v` output, HAR, or an entry of the bank's request log."""
+"""Parses a captured request: raw HTTP, `curl -v` output, HAR, or an entry of the bank's request log."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _LENGTH = re.compile(r"[0-9]{1,9}")
-_CHUNK_SIZE = re.compile(
-    rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n"
-)  # behind the end of the chunk before
-_ESCAPED = re.compile("[\udc80-\udcff]")  # a byte, as surrogateescape has it
+# Begins with the line end of the chunk before.
+_CHUNK_SIZE = re.compile(rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_ESCAPED = re.compile("[\udc80-\udcff]")  # a byte that surrogateescape has decoded
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
 class CaptureUnreadable(ValueError):
-    """The text is no captured request; the argument is a sentence."""
+    """The text is not a captured request; the argument says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A request as it was sent; `body` is None when the capture does not show it, or not whole."""
+    """A request as it was sent; `body` is None if the capture does not contain all of it."""
 
     method: str
     target: str
@@ -32,7 +31,7 @@ class Capture:
 
 
 def read_capture(text: str) -> Capture:
-    """The request in `text`, whatever tool wrote it, bytes that are no UTF-8 as surrogateescape has them.
+    """The request in `text`, in any of the supported formats; bytes that are not UTF-8 are surrogate escapes.
 
     Raises CaptureUnreadable.
     """
@@ -46,7 +45,7 @@ def read_capture(text: str) -> Capture:
 
 
 def _from_curl(lines: list[str]) -> Capture:
-    """The last request that `curl -v` shows behind `>`; it does not show the body."""
+    """The last request in the lines that `curl -v` marks with `>`; they do not contain the body."""
     sent = [line[2:].rstrip("\r") for line in lines if line.startswith(("> ", ">\t"))]
     starts = [at for at, line in enumerate(sent) if line.split(" ")[0] in _METHODS]
     if not starts:
@@ -77,9 +76,9 @@ def _from_http(text: str) -> Capture:
 
 
 def _sent_body(shown: bytes, headers: Iterable[tuple[str, str]]) -> bytes | None:
-    """The body that the bank got, None where less than all of it is shown.
+    """The body that was sent, or None if the capture does not contain all of it.
 
-    What by Content-Length stands behind it is left out: an editor's blanks, or the answer that a tool printed.
+    Text after the body, by Content-Length, is removed: blanks added by an editor, or the answer that a tool printed.
     """
     for name, value in headers:
         if name.lower() == "transfer-encoding":
@@ -88,13 +87,13 @@ def _sent_body(shown: bytes, headers: Iterable[tuple[str, str]]) -> bytes | None
             length = int(value)
             if len(shown) < length:
                 return None
-            behind = shown[length:].lstrip()
-            return shown[:length] if not behind or behind.startswith(b"HTTP/") else shown
+            after = shown[length:].lstrip()
+            return shown[:length] if not after or after.startswith(b"HTTP/") else shown
     return shown
 
 
 def _joined_chunks(shown: bytes) -> bytes | None:
-    """The content of a body in chunks; what does not begin with one is the content itself, as many tools show it."""
+    """The content of a chunked body; without chunks, the text is the content itself, as many tools show it."""
     pieces: list[bytes] = []
     at = 0
     while size := _CHUNK_SIZE.match(shown, at):
@@ -135,7 +134,7 @@ def _headers(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _as_on_the_wire(value: str) -> str:
-    """A value as the bank reads it: one that is no UTF-8 is ISO-8859-1."""
+    """A value as the bank decodes it: as ISO-8859-1 if it is not UTF-8."""
     if not _ESCAPED.search(value):
         return value
     return value.encode("utf-8", "surrogateescape").decode("latin-1")
@@ -148,7 +147,7 @@ def _from_json(text: str) -> Capture:
         raise CaptureUnreadable(f"it looks like JSON but is not ({error})") from None
     request = _find_request(value)
     if request is None:
-        raise CaptureUnreadable("the JSON holds no request with method, url (or target) and headers")
+        raise CaptureUnreadable("the JSON does not contain a request with method, url (or target) and headers")
     headers = tuple(_pairs(request["headers"]))
     return Capture(request["method"].upper(), _target(request.get("target") or request["url"]), headers, _body(request))
 

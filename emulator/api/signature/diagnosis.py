@@ -1,9 +1,9 @@
-"""Why a signature does not verify: the cause in a sentence, and both signing strings if they are known.
+"""Explains an invalid signature: the cause in a sentence, and both signing strings if they are known.
 
-A signature by PKCS #1 v1.5 gives back the hash that its maker signed. So one operation with the public key settles
-whether the certificate's key made it (`recover`), and every guess at the text costs one hash instead of one
-verification. `guesses_at` then makes the usual mistakes (`mistakes`), one at a time and two together, until one of
-them leads to that hash.
+A PKCS #1 v1.5 signature reveals the hash that was signed. So one operation with the public key determines whether the
+certificate's key made it (`recover`), and every guess at the text costs one hash instead of one verification.
+`guesses_at` then tries the common mistakes (`mistakes`), one at a time and in pairs, until one of them results in that
+hash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.signature.mistakes import GROUPS, Mistake, Recipe, any_order
-from emulator.api.signature.result import Evidence, encodable
+from emulator.api.signature.result import Inspection, encodable
 from emulator.httpsig.keyid import key_id_for
 
 Hash = Callable[[bytes], Any]
@@ -39,7 +39,7 @@ _PREFIXES: Mapping[bytes, tuple[str, Hash]] = {
 
 @dataclass(frozen=True, slots=True)
 class SignedHash:
-    """The hash inside a signature that the certificate's key made; `name` as in `SHA-256`."""
+    """The hash inside a signature by the certificate's key; `name` as in `SHA-256`."""
 
     name: str
     function: Hash
@@ -52,26 +52,26 @@ class SignedHash:
 
 @dataclass(frozen=True, slots=True)
 class NoHash:
-    """Why no hash can be read from a signature: a stable name and a sentence."""
+    """Why no hash can be recovered from a signature: a stable name and a sentence."""
 
     id: str
     sentence: str
 
 
 def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | NoHash:
-    """The hash that `signature` covers, or the reason why the certificate's `key` gives none."""
+    """The hash in `signature`, or why the certificate's `key` does not reveal one."""
     size = (key.key_size + 7) // 8
     if len(signature) != size:
         return NoHash(
             "signature-length",
             f"The signature has {len(signature)} bytes, one by the certificate's key has {size}: "
-            "it is cut off, encoded twice, or made with another key",
+            "it is truncated, encoded twice, or made with another key",
         )
     try:
         inside = key.recover_data_from_signature(signature, PKCS1v15(), None)
     except InvalidSignature:
         if _looks_like_pss(key, signature):
-            return NoHash("pss-padding", "The signature is padded as RSA-PSS, rsa-sha256 means PKCS #1 v1.5")
+            return NoHash("pss-padding", "The signature has RSA-PSS padding; rsa-sha256 means PKCS #1 v1.5")
         return NoHash(
             "other-key",
             "The signature was made with another key than that of TPP-Signature-Certificate (or was altered)",
@@ -87,7 +87,7 @@ def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | NoHash:
 
 
 def _looks_like_pss(key: RSAPublicKey, signature: bytes) -> bool:
-    """Whether the padded block ends as RSA-PSS does (RFC 8017, 9.1.1); true by chance once in 256."""
+    """Whether the padded block ends like RSA-PSS (RFC 8017, 9.1.1); true by chance once in 256."""
     numbers = key.public_numbers()
     return pow(int.from_bytes(signature, "big"), numbers.e, numbers.n) & 0xFF == 0xBC
 
@@ -104,18 +104,18 @@ def is_pss_over(key: RSAPublicKey, signature: bytes, text: bytes) -> bool:
 
 
 MOST_GUESSES = 2_000  # hashes, in about 10 ms
-MOST_HASHED = 4_000_000  # characters, which bounds the guesses at very long texts
+MOST_HASHED = 4_000_000  # characters, which limits the guesses for very long texts
 MOST_LINES = 40
-MOST_VERIFICATIONS = 50  # where each guess costs one, about 2 ms
+MOST_VERIFICATIONS = 50  # for RSA-PSS, where each guess is a verification; about 2 ms
 _PAIRED = 12  # mistakes of a group that are combined with those of another
 
-Made = tuple[Mistake, ...]
-"""The mistakes that lead to a recipe, in the order in which they are made."""
+Mistakes = tuple[Mistake, ...]
+"""The mistakes that result in a recipe, in the order in which they are applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why the signature does not fit: a stable name, a sentence, and the client's signing string when known."""
+    """Why the signature is invalid: a stable name, a sentence, and the client's signing string if known."""
 
     id: str
     sentence: str
@@ -124,45 +124,45 @@ class Cause:
     signed: SignedHash | None = None
 
 
-def find_cause(evidence: Evidence) -> Cause | None:
-    """The cause of a signature that does not verify; None when there is no signature, key or signing string."""
-    certificate, signature = evidence.certificate, evidence.signature
-    if certificate is None or certificate.key is None or evidence.signing_string is None or signature is None:
+def find_cause(inspection: Inspection) -> Cause | None:
+    """The cause of an invalid signature; None without a signature, key or signing string."""
+    certificate, signature = inspection.certificate, inspection.signature
+    if certificate is None or certificate.key is None or inspection.signing_string is None or signature is None:
         return None
-    evidence = _encodable(evidence)
-    text = evidence.signing_string or ""
+    inspection = _encodable(inspection)
+    text = inspection.signing_string or ""
     recovered = recover(certificate.key, signature)
     if isinstance(recovered, NoHash):
         if recovered.id == "pss-padding":
-            return _pss(evidence, certificate.key, signature, recovered)
+            return _pss(inspection, certificate.key, signature, recovered)
         return Cause(recovered.id, recovered.sentence)
     if recovered.fits(text.encode()):
-        sentence = f"The signature was made with {recovered.name}, the parameter algorithm means {evidence.hash_name}"
+        sentence = f"The signature was made with {recovered.name}; the parameter algorithm means {inspection.hash_name}"
         return Cause("other-hash", sentence, text, signed=recovered)
-    return _search(evidence, recovered, text)
+    return _search(inspection, recovered, text)
 
 
-def _encodable(evidence: Evidence) -> Evidence:
-    """The same without lone surrogates, which no wire carries but a caller may pass."""
+def _encodable(inspection: Inspection) -> Inspection:
+    """A copy without lone surrogates, which HTTP cannot carry but a caller may pass."""
     return replace(
-        evidence,
-        method=encodable(evidence.method),
-        target=encodable(evidence.target),
-        headers=[(encodable(name), encodable(value)) for name, value in evidence.headers],
-        present={encodable(name): encodable(value) for name, value in evidence.present.items()},
-        names=tuple(encodable(name) for name in evidence.names),
-        signing_string=encodable(evidence.signing_string or ""),
+        inspection,
+        method=encodable(inspection.method),
+        target=encodable(inspection.target),
+        headers=[(encodable(name), encodable(value)) for name, value in inspection.headers],
+        present={encodable(name): encodable(value) for name, value in inspection.present.items()},
+        names=tuple(encodable(name) for name in inspection.names),
+        signing_string=encodable(inspection.signing_string or ""),
     )
 
 
-def _search(evidence: Evidence, signed: SignedHash, text: str) -> Cause:
-    also = "" if signed.name == evidence.hash_name else f", and with {signed.name} in place of {evidence.hash_name}"
-    for name, phrase, other in _other_things(evidence, signed, text):
+def _search(inspection: Inspection, signed: SignedHash, text: str) -> Cause:
+    also = "" if signed.name == inspection.hash_name else f", and with {signed.name} instead of {inspection.hash_name}"
+    for name, phrase, other in _other_things(inspection, signed, text):
         if signed.fits(other):
             return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
     tried = 0
-    most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(evidence.names) <= MOST_LINES else 0
-    for mistakes, recipe in itertools.islice(guesses_at(evidence), most):
+    most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(inspection.names) <= MOST_LINES else 0
+    for mistakes, recipe in itertools.islice(guesses_at(inspection), most):
         tried += 1
         if signed.fits(recipe.encoded()):
             likely = recipe.text()
@@ -170,65 +170,65 @@ def _search(evidence: Evidence, signed: SignedHash, text: str) -> Cause:
             return Cause(name, _sentence(mistakes, text, likely) + also, likely, tried, signed)
     sentence = (
         "The signature was made with the certificate's key, but over another text than the bank's signing string; "
-        f"none of the usual mistakes explains it ({tried} tried){also}"
+        f"none of the common mistakes explains it ({tried} tried){also}"
     )
     return Cause("other-text", sentence, None, tried, signed)
 
 
-def _sentence(mistakes: Made, text: str, likely: str) -> str:
+def _sentence(mistakes: Mistakes, text: str, likely: str) -> str:
     place = first_difference(text, likely)
     where = f" (first difference in line {place['line']}, column {place['column']})" if place else ""
     return f"The signature was made over a signing string {_phrase(mistakes)}{where}"
 
 
-def _phrase(mistakes: Made) -> str:
+def _phrase(mistakes: Mistakes) -> str:
     return ", and ".join([mistake.phrase for mistake in mistakes])
 
 
-def _other_things(evidence: Evidence, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
-    """What is signed in the place of a signing string: a stable name, a phrase and the bytes."""
+def _other_things(inspection: Inspection, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
+    """Other things that are signed instead of the signing string: a stable name, a phrase and the bytes."""
     once = signed.function(text.encode())
     for phrase, form in (
         ("the hash", once.digest()),
         ("the hexadecimal hash", once.hexdigest().encode()),
         ("the base64 of the hash", b64encode(once.digest())),
     ):
-        yield "hashed-twice", f"{phrase} of the signing string: sign the string itself, signing hashes it", form
+        yield "hashed-twice", f"{phrase} of the signing string: sign the string itself, which signing hashes", form
     yield "nothing-signed", "no bytes at all", b""
-    digest = evidence.present.get("digest", "")
+    digest = inspection.present.get("digest", "")
     yield (
         "body-signed",
-        "the body: sign the signing string, in which the Digest stands for the body",
-        evidence.body or b"",
+        "the body: sign the signing string, in which the Digest represents the body",
+        inspection.body or b"",
     )
     yield "digest-signed", "the value of Digest: sign the signing string, of which it is one line", digest.encode()
 
 
-def _pss(evidence: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
-    """RSA-PSS hides the hash, so each guess is a verification of its own."""
-    right: tuple[Made, Recipe] = (), _own(evidence)
-    guesses = itertools.chain([right], guesses_at(evidence))
+def _pss(inspection: Inspection, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
+    """The cause for an RSA-PSS signature, which does not reveal the hash, so that each guess is a verification."""
+    right: tuple[Mistakes, Recipe] = (), _own(inspection)
+    guesses = itertools.chain([right], guesses_at(inspection))
     for tried, (mistakes, recipe) in enumerate(itertools.islice(guesses, MOST_VERIFICATIONS)):
         if is_pss_over(key, signature, recipe.encoded()):
             also = f"; and it was made over a signing string {_phrase(mistakes)}" if mistakes else ""
             return Cause(reason.id, reason.sentence + also, recipe.text(), tried)
-    sentence = "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS"
+    sentence = "The signature was made with another key than that of TPP-Signature-Certificate, or has RSA-PSS padding"
     return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, MOST_VERIFICATIONS)
 
 
-def _own(evidence: Evidence) -> Recipe:
-    return Recipe(tuple(evidence.lines(evidence.target)))
+def _own(inspection: Inspection) -> Recipe:
+    return Recipe(tuple(inspection.lines(inspection.target)))
 
 
-def guesses_at(evidence: Evidence) -> Iterator[tuple[Made, Recipe]]:
-    """Each usual mistake alone, then any order of the lines, then two mistakes of different groups together.
+def guesses_at(inspection: Inspection) -> Iterator[tuple[Mistakes, Recipe]]:
+    """Each common mistake alone, then every order of the lines, then pairs of mistakes of different groups.
 
-    Each with the recipe that it leads to from the bank's own.
+    Each with the recipe that results from applying it to the bank's own.
     """
-    own = _own(evidence)
-    groups = [list(group(evidence)) for group in GROUPS.values()]
-    # A text that ends in a newline rather than a last value that does: the layout comes first.
-    for mistake in itertools.chain(*reversed(groups), any_order(evidence)):
+    own = _own(inspection)
+    groups = [list(group(inspection)) for group in GROUPS.values()]
+    # The layout comes first, so that a final newline is attributed to the text and not to the last value.
+    for mistake in itertools.chain(*reversed(groups), any_order(inspection)):
         yield (mistake,), mistake.apply(own)
     likeliest = [_likeliest(group) for group in groups]
     for first, second in sorted(itertools.combinations(range(len(groups)), 2), key=lambda pair: -pair[1]):
@@ -239,30 +239,30 @@ def guesses_at(evidence: Evidence) -> Iterator[tuple[Made, Recipe]]:
 
 
 def _likeliest(group: list[Mistake]) -> list[Mistake]:
-    """The first mistake of each name; the groups are written with the likelier ones first."""
+    """The first mistake of each name; the groups list likelier ones first."""
     return list({mistake.id: mistake for mistake in reversed(group)}.values())[::-1][:_PAIRED]
 
 
-def describe(evidence: Evidence, cause: Cause | None) -> dict[str, Any]:
-    """The diagnosis for the request log, a JSON object; members that say nothing are left out."""
+def describe(inspection: Inspection, cause: Cause | None) -> dict[str, Any]:
+    """The diagnosis for the request log, a JSON object without empty members."""
     shown: dict[str, Any] = {
-        "cause": evidence.faults[0].text,
-        "messages": [fault._asdict() for fault in evidence.faults],
-        "signingString": evidence.signing_string,
-        "notes": evidence.notes,
-        "keyId": _key_id(evidence),
-        "certificate": _certificate(evidence),
+        "cause": inspection.faults[0].text,
+        "messages": [fault._asdict() for fault in inspection.faults],
+        "signingString": inspection.signing_string,
+        "notes": inspection.notes,
+        "keyId": _key_id(inspection),
+        "certificate": _certificate(inspection),
     }
-    if evidence.header is not None:
-        shown |= {"algorithm": evidence.header.algorithm, "headers": list(evidence.names)}
+    if inspection.header is not None:
+        shown |= {"algorithm": inspection.header.algorithm, "headers": list(inspection.names)}
     if cause is not None:
-        shown |= _of_cause(evidence, cause)
+        shown |= _of_cause(inspection, cause)
     return {name: value for name, value in shown.items() if value not in (None, [], {})}
 
 
-def _of_cause(evidence: Evidence, cause: Cause) -> dict[str, Any]:
+def _of_cause(inspection: Inspection, cause: Cause) -> dict[str, Any]:
     shown: dict[str, Any] = {"mistake": cause.id, "signatureCause": cause.sentence, "tried": cause.tried}
-    text = evidence.signing_string or ""
+    text = inspection.signing_string or ""
     if cause.likely is not None:
         shown["likelySent"] = cause.likely
         shown["firstDifference"] = first_difference(text, cause.likely)
@@ -272,35 +272,35 @@ def _of_cause(evidence: Evidence, cause: Cause) -> dict[str, Any]:
     return shown
 
 
-def _key_id(evidence: Evidence) -> dict[str, Any]:
-    if evidence.header is None or evidence.header.key_id is None:
+def _key_id(inspection: Inspection) -> dict[str, Any]:
+    if inspection.header is None or inspection.header.key_id is None:
         return {}
-    shown: dict[str, Any] = {"sent": evidence.header.key_id}
-    if evidence.certificate is not None:
-        expected = shown["expected"] = key_id_for(evidence.certificate.certificate)
-        shown["firstDifference"] = first_difference(expected, evidence.header.key_id)
+    shown: dict[str, Any] = {"sent": inspection.header.key_id}
+    if inspection.certificate is not None:
+        expected = shown["expected"] = key_id_for(inspection.certificate.certificate)
+        shown["firstDifference"] = first_difference(expected, inspection.header.key_id)
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _certificate(evidence: Evidence) -> dict[str, Any]:
-    if evidence.certificate is None:
+def _certificate(inspection: Inspection) -> dict[str, Any]:
+    if inspection.certificate is None:
         return {}
-    certificate = evidence.certificate.certificate
+    certificate = inspection.certificate.certificate
     return {
         "subject": certificate.subject.rfc4514_string(),
         "issuer": certificate.issuer.rfc4514_string(),
         "serialNumber": f"{certificate.serial_number:X}",
         "validFrom": certificate.not_valid_before_utc.isoformat(),
         "validUntil": certificate.not_valid_after_utc.isoformat(),
-        "tpp": evidence.certificate.tpp.id,
-        "roles": sorted(evidence.certificate.tpp.roles),
+        "tpp": inspection.certificate.tpp.id,
+        "roles": sorted(inspection.certificate.tpp.roles),
     }
 
 
 def first_difference(expected: str, sent: str) -> dict[str, Any] | None:
-    """Line and column (from 1) of the first difference with both lines, as a JSON object; None when equal.
+    """Line and column (from 1) of the first difference with both lines, as a JSON object; None if they are equal.
 
-    Only a newline ends a line: a carriage return shows as part of it. A line that one side lacks is None.
+    Only a newline ends a line: a carriage return is part of it. A line that one side does not have is None.
     """
     if expected == sent:
         return None

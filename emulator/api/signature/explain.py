@@ -1,4 +1,4 @@
-"""Explaining a captured request: why its signature fails, as data and as text to read (CONTRACT 11, `explain`)."""
+"""Explains why the signature of a captured request is invalid, as data and as text (CONTRACT 11, `explain`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from emulator.api.operations import table
 from emulator.api.router import split_target
 from emulator.api.signature.capture import Capture, CaptureUnreadable, read_capture
 from emulator.api.signature.check import collect, inspect, refusal
-from emulator.api.signature.result import Evidence, SignaturePolicy, Terms
+from emulator.api.signature.result import Inspection, SignaturePolicy, Terms
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`valid`, the diagnosis as a JSON object (as in the request log), and the same as lines of text."""
+    """`valid`, the diagnosis as a JSON object (as in the request log), and the diagnosis as lines of text."""
 
     valid: bool
     data: dict[str, Any]
@@ -36,9 +36,10 @@ def explain(
 ) -> Explanation:
     """Explain the request in `captured` (see `read_capture`); raise CaptureUnreadable.
 
-    `body` supplies what a capture does not show. Dates are judged at the moment of the request's own Date header;
-    `now` (aware) is for one that cannot be read, and tells how old the request is. What the bank itself found stands
-    in an entry of its log, and is shown as logged unless `body` or `policy` is given: an entry shows less than arrived.
+    `body` replaces the body of a capture that does not contain it. Dates are checked at the time of the request's own
+    Date header, or at `now` (aware) if it cannot be parsed; `now` also determines the age of the request. The verdict
+    in an entry of the bank's log is returned as it was logged, unless there is a `body` or `policy`: an entry contains
+    less than the bank received.
     """
     verdict = _verdict_in(captured) if body is None and policy is None else None
     if verdict is not None:
@@ -50,21 +51,21 @@ def explain(
 
 
 def _judged(seen: Capture, now: datetime, rules: SignaturePolicy) -> Explanation:
-    evidence = collect(seen.method, seen.target, seen.headers, seen.body)
-    sent_at = _sent_at(evidence)
-    holds = inspect(evidence, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None))
-    remarks = list(_remarks(seen, evidence, sent_at, now, rules))
-    if holds and evidence.certificate is not None:
-        tpp = evidence.certificate.tpp
+    inspection = collect(seen.method, seen.target, seen.headers, seen.body)
+    sent_at = _sent_at(inspection)
+    holds = inspect(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None))
+    remarks = list(_remarks(seen, inspection, sent_at, now, rules))
+    if holds and inspection.certificate is not None:
+        tpp = inspection.certificate.tpp
         data: dict[str, Any] = {
             "valid": True,
             "tpp": tpp.id,
             "roles": sorted(tpp.roles),
-            "signingString": evidence.signing_string,
-            "notes": evidence.notes,
+            "signingString": inspection.signing_string,
+            "notes": inspection.notes,
         }
     else:
-        data = {"valid": False, **refusal(evidence).diagnosis()}
+        data = {"valid": False, **refusal(inspection).diagnosis()}
     if remarks:
         data["remarks"] = remarks
     data["assumed"] = list(_assumed(sent_at, rules))
@@ -72,15 +73,15 @@ def _judged(seen: Capture, now: datetime, rules: SignaturePolicy) -> Explanation
 
 
 def explain_verdict(verdict: dict[str, Any]) -> Explanation:
-    """What a bank found when a request arrived: `signature` of its log entry; raise CaptureUnreadable."""
+    """The explanation for a bank's own verdict, the member `signature` of a log entry; raise CaptureUnreadable."""
     try:
         return _explanation(verdict)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise CaptureUnreadable("its member signature is not what a bank writes") from None
+        raise CaptureUnreadable("its member signature does not have the form that a bank writes") from None
 
 
 def _verdict_in(captured: str) -> dict[str, Any] | None:
-    """The bank's own verdict, if `captured` is an entry of its log that has one."""
+    """The bank's own verdict, if `captured` is an entry of its log with one."""
     try:
         entry = json.loads(captured.lstrip("\ufeff"))
     except (ValueError, RecursionError):
@@ -93,16 +94,16 @@ def _explanation(data: dict[str, Any]) -> Explanation:
     return Explanation(data["valid"], data, "\n".join(_lines(data)) + "\n")
 
 
-def _sent_at(evidence: Evidence) -> datetime | None:
+def _sent_at(inspection: Inspection) -> datetime | None:
     try:
-        seconds, _ = parse_date(evidence.present.get("date", ""))
+        seconds, _ = parse_date(inspection.present.get("date", ""))
         return datetime.fromtimestamp(seconds, UTC)
     except (DateUnreadable, ValueError, OverflowError, OSError):
         return None
 
 
 def _wants_digest(seen: Capture) -> bool:
-    """What the bank's own route says; whatever stands before /v1, which differs from bank to bank."""
+    """Whether the route requires a Digest; the path before /v1 is ignored, because it differs between banks."""
     path, _ = split_target(seen.target)
     try:
         return routes(table()).find(seen.method, path[max(path.find("/v1/"), 0) :]).digest
@@ -111,24 +112,24 @@ def _wants_digest(seen: Capture) -> bool:
 
 
 def _remarks(
-    seen: Capture, evidence: Evidence, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
+    seen: Capture, inspection: Inspection, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
 ) -> Iterator[str]:
-    if seen.body is None and "digest" in evidence.present:
-        yield "The capture does not show the whole body, so the Digest was not compared with it."
+    if seen.body is None and "digest" in inspection.present:
+        yield "The capture does not contain the complete body, so the Digest was not compared with it."
     if sent_at is not None and abs((now - sent_at).total_seconds()) > policy.date_skew:
-        yield f"The request is of {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."
+        yield f"The request was sent at {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."
 
 
 def _assumed(sent_at: datetime | None, policy: SignaturePolicy) -> Iterator[str]:
-    """What only the bank that got the request could know."""
+    """The facts that only the bank that received the request can know, and that are assumed here."""
     yield f"The bank has the settings profile={policy.profile}, trust={policy.trust}, date_skew={policy.date_skew}."
-    arrived = "now, as it has no Date to go by" if sent_at is None else f"at its Date, {sent_at:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"The request arrived {arrived}, and as the capture shows it."
+    received = "now, as it has no usable Date" if sent_at is None else f"at its Date, {sent_at:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"The bank received the request {received}, and exactly as in the capture."
 
 
 def _lines(data: dict[str, Any]) -> Iterator[str]:
     if data["valid"]:
-        yield f"The signature holds. TPP {data['tpp']}, roles {', '.join(data['roles']) or 'none'}."
+        yield f"The signature is valid. TPP {data['tpp']}, roles {', '.join(data['roles']) or 'none'}."
     else:
         yield "The bank refuses this request:"
         for message in data["messages"]:
@@ -136,7 +137,7 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
     yield from _text_block("The bank's signing string:", data.get("signingString"))
     likely = data.get("likelySent")
     if likely is not None and likely != data.get("signingString"):
-        yield from _text_block("What was signed instead:", likely)
+        yield from _text_block("The signing string that was signed instead:", likely)
         yield from _difference(data.get("firstDifference"))
     key_id = data.get("keyId", {})
     if "firstDifference" in key_id:
@@ -146,9 +147,9 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
         yield f"  sent      {key_id['sent']}"
         yield f"            {' ' * len(key_id['sent'][: key_id['firstDifference']['column'] - 1])}^"
     for title, member in (
-        ("Accepted, though not the documented form:", "notes"),
+        ("Accepted, although not in the documented form:", "notes"),
         ("Remarks:", "remarks"),
-        ("Assumed, as no bank was asked:", "assumed"),
+        ("Assumed, because no bank was asked:", "assumed"),
     ):
         if data.get(member):
             yield ""
@@ -173,7 +174,7 @@ def _difference(place: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _visible(line: str | None) -> str:
-    """`line` with what cannot be seen written out."""
+    """`line` with invisible characters escaped."""
     if line is None:
         return "(no such line)"
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)

@@ -1,8 +1,8 @@
-"""The usual mistakes in a signing string, in groups by what they touch.
+"""The common mistakes in a signing string, in groups by what they affect.
 
-A `Recipe` is how a client may have put its signing string together, and a `Mistake` what it makes of a recipe. The
-groups are in the order in which two of them are combined: what the lines hold, which there are, in which order, and
-how they are written down. Adding a mistake is one more line in its group.
+A `Recipe` describes how a client may have built its signing string, and a `Mistake` changes a recipe. The groups are in
+the order in which mistakes of two groups are combined: the content of the lines, the choice of lines, their order, and
+the layout. To add a mistake, add a line to its group.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from emulator.api.signature.other_values import other_targets, other_values
-from emulator.api.signature.result import Evidence
+from emulator.api.signature.result import Inspection
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET, SPELLING, request_target
 
 Lines = tuple[tuple[str, str], ...]
@@ -21,7 +21,8 @@ Lines = tuple[tuple[str, str], ...]
 class Recipe(NamedTuple):
     """Lines of name and value with the text around them; the defaults are those of SPEC 5.2.
 
-    A tuple, as hundreds of them are made for one signature that fits none: a frozen dataclass takes four times as long.
+    A named tuple, because hundreds are created for one invalid signature, and a frozen dataclass takes four times as
+    long.
     """
 
     lines: Lines
@@ -49,9 +50,9 @@ Change = Callable[[Recipe], Recipe]
 
 
 class Mistake(NamedTuple):
-    """A usual mistake: a stable name, a phrase, and what it makes of a recipe.
+    """A common mistake: a stable name, a phrase, and a function that applies it to a recipe.
 
-    The phrase goes on after "the signature was made over a signing string".
+    The phrase continues the sentence "the signature was made over a signing string".
     """
 
     id: str
@@ -99,7 +100,7 @@ def holding(lines: Lines) -> Change:
 
 
 def without(name: str) -> Change:
-    """The lines but for `name`."""
+    """The lines without `name`."""
     return lambda recipe: recipe.holding(tuple([line for line in recipe.lines if line[0] != name]))
 
 
@@ -113,29 +114,29 @@ def with_last(name: str, text: str) -> Change:
     return lambda recipe: recipe.holding((*recipe.lines, (name, text)))
 
 
-Group = Callable[[Evidence], Iterator[Mistake]]
+Group = Callable[[Inspection], Iterator[Mistake]]
 
 _METHODS = ("get", "post", "put", "delete", "patch")
 _MOST_PERMUTED = 6  # lines, as a payment has; 720 orders
-_MOST_FURTHER = 40  # headers of the request that are tried as lines too many
+_MOST_FURTHER = 40  # headers of the request that are tried as additional lines
 
 
-def target_mistakes(evidence: Evidence) -> Iterator[Mistake]:
+def target_mistakes(inspection: Inspection) -> Iterator[Mistake]:
     """Other spellings of method, path and query."""
-    if REQUEST_TARGET not in evidence.names:
+    if REQUEST_TARGET not in inspection.names:
         return
-    method, target = evidence.method.lower(), evidence.target
+    method, target = inspection.method.lower(), inspection.target
     path = target.partition("?")[0]
-    for name, phrase, text in other_targets(evidence):
+    for name, phrase, text in other_targets(inspection):
         yield Mistake(name, phrase, value(REQUEST_TARGET, f"{method} {text}"))
     for name, phrase, text in (
-        ("method-upper-case", "with the method in upper case", f"{evidence.method.upper()} {target}"),
+        ("method-upper-case", "with the method in upper case", f"{inspection.method.upper()} {target}"),
         ("method-missing", "without the method before the request target", target),
         ("method-missing", "with the path alone as request target", path),
         ("method-colon", "with a colon after the method", f"{method}: {target}"),
         ("method-no-blank", "without the blank after the method", f"{method}{target}"),
         ("http-version", "with the HTTP version in the request target", f"{method} {target} HTTP/1.1"),
-        ("http-version", "with the request line as request target", f"{evidence.method.upper()} {target} HTTP/1.1"),
+        ("http-version", "with the request line as request target", f"{inspection.method.upper()} {target} HTTP/1.1"),
     ):
         yield Mistake(name, phrase, value(REQUEST_TARGET, text))
     for other in _METHODS:
@@ -143,11 +144,11 @@ def target_mistakes(evidence: Evidence) -> Iterator[Mistake]:
             yield Mistake("method-other", f"with the method {other}", value(REQUEST_TARGET, f"{other} {target}"))
 
 
-def value_mistakes(evidence: Evidence) -> Iterator[Mistake]:
-    """Values other than those sent."""
-    for name in evidence.names:
+def value_mistakes(inspection: Inspection) -> Iterator[Mistake]:
+    """Values other than the sent ones."""
+    for name in inspection.names:
         if name != REQUEST_TARGET:
-            for kind, phrase, text in other_values(evidence, name, evidence.present[name]):
+            for kind, phrase, text in other_values(inspection, name, inspection.present[name]):
                 yield Mistake(kind, phrase, value(name, text))
     lower = each(lambda name, text: (name, text.lower()))
     yield Mistake("values-lower-case", "with the values in lower case", lower)
@@ -157,27 +158,27 @@ def value_mistakes(evidence: Evidence) -> Iterator[Mistake]:
     yield Mistake("values-quoted", "with the values in quotes", quoted)
 
 
-def choice_mistakes(evidence: Evidence) -> Iterator[Mistake]:
-    """A line too few or too many."""
-    if evidence.header is not None and evidence.header.headers is None:
-        yield from _not_listed_at_all(evidence)
-    if len(evidence.names) > 1:
-        for name in evidence.names:
+def choice_mistakes(inspection: Inspection) -> Iterator[Mistake]:
+    """A missing or an additional line."""
+    if inspection.header is not None and inspection.header.headers is None:
+        yield from _not_listed_at_all(inspection)
+    if len(inspection.names) > 1:
+        for name in inspection.names:
             yield Mistake("line-left-out", f"without {name}, which is listed", without(name))
-    present = {REQUEST_TARGET: request_target(evidence.method, evidence.target)} | evidence.present
-    further = [name for name in present if name not in evidence.names and name != "signature"]
+    present = {REQUEST_TARGET: request_target(inspection.method, inspection.target)} | inspection.present
+    further = [name for name in present if name not in inspection.names and name != "signature"]
     for name in further[:_MOST_FURTHER]:
         phrase = f"that also holds {name}, which is not listed"
         yield Mistake("line-not-listed", phrase, with_last(name, present[name]))
         yield Mistake("line-not-listed", phrase, with_first(name, present[name]))
 
 
-def _not_listed_at_all(evidence: Evidence) -> Iterator[Mistake]:
-    """Everything that must be signed, without the parameter that lists it, which then means date alone."""
-    target = (REQUEST_TARGET, request_target(evidence.method, evidence.target))
-    documented = tuple((name, evidence.present[name]) for name in CANDIDATES if name in evidence.present)
+def _not_listed_at_all(inspection: Inspection) -> Iterator[Mistake]:
+    """All candidate headers, although a Signature without the parameter `headers` covers `date` only."""
+    target = (REQUEST_TARGET, request_target(inspection.method, inspection.target))
+    documented = tuple((name, inspection.present[name]) for name in CANDIDATES if name in inspection.present)
     sent = tuple(
-        (lower, evidence.present[lower]) for name, _ in evidence.headers if (lower := name.lower()) in CANDIDATES
+        (lower, inspection.present[lower]) for name, _ in inspection.headers if (lower := name.lower()) in CANDIDATES
     )
     phrase = "of several lines, while a Signature without the parameter headers covers date alone"
     for lines in (documented, sent):
@@ -185,11 +186,11 @@ def _not_listed_at_all(evidence: Evidence) -> Iterator[Mistake]:
             yield Mistake("headers-not-listed", phrase, holding(whole))
 
 
-def order_mistakes(evidence: Evidence) -> Iterator[Mistake]:
+def order_mistakes(inspection: Inspection) -> Iterator[Mistake]:
     """The lines in another order than listed."""
-    names = list(evidence.names)
+    names = list(inspection.names)
     pseudo = [name for name in names if name == REQUEST_TARGET]
-    in_request = [lower for name, _ in evidence.headers if (lower := name.lower()) in names]
+    in_request = [lower for name, _ in inspection.headers if (lower := name.lower()) in names]
     usual = [name for name in CANDIDATES if name in names]
     rest = [name for name in names if name not in CANDIDATES and name != REQUEST_TARGET]
     for name, phrase, other in (
@@ -204,9 +205,9 @@ def order_mistakes(evidence: Evidence) -> Iterator[Mistake]:
             yield Mistake(name, phrase, order(other))
 
 
-def any_order(evidence: Evidence) -> Iterator[Mistake]:
-    """Every order of a few lines; of more, each line in every other place."""
-    lines = tuple(evidence.lines(evidence.target))
+def any_order(inspection: Inspection) -> Iterator[Mistake]:
+    """Every order of a few lines; for more lines, each line in every other position."""
+    lines = tuple(inspection.lines(inspection.target))
     for other in itertools.permutations(lines) if len(lines) <= _MOST_PERMUTED else _one_moved(lines):
         names = " ".join([name for name, _ in other])
         yield Mistake("order", f"in another order than listed: {names}", holding(other))
@@ -219,7 +220,7 @@ def _one_moved(lines: Lines) -> Iterator[Lines]:
             yield (*others[:place], line, *others[place:])
 
 
-def layout_mistakes(evidence: Evidence) -> Iterator[Mistake]:
+def layout_mistakes(inspection: Inspection) -> Iterator[Mistake]:
     """The text around names and values, and the spelling of the names."""
     yield Mistake("no-blank-after-colon", "without the blank after the colons", layout(colon=":"))
     yield Mistake("final-newline", "that ends in a newline", layout(after="\n"))
@@ -228,7 +229,7 @@ def layout_mistakes(evidence: Evidence) -> Iterator[Mistake]:
     for end, kind in (("\n", "a newline"), ("\r\n", "CRLF")):
         phrase = f"with {kind} after each line and without the blank after the colons"
         yield Mistake("lines-put-together", phrase, layout(colon=":", joiner=end, after=end))
-    yield from _name_mistakes(evidence)
+    yield from _name_mistakes(inspection)
     phrase = "with a backslash and an n in place of newlines"
     yield Mistake("literal-backslash-n", phrase, layout(joiner="\\n"))
     yield Mistake("trailing-blanks", "with a blank at the end of each line", layout(joiner=" \n", after=" "))
@@ -246,9 +247,9 @@ def layout_mistakes(evidence: Evidence) -> Iterator[Mistake]:
     yield Mistake("utf-16", "in UTF-16", layout(encoding="utf-16-le"))
 
 
-def _name_mistakes(evidence: Evidence) -> Iterator[Mistake]:
-    sent = {name.lower(): name for name, _ in evidence.headers}
-    listed = {name.lower(): name for name in ((evidence.header and evidence.header.headers) or "").split()}
+def _name_mistakes(inspection: Inspection) -> Iterator[Mistake]:
+    sent = {name.lower(): name for name, _ in inspection.headers}
+    listed = {name.lower(): name for name in ((inspection.header and inspection.header.headers) or "").split()}
     spellings: tuple[tuple[str, str, Callable[[str], str]], ...] = (
         ("names-as-sent", "with the names in the case of the request's headers", lambda name: sent.get(name, name)),
         ("names-as-listed", "with the names in the case of the parameter headers", lambda name: listed.get(name, name)),
@@ -258,13 +259,13 @@ def _name_mistakes(evidence: Evidence) -> Iterator[Mistake]:
     )
     for kind, phrase, spell in spellings:
         yield Mistake(kind, phrase, _spelt(spell))
-        if REQUEST_TARGET in evidence.names and spell(REQUEST_TARGET) != REQUEST_TARGET:
+        if REQUEST_TARGET in inspection.names and spell(REQUEST_TARGET) != REQUEST_TARGET:
             yield Mistake(kind, f"{phrase}, {REQUEST_TARGET} too", _all_spelt(spell))
-    if REQUEST_TARGET in evidence.names:
+    if REQUEST_TARGET in inspection.names:
         phrase = "with request-target without its brackets"
         yield Mistake("target-without-brackets", phrase, _target_named("request-target"))
         yield Mistake("target-without-name", "with the request target without its name", _nameless({REQUEST_TARGET}))
-    yield Mistake("values-only", "of the values without their names", _nameless(set(evidence.names)))
+    yield Mistake("values-only", "of the values without their names", _nameless(set(inspection.names)))
 
 
 def _spelt(spell: Callable[[str], str]) -> Callable[[Recipe], Recipe]:

@@ -1,7 +1,6 @@
-"""What a client may have signed in place of the request target or of a header's value that it sent.
+"""Other values that a client may have signed instead of the request target, or of the value of a header.
 
-Each other value comes with a stable name and with the phrase that goes on after "the signature was made over a signing
-string".
+Each has a stable name, and a phrase that continues the sentence "the signature was made over a signing string".
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from emulator.api.signature.bodies import other_bodies
-from emulator.api.signature.result import Evidence
+from emulator.api.signature.result import Inspection
 from emulator.httpsig.dates import DAYS, MONTHS, DateUnreadable, format_date, parse_date
 from emulator.httpsig.signing import HASHES, digest_value
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-# Where proxies tell the path that they were asked for, or the part of it that they took off.
+# Headers in which proxies pass on the original path, or the part of it that they have removed.
 _BEFORE_PROXY = (
     *("X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Uri"),
     *("X-Original-URI", "X-Original-URL", "X-Envoy-Original-Path"),
@@ -27,9 +26,9 @@ _BEFORE_PROXY = (
 _MOST_PERMUTED = 4  # parameters of the query; 24 orders
 
 
-def other_targets(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
+def other_targets(inspection: Inspection) -> Iterator[tuple[str, str, str]]:
     """Other spellings of path and query: a stable name, a phrase and the text."""
-    target = evidence.target
+    target = inspection.target
     path, mark, query = target.partition("?")
     if mark:
         yield "query-left-out", "without the query", path
@@ -49,12 +48,12 @@ def other_targets(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
     if not path.startswith("/api-sandbox/"):
         yield "prefix-added", "with /api-sandbox before the path", f"/api-sandbox{target}"
     for name in _BEFORE_PROXY:
-        forwarded = evidence.present.get(name.lower())
+        forwarded = inspection.present.get(name.lower())
         if forwarded:
             phrase = f"with the path of {name}, which a proxy has changed since"
             yield "path-before-proxy", phrase, forwarded.removesuffix("/") + target
             yield "path-before-proxy", phrase, forwarded
-    for host in _hosts(evidence):
+    for host in _hosts(inspection):
         for scheme in ("https", "http"):
             yield "whole-address", f"with the whole {scheme} address as target", f"{scheme}://{host}{target}"
             yield "whole-address", f"with the {scheme} address without query as target", f"{scheme}://{host}{path}"
@@ -72,7 +71,7 @@ def other_targets(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
 
 
 def _query_orders(path: str, parameters: list[str]) -> Iterator[tuple[str, str, str]]:
-    """The parameters of the query sorted, and where they are few in every order."""
+    """The parameters of the query sorted, and if they are few, in every order."""
     yield "query-sorted", "with the query sorted", f"{path}?{'&'.join(sorted(parameters))}"
     if len(parameters) <= _MOST_PERMUTED:
         for other in itertools.islice(itertools.permutations(parameters), 1, None):
@@ -80,16 +79,16 @@ def _query_orders(path: str, parameters: list[str]) -> Iterator[tuple[str, str, 
             yield "query-order", f"with the parameters of the query in another order: {query}", f"{path}?{query}"
 
 
-def _hosts(evidence: Evidence) -> Iterator[str]:
-    """How a client may know the bank's host: as sent, before a proxy, and without its port."""
+def _hosts(inspection: Inspection) -> Iterator[str]:
+    """The bank's host as a client may know it: as sent, before a proxy, and without its port."""
     for name in ("host", "x-forwarded-host"):
-        if host := evidence.present.get(name):
+        if host := inspection.present.get(name):
             yield host
             yield host.rpartition(":")[0] or host
 
 
 def _prefixes(path: str) -> Iterator[str]:
-    """What stands before /v1, and that with /v1."""
+    """The part of the path before /v1, without and with /v1."""
     at = path.find("/v1/")
     if at > 0:
         yield path[:at]
@@ -98,24 +97,24 @@ def _prefixes(path: str) -> Iterator[str]:
 
 
 _SECONDS_APART = (1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
-_HOURS_APART = (1, 2, 3, -1, -2, -3, *range(4, 15), *range(-4, -13, -1))  # of the zones, those of Europe first
+_HOURS_APART = (1, 2, 3, -1, -2, -3, *range(4, 15), *range(-4, -13, -1))  # time zones, those of Europe first
 
 
-def other_values(evidence: Evidence, name: str, text: str) -> Iterator[tuple[str, str, str]]:
+def other_values(inspection: Inspection, name: str, text: str) -> Iterator[tuple[str, str, str]]:
     """Other values for one header: a stable name, a phrase and the text."""
-    if name in evidence.repeated:
-        sent = [other.strip(" \t") for written, other in evidence.headers if written.lower() == name]
+    if name in inspection.repeated:
+        sent = [other.strip(" \t") for written, other in inspection.headers if written.lower() == name]
         yield "value-repeated", f"with the last {name} of {len(sent)}", sent[-1]
         for joiner in (", ", ","):
             yield "value-repeated", f"with the {len(sent)} values of {name} joined by commas", joiner.join(sent)
     if name == "date":
         yield from _other_dates(text)
     elif name == "digest":
-        yield from _other_digests(text, evidence.body or b"")
+        yield from _other_digests(text, inspection.body or b"")
     elif name == "host":
         host = text.rpartition(":")[0] or text
         yield "host", "with the host without its port", host
-        forwarded = evidence.present.get("x-forwarded-host")
+        forwarded = inspection.present.get("x-forwarded-host")
         if forwarded:
             yield "host", "with the host of X-Forwarded-Host, which a proxy has changed since", forwarded
         for port in ("80", "443", "8080"):

@@ -1,4 +1,4 @@
-"""What the signature gate asks for, gathers about a request, and answers with."""
+"""The input, the working data and the result of the signature gate."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class SignaturePolicy:
 
     @property
     def lenient(self) -> bool:
-        """Whether the spellings that only `--profile lenient` takes are taken."""
+        """Whether spellings are accepted that only `--profile lenient` allows."""
         return self.profile == "lenient"
 
 
 class Terms(NamedTuple):
-    """What the bank asks of a request; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
+    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
 
     digest_required: bool
     policy: SignaturePolicy
@@ -41,7 +41,7 @@ class Terms(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong: a code of SPEC 7, the header at fault as SPEC 2.1 spells it, and a sentence."""
+    """One problem: a code of SPEC 7, the header at fault as SPEC 2.1 spells it, and a sentence."""
 
     code: Code
     path: str
@@ -49,19 +49,19 @@ class Fault(NamedTuple):
 
 
 def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
-    """A Fault with `text` as a sentence that fits into a message (512 characters) and can be encoded."""
+    """A Fault with `text` as a sentence of at most 512 characters that can be encoded."""
     sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
     return Fault(code, encodable(path)[:100], encodable(sentence))
 
 
 def encodable(text: str) -> str:
-    """`text` with what UTF-8 cannot encode replaced (a lone surrogate of a header value)."""
+    """`text` with characters replaced that UTF-8 cannot encode (lone surrogates of a header value)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 @dataclass(slots=True)
 class Verified:
-    """A request whose signature holds. `notes`: what was accepted although it is not the documented form."""
+    """A request with a valid signature. `notes`: what was accepted although it is not the documented form."""
 
     tpp: Tpp
     certificate: x509.Certificate
@@ -70,10 +70,10 @@ class Verified:
 
 
 class SignatureRefused(Exception):
-    """The gate refuses: `messages` holds every fault, the most telling one first.
+    """The gate refuses the request: `messages` has every fault, the most specific one first.
 
-    `code`, `path` and `text` are those of the first. `diagnosis` is called when the request log wants the detail;
-    it returns a JSON object (see `diagnosis.py`) and remembers it.
+    `code`, `path` and `text` are those of the first. `diagnosis` computes the details for the request log, a JSON
+    object (see `diagnosis.py`), at its first call.
     """
 
     def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
@@ -105,13 +105,13 @@ class SignatureRefused(Exception):
 
 
 @dataclass(slots=True)
-class Evidence:
-    """One request at the gate. `present` maps lower-case names to the first value without outer blanks.
+class Inspection:
+    """One request at the gate, and what the rules have read from it.
 
-    `body` is None when a capture does not show it. `names` are the listed header names, `signing_string` is None
-    when one of them is absent, `signature` when it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`.
-    `holds`: the signature verifies; `broken`: it does not. `outside` is the path in front of the target at the bank's
-    public address, where a proxy takes it off.
+    `present` maps lower-case header names to the first value, stripped of blanks. `body` is None if a capture does not
+    contain it. `names` are the listed header names. `signing_string` is None if one of them is absent, `signature` if
+    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `holds`: the signature is valid; `broken`: it is
+    not. `outside` is the part of the public address's path that a proxy removes from the target.
     """
 
     method: str
@@ -137,7 +137,7 @@ class Evidence:
         self.faults.append(fault(path, text))
 
     def lines(self, target: str) -> list[tuple[str, str]]:
-        """What is signed of a request to `target`, by name; without headers that are listed and not there."""
+        """The signed lines of a request to `target`, as names and values; without listed headers that are absent."""
         return [
             (name, request_target(self.method, target) if name == REQUEST_TARGET else self.present[name])
             for name in self.names

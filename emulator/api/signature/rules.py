@@ -1,4 +1,4 @@
-"""The rules of the signature gate, each with what it reads and what it leaves; `check.RULES` has their order."""
+"""The rules of the signature gate; `check.RULES` has their order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.signature import verified_clients
-from emulator.api.signature.result import LONGEST_TEXT, Evidence, Fault, SignaturePolicy, Terms, encodable, fault
+from emulator.api.signature.result import LONGEST_TEXT, Fault, Inspection, SignaturePolicy, Terms, encodable, fault
 from emulator.httpsig.dates import DateUnreadable, parse_date
 from emulator.httpsig.header import HeaderUnreadable, WrappingUnreadable, is_wrapped, parse, unwrap
 from emulator.httpsig.keyid import key_id_for
@@ -29,128 +29,128 @@ ALGORITHMS = {"rsa-sha256": "SHA-256", "rsa-sha512": "SHA-512"}
 
 _CERTIFICATE = "TPP-Signature-Certificate"
 _SENT_ONCE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
-# Where other profiles of signatures over HTTP put the same thing.
+# The headers that other profiles of HTTP signatures use instead.
 _ELSEWHERE = {"signature": "Authorization", "date": "X-Date", "digest": "Content-Digest"}
 _REFUSED_ALGORITHMS = {
     "none": "a request must be signed",
-    "hs2019": "it belongs to a later draft and names no hash",
+    "hs2019": "it belongs to a later draft and does not name a hash",
     "rsa-sha1": "SHA-1 can be forged",
 }
 _LONGEST_LIST = 4096
-_HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2}:?){128,}")  # of the 128 bytes or more that a signature has
+_HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2}:?){128,}")  # a signature has at least 128 bytes
 _FURTHEST_ZONE = 14  # hours from GMT
-_TRANSIT = 60  # seconds that a request may have taken, or its clock be wrong
+_TRANSIT = 60  # seconds of transit time or clock error
 
 
-def check_present(evidence: Evidence, terms: Terms) -> None:
-    """Signature, TPP-Signature-Certificate and Date are there, and Digest where it is required; none is sent twice."""
+def check_present(inspection: Inspection, terms: Terms) -> None:
+    """Signature, TPP-Signature-Certificate and Date are present, and Digest if required; none is sent twice."""
     for name in DEMANDED:
-        if not evidence.present.get(name):
-            evidence.faults.append(_missing(evidence, name))
-    if terms.digest_required and not evidence.present.get("digest"):
-        evidence.faults.append(_missing(evidence, "digest", ": SHA-256=<base64 of the SHA-256 hash of the body>"))
-    for name in sorted(evidence.repeated & _SENT_ONCE):
-        evidence.refuse(SPELLING[name], f"The header {SPELLING[name]} appears more than once")
+        if not inspection.present.get(name):
+            inspection.faults.append(_missing(inspection, name))
+    if terms.digest_required and not inspection.present.get("digest"):
+        inspection.faults.append(_missing(inspection, "digest", ": SHA-256=<base64 of the SHA-256 hash of the body>"))
+    for name in sorted(inspection.repeated & _SENT_ONCE):
+        inspection.refuse(SPELLING[name], f"The header {SPELLING[name]} appears more than once")
 
 
-def _missing(evidence: Evidence, name: str, form: str = "") -> Fault:
+def _missing(inspection: Inspection, name: str, form: str = "") -> Fault:
     other = _ELSEWHERE.get(name, "")
-    hint = f"; {other} is not read in its place" if other.lower() in evidence.present else ""
+    hint = f"; {other} is not read instead" if other.lower() in inspection.present else ""
     return fault(SPELLING[name], f"The header {SPELLING[name]} is required{form}{hint}", code="HTTP_HEADER_REQUIRED")
 
 
-def check_certificate(evidence: Evidence, terms: Terms) -> None:
-    """The certificate can be read, its key may sign, it is valid now and of an issuer that the bank trusts."""
-    text = evidence.present.get("tpp-signature-certificate")
+def check_certificate(inspection: Inspection, terms: Terms) -> None:
+    """The certificate can be parsed, its key may sign, it is valid now, and its issuer is trusted."""
+    text = inspection.present.get("tpp-signature-certificate")
     if not text:
         return
     try:
-        certificate = evidence.certificate = read_certificate(text)
+        certificate = inspection.certificate = read_certificate(text)
     except CertificateUnreadable as error:
-        evidence.refuse(_CERTIFICATE, f"The certificate cannot be used: {error}")
+        inspection.refuse(_CERTIFICATE, f"The certificate cannot be used: {error}")
         return
-    evidence.notes += certificate.notes
+    inspection.notes += certificate.notes
     if certificate.key_fault is not None:
-        evidence.refuse(_CERTIFICATE, f"The certificate cannot be used: {certificate.key_fault}")
+        inspection.refuse(_CERTIFICATE, f"The certificate cannot be used: {certificate.key_fault}")
     if terms.instant > certificate.not_after:
         end = f"{certificate.certificate.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC"
-        evidence.refuse(_CERTIFICATE, f"The certificate has expired: it was valid until {end}")
+        inspection.refuse(_CERTIFICATE, f"The certificate has expired: it was valid until {end}")
     elif terms.instant < certificate.not_before:
         start = f"{certificate.certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
-        evidence.refuse(_CERTIFICATE, f"The certificate is not valid yet: it is valid from {start}")
+        inspection.refuse(_CERTIFICATE, f"The certificate is not valid yet: it is valid from {start}")
     trusted_ca = terms.trusted_ca
     if terms.policy.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
-        evidence.refuse(_CERTIFICATE, _untrusted(certificate.certificate.issuer, trusted_ca))
+        inspection.refuse(_CERTIFICATE, _untrusted(certificate.certificate.issuer, trusted_ca))
 
 
 def _untrusted(issuer: x509.Name, trusted_ca: x509.Certificate | None) -> str:
     if trusted_ca is not None and issuer == trusted_ca.subject:
         return (
             "The certificate names the sandbox CA as its issuer, but was signed by another key "
-            "(by the CA of another state directory?)"
+            "(of the CA of another state directory?)"
         )
     return f"The certificate is not issued by the sandbox CA but by {issuer.rfc4514_string()}"
 
 
-def check_parameters(evidence: Evidence, terms: Terms) -> None:
-    """The Signature header can be read: unwrapped (SPEC 5.2 rule 4), parsed, each parameter usable."""
-    text = evidence.present.get("signature")
+def check_parameters(inspection: Inspection, terms: Terms) -> None:
+    """The Signature header can be unwrapped (SPEC 5.2 rule 4) and parsed, and each parameter is usable."""
+    text = inspection.present.get("signature")
     if not text:
         return
     try:
-        header = evidence.header = parse(_unwrapped(text, evidence, terms.policy))
+        header = inspection.header = parse(_unwrapped(text, inspection, terms.policy))
     except (WrappingUnreadable, HeaderUnreadable) as error:
-        evidence.refuse("Signature", f"The header Signature cannot be read: {error}")
+        inspection.refuse("Signature", f"The header Signature cannot be read: {error}")
         return
-    evidence.notes += header.notes
+    inspection.notes += header.notes
     if header.key_id is None:
-        evidence.refuse("Signature", "The parameter keyId is missing: SN=<serial>,CA=<issuer>")
-    _read_algorithm(evidence, header.algorithm, terms.policy)
+        inspection.refuse("Signature", "The parameter keyId is missing: SN=<serial>,CA=<issuer>")
+    _read_algorithm(inspection, header.algorithm, terms.policy)
     if header.headers is None:
-        evidence.names = ("date",)
+        inspection.names = ("date",)
     else:
-        evidence.names, trouble = _listed(header.headers[: _LONGEST_LIST + 1])
+        inspection.names, trouble = _listed(header.headers[: _LONGEST_LIST + 1])
         if trouble is not None:
-            evidence.refuse("Signature", trouble)
-    _read_signature(evidence, header.signature)
+            inspection.refuse("Signature", trouble)
+    _read_signature(inspection, header.signature)
 
 
-def _unwrapped(text: str, evidence: Evidence, policy: SignaturePolicy) -> str:
+def _unwrapped(text: str, inspection: Inspection, policy: SignaturePolicy) -> str:
     if is_wrapped(text):
         return unwrap(text)
     if not text.isascii():
         if policy.lenient:
-            evidence.notes.append("Signature: characters beyond ASCII without RFC 2047 wrapping")
+            inspection.notes.append("Signature: characters beyond ASCII without RFC 2047 wrapping")
         else:
-            sentence = "The header Signature has characters beyond ASCII, it must be wrapped as =?utf-8?B?<base64>?="
-            evidence.refuse("Signature", sentence)
+            sentence = "The header Signature is not ASCII; it must be wrapped as =?utf-8?B?<base64>?="
+            inspection.refuse("Signature", sentence)
     return text
 
 
-def _read_algorithm(evidence: Evidence, algorithm: str | None, policy: SignaturePolicy) -> None:
+def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: SignaturePolicy) -> None:
     hash_name = ALGORITHMS.get(algorithm or "")
     if hash_name is not None:
-        evidence.hash_name = hash_name
+        inspection.hash_name = hash_name
         return
     if algorithm is None:
-        evidence.refuse("Signature", "The parameter algorithm is missing: rsa-sha256")
+        inspection.refuse("Signature", "The parameter algorithm is missing: rsa-sha256")
         return
     lower = algorithm.lower()
     if lower in ALGORITHMS:
-        evidence.hash_name = ALGORITHMS[lower]
+        inspection.hash_name = ALGORITHMS[lower]
         if policy.lenient:
-            evidence.notes.append(f"Signature: the algorithm is spelt {algorithm}")
+            inspection.notes.append(f"Signature: the algorithm is spelt {algorithm}")
             return
-        evidence.refuse("Signature", f'The algorithm must be written in lower case: "{lower}"')
+        inspection.refuse("Signature", f'The algorithm must be written in lower case: "{lower}"')
         return
     reason = _REFUSED_ALGORITHMS.get(lower) or ("a shared secret proves nothing" if lower.startswith("hmac") else None)
     why = f" ({reason})" if reason else ""
-    evidence.refuse("Signature", f'The algorithm "{algorithm[:60]}" is not accepted{why}; use rsa-sha256')
+    inspection.refuse("Signature", f'The algorithm "{algorithm[:60]}" is not accepted{why}; use rsa-sha256')
 
 
 @lru_cache(maxsize=512)
 def _listed(text: str) -> tuple[tuple[str, ...], str | None]:
-    """The names of a headers parameter, and what is wrong with them."""
+    """The names in a headers parameter, and the problem with them, or None."""
     if len(text) > _LONGEST_LIST:
         return (), f"The headers parameter is longer than {_LONGEST_LIST} characters"
     spaced = text.replace(",", " ").replace(";", " ")
@@ -158,7 +158,7 @@ def _listed(text: str) -> tuple[tuple[str, ...], str | None]:
     if not names:
         return (), "The headers parameter is empty"
     if spaced != text:
-        return names, "The headers parameter separates names by something else than blanks"
+        return names, "The headers parameter must separate names by blanks"
     upper = [name for name in text.split() if name != name.lower()]
     if upper:
         return names, f"The headers parameter must list names in lower case: {', '.join(upper)}"
@@ -171,17 +171,17 @@ def _listed(text: str) -> tuple[tuple[str, ...], str | None]:
     return names, None
 
 
-def _read_signature(evidence: Evidence, text: str | None) -> None:
+def _read_signature(inspection: Inspection, text: str | None) -> None:
     if text is None:
-        evidence.refuse("Signature", "The parameter signature is missing")
+        inspection.refuse("Signature", "The parameter signature is missing")
         return
-    evidence.signature = _decoded(text)
-    if evidence.signature is None:
-        evidence.refuse("Signature", f"The parameter signature is not base64{_encoding_trouble(text)}")
+    inspection.signature = _decoded(text)
+    if inspection.signature is None:
+        inspection.refuse("Signature", f"The parameter signature is not base64{_encoding_trouble(text)}")
 
 
 def _decoded(text: str) -> bytes | None:
-    if _HEXADECIMAL.fullmatch(text):  # its digits are base64 too, of other bytes
+    if _HEXADECIMAL.fullmatch(text):  # hexadecimal digits are also valid base64, of other bytes
         return None
     try:
         return binascii.a2b_base64(text, strict_mode=True) or None
@@ -197,7 +197,7 @@ def _encoding_trouble(text: str) -> str:
     if text.startswith("b'"):
         return ": it is Python's repr of bytes; call decode() on them"
     if any(character.isspace() for character in text):
-        return ": it holds blanks or line breaks"
+        return ": it contains blanks or line breaks"
     if "-" in text or "_" in text:
         return ": it is URL-safe base64, use the alphabet with + and /"
     if "%" in text:
@@ -207,68 +207,68 @@ def _encoding_trouble(text: str) -> str:
     return ""
 
 
-def check_key_id(evidence: Evidence, terms: Terms) -> None:
-    """keyId names the certificate by serial number and issuer."""
-    certificate, header = evidence.certificate, evidence.header
+def check_key_id(inspection: Inspection, terms: Terms) -> None:
+    """keyId matches the certificate's serial number and issuer."""
+    certificate, header = inspection.certificate, inspection.header
     if certificate is None or header is None or header.key_id is None:
         return
     verdict = certificate.key_id(header.key_id, lenient=terms.policy.lenient)
-    evidence.notes += verdict.notes
+    inspection.notes += verdict.notes
     if verdict.fault is None:
         return
     expected = key_id_for(certificate.certificate)
     text = f"The KeyID is not matching the certificate: {verdict.fault}; expected {expected}"
-    if len(text) > LONGEST_TEXT:  # the expected keyId, which ends the text, matters more than the reason
+    if len(text) > LONGEST_TEXT:  # the expected keyId is more important than the reason
         text = f"The KeyID is not matching {expected}"[:LONGEST_TEXT]
-    evidence.faults.append(Fault("BAD_REQUEST", "Signature", encodable(text)))
+    inspection.faults.append(Fault("BAD_REQUEST", "Signature", encodable(text)))
 
 
-def check_coverage(evidence: Evidence, _: Terms) -> None:
-    """Every candidate that is sent is listed, everything listed is sent, once; builds the signing string."""
-    if evidence.header is None or not evidence.names:
+def check_coverage(inspection: Inspection, _: Terms) -> None:
+    """Every candidate header is listed, and every listed header is present once; builds the signing string."""
+    if inspection.header is None or not inspection.names:
         return
-    present, names = evidence.present, evidence.names
+    present, names = inspection.present, inspection.names
     unlisted = [name for name in CANDIDATES if name in present and name not in names]
     if unlisted:
-        text = f"The request carries {', '.join(unlisted)}, which the headers parameter does not list"
-        if evidence.header.headers is None:
+        text = f"The request has {', '.join(unlisted)}, which the headers parameter does not list"
+        if inspection.header.headers is None:
             text += " (without a headers parameter only date is signed)"
-        evidence.refuse("Signature", text)
-    lines = evidence.lines(evidence.target)
-    if evidence.repeated:
+        inspection.refuse("Signature", text)
+    lines = inspection.lines(inspection.target)
+    if inspection.repeated:
         for name in names:
-            if name in evidence.repeated and name not in _SENT_ONCE:
+            if name in inspection.repeated and name not in _SENT_ONCE:
                 path = SPELLING.get(name, name)
-                evidence.refuse(path, f"The signed header {path} appears more than once")
+                inspection.refuse(path, f"The signed header {path} appears more than once")
     if len(lines) == len(names):
-        evidence.signing_string = signing_string(lines)
+        inspection.signing_string = signing_string(lines)
         return
-    # date is reported as a missing header already
+    # A missing date has been reported as a missing header.
     absent = [name for name in dict.fromkeys(names) if name[0] != "(" and name not in present and name != "date"]
-    reported = {entry.path.lower() for entry in evidence.faults}
+    reported = {entry.path.lower() for entry in inspection.faults}
     for name in absent:
         if name not in reported:
             hint = f": the pseudo header is {REQUEST_TARGET}" if "request-target" in name else ""
             text = f"The headers parameter lists {name}, but the request has no such header{hint}"
-            evidence.refuse("Signature", text)
+            inspection.refuse("Signature", text)
 
 
-def check_digest(evidence: Evidence, _: Terms) -> None:
-    """A Digest that is sent is that of the raw bytes of the body, whether or not it is required."""
-    text, body = evidence.present.get("digest"), evidence.body
+def check_digest(inspection: Inspection, _: Terms) -> None:
+    """A Digest must be that of the raw bytes of the body, whether or not it is required."""
+    text, body = inspection.present.get("digest"), inspection.body
     if not text or body is None:
         return
     if text[:8].upper() == "SHA-256=" and text[8:] == b64encode(hashlib.sha256(body).digest()).decode():
         return
     trouble = _digest_trouble(text, body)
     if trouble is not None:
-        evidence.refuse("Digest", trouble)
+        inspection.refuse("Digest", trouble)
 
 
 def _digest_trouble(text: str, body: bytes) -> str | None:
     known = [(name, value) for name, value in dict.fromkeys(parse_digest(text)) if name in HASHES]
     if not known:
-        return f"The Digest names neither SHA-256 nor SHA-512 (write SHA-256=<base64>), it is {text[:60]!r}"
+        return f"The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): {text[:60]!r}"
     for name, value in known:
         if value != b64encode(HASHES[name](body).digest()).decode():
             from emulator.api.signature import bodies  # only a refused request needs it
@@ -277,65 +277,65 @@ def _digest_trouble(text: str, body: bytes) -> str | None:
     return None
 
 
-def check_date(evidence: Evidence, terms: Terms) -> None:
-    """Date can be read (RFC 7231) and is within the allowed skew of real time."""
-    text = evidence.present.get("date")
+def check_date(inspection: Inspection, terms: Terms) -> None:
+    """Date can be parsed (RFC 7231) and is within the allowed skew of real time."""
+    text = inspection.present.get("date")
     if not text:
         return
     try:
         seconds, note = parse_date(text)
     except DateUnreadable as error:
-        evidence.refuse("Date", f"The header Date cannot be read: {error}")
+        inspection.refuse("Date", f"The header Date cannot be read: {error}")
         return
     if note is not None:
-        evidence.notes.append(note)
-    # a Date has whole seconds: 300 s behind stays so until the next one
+        inspection.notes.append(note)
+    # A Date has whole seconds, so fractions of the current time are ignored.
     difference, skew = seconds - floor(terms.instant), terms.policy.date_skew
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"
         sentence = f"The header Date is {apart}, at most {skew} s are allowed{_local_time(difference)}"
-        evidence.refuse("Date", sentence)
+        inspection.refuse("Date", sentence)
 
 
 def _local_time(difference: float) -> str:
-    """A question where a clock may be right, and read in another time zone."""
+    """A hint if the difference is that of a time zone, so that the clock may be correct."""
     hours = round(difference / 3600)
     whole = abs(difference - hours * 3600) <= _TRANSIT and 0 < abs(hours) <= _FURTHEST_ZONE
     return " (whole hours: a local time called GMT?)" if whole else ""
 
 
-def check_signature(evidence: Evidence, _: Terms) -> None:
-    """The signature is the certificate's over the bank's signing string; why one is not is for `diagnosis` to tell."""
-    certificate, text, signature = evidence.certificate, evidence.signing_string, evidence.signature
-    hash_name = evidence.hash_name
+def check_signature(inspection: Inspection, _: Terms) -> None:
+    """The signature over the bank's signing string is valid; `diagnosis` explains an invalid one."""
+    certificate, text, signature = inspection.certificate, inspection.signing_string, inspection.signature
+    hash_name = inspection.hash_name
     if certificate is None or certificate.key is None or text is None or signature is None or not hash_name:
         return
     if verifies(certificate.key, signature, text.encode("utf-8", "surrogatepass"), hash_name):
-        evidence.holds = True
+        inspection.holds = True
         return
-    for other, encoded, note in _other_readings(evidence, text):
+    for other, encoded, note in _other_readings(inspection, text):
         if verifies(certificate.key, signature, encoded, hash_name):
-            evidence.signing_string = other
-            evidence.notes.append(note)
-            evidence.holds = True
+            inspection.signing_string = other
+            inspection.notes.append(note)
+            inspection.holds = True
             return
-    evidence.broken = True
+    inspection.broken = True
 
 
-def _other_readings(evidence: Evidence, text: str) -> Iterator[tuple[str, bytes, str]]:
-    """What else may have been signed: a signing string, its bytes and what the log notes of it."""
+def _other_readings(inspection: Inspection, text: str) -> Iterator[tuple[str, bytes, str]]:
+    """Other accepted forms: a signing string, its bytes, and a note for the request log."""
     if not text.isascii():
         with suppress(UnicodeEncodeError):
             yield text, text.encode("latin-1"), "Signature: made over ISO-8859-1 bytes"
-    if evidence.outside:
-        whole = signing_string(evidence.lines(evidence.outside + evidence.target))
-        note = f"Signature: made over the public address, with {evidence.outside} before the path"
-        yield whole, whole.encode("utf-8", "surrogatepass"), note
+    if inspection.outside:
+        with_prefix = signing_string(inspection.lines(inspection.outside + inspection.target))
+        note = f"Signature: made over the public address, with {inspection.outside} before the path"
+        yield with_prefix, with_prefix.encode("utf-8", "surrogatepass"), note
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:
-    """Whether `signature` is that of `key` over `message`, by RSASSA-PKCS1-v1_5 with SHA-256 or SHA-512."""
+    """Whether `signature` over `message` is valid for `key`, by RSASSA-PKCS1-v1_5 with SHA-256 or SHA-512."""
     try:
         key.verify(signature, message, verified_clients.PADDING, verified_clients.HASHES[hash_name])
     except InvalidSignature:

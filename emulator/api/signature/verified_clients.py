@@ -1,8 +1,8 @@
-"""What a client repeats in each request, judged once: certificate, keyId, algorithm and the names it lists.
+"""A shortcut for clients whose last request was accepted: certificate, keyId, algorithm and listed names are cached.
 
-A request that differs from an accepted one in nothing but the values of its headers needs a look at those values
-alone: date, digest and the signature itself. Whatever is unusual goes the long way of `check.inspect`, which knows
-every rule and says what is wrong; nothing is refused here.
+A request that differs from an accepted one only in the values of its headers needs a check of those values only: date,
+digest and the signature itself. Any other request is left to `check.inspect`, which applies every rule and reports the
+faults; nothing is refused here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
-from emulator.api.signature.result import Evidence, SignaturePolicy, Verified
+from emulator.api.signature.result import Inspection, SignaturePolicy, Verified
 from emulator.httpsig.dates import usual_date
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
 
@@ -33,11 +33,11 @@ _REMEMBERED = 256
 
 @dataclass(slots=True)
 class _Client:
-    """What is settled about requests with one certificate and one beginning of the Signature header.
+    """The constant facts of requests with the same certificate and the same beginning of the Signature header.
 
-    The signing string is `before`, the request target and `after`, in which each header's value has its place, by
-    name; without the request target it is all in `before` (`after` None). `unlisted` are the headers that would have
-    to be signed and are not, were they sent. `sent` is the certificate's text.
+    `before` and `after` are templates with the headers' values by name; the signing string is `before`, the request
+    target and `after` (None, if the request target is not signed). `unlisted` are candidate headers that are not
+    signed, so that a request must not have them. `sent` is the certificate's text.
     """
 
     policy: SignaturePolicy
@@ -51,33 +51,33 @@ class _Client:
     unlisted: tuple[str, ...]
 
 
-# By the beginning of the Signature header and the end of the certificate's text, where its own signature stands: to
-# compare two texts of 2 kB takes a tenth of what a hash of one takes.
+# By the beginning of the Signature header and the end of the certificate's text, which contains the certificate's own
+# signature: comparing two texts of 2 kB takes a tenth of the time of hashing one.
 _clients: dict[tuple[str, str], _Client] = {}
 _END = slice(-64, None)
 
 
 def remember(
-    evidence: Evidence, policy: SignaturePolicy, trusted_ca: x509.Certificate | None, certificate: TppCertificate
+    inspection: Inspection, policy: SignaturePolicy, trusted_ca: x509.Certificate | None, certificate: TppCertificate
 ) -> None:
-    """Learn from a request whose signature holds, when everything in it had its usual form."""
-    beginning, mark, end = evidence.present["signature"].rpartition(_LAST_PARAMETER)
-    # Only where what stands behind the mark is the signature, and nothing else, does another one change nothing else.
-    ends_with_signature = evidence.header is not None and end == f'{evidence.header.signature}"'
-    if not mark or not ends_with_signature or evidence.notes or certificate.key is None:
+    """Cache the client of a request with a valid signature, if everything in it has its documented form."""
+    beginning, mark, end = inspection.present["signature"].rpartition(_LAST_PARAMETER)
+    # The header must end with the signature, so that only the signature differs in the next request.
+    ends_with_signature = inspection.header is not None and end == f'{inspection.header.signature}"'
+    if not mark or not ends_with_signature or inspection.notes or certificate.key is None:
         return
     if len(_clients) >= _REMEMBERED:
         _clients.clear()
-    sent = evidence.present["tpp-signature-certificate"]
+    sent = inspection.present["tpp-signature-certificate"]
     _clients[beginning, sent[_END]] = _Client(
         policy,
         trusted_ca,
         sent,
         certificate,
         certificate.key,
-        HASHES[evidence.hash_name],
-        *_template(evidence.names),
-        tuple(name for name in CANDIDATES if name not in evidence.names),
+        HASHES[inspection.hash_name],
+        *_template(inspection.names),
+        tuple(name for name in CANDIDATES if name not in inspection.names),
     )
 
 
@@ -99,7 +99,7 @@ def verified(
     instant: float,
     trusted_ca: x509.Certificate | None,
 ) -> Verified | None:
-    """The verdict on a verified_clients client's request where nothing is unusual in it; None: go the long way.
+    """The result for a request of a cached client, or None if all rules must be applied.
 
     `present`: the headers by lower-case name, none of which was sent twice; `instant`: seconds since 1970.
     """

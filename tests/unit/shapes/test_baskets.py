@@ -21,7 +21,7 @@ def test_a_basket_has_1_to_10_different_payments():
         ("paymentIds", "At least 1 item was expected; received 0.")
     ]
     assert mistakes("payments:SigningBasket", {"paymentIds": ["a", "b", "a"]}) == [
-        ("paymentIds", "Each payment may stand in a basket once.")
+        ("paymentIds", "A payment appears more than once.")
     ]
 
 

@@ -120,7 +120,7 @@ def test_what_is_no_amount_or_one_without_measure_is_refused(sent):
 
 def test_a_number_that_json_cannot_keep_must_be_text():
     body = read_json(b'{"amount": 1234567890123456.78}', Headers())
-    told = "This number has more digits than a JSON number keeps: write the amount as text; received "
+    told = "This number has more digits than a JSON number can hold: write the amount as text; received "
     assert mistakes("sandbox:PostedTransactions", body) == [("amount", told + "the number 1234567890123456.78.")]
     assert paths("PostedTransactions", {"amount": "1234567890123456.78"}) == []
 

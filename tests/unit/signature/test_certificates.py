@@ -326,7 +326,7 @@ def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: Ce
     own = SignaturePolicy(trust="sandbox-ca")
     [only] = Making(impostor, policy=own, trusted_ca=authority.certificate).faults()
     assert only.text == (
-        "The certificate names the sandbox CA as its issuer, but was signed by another key (by the CA of another state "
+        "The certificate names the sandbox CA as its issuer, but was signed by another key (of the CA of another state "
         "directory?)."
     )
     assert Making(impostor, policy=own, trusted_ca=None).faults()

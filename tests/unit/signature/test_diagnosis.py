@@ -378,8 +378,8 @@ def test_a_key_of_another_size_is_named(making: Making) -> None:
     large = rsa.generate_private_key(65537, 3072)
     refused = making.but(sign=lambda _, data: large.sign(data, padding.PKCS1v15(), hashes.SHA256())).refused()
     assert refused.text == (
-        "The signature has 384 bytes, one by the certificate's key has 256: it is cut off, encoded twice, or made with "
-        "another key."
+        "The signature has 384 bytes, one by the certificate's key has 256: it is truncated, encoded twice, or made "
+        "with another key."
     )
 
 
@@ -388,7 +388,7 @@ def test_another_hash_is_named(making: Making, hash_name: str) -> None:
     algorithm = getattr(hashes, hash_name)()
     refused = making.but(sign=lambda key, data: key.sign(data, padding.PKCS1v15(), algorithm)).refused()
     shown = hash_name if hash_name == "MD5" else f"SHA-{hash_name[3:]}"
-    assert refused.text == f"The signature was made with {shown}, the parameter algorithm means SHA-256."
+    assert refused.text == f"The signature was made with {shown}; the parameter algorithm means SHA-256."
 
 
 def test_another_hash_over_another_text_is_named(making: Making) -> None:
@@ -398,19 +398,19 @@ def test_another_hash_over_another_text_is_named(making: Making) -> None:
 
     text = making.but(sign=sign).refused().text
     assert text.startswith(f"{OVER}that ends in a newline (first")
-    assert text.endswith("), and with SHA-1 in place of SHA-256.")
+    assert text.endswith("), and with SHA-1 instead of SHA-256.")
 
 
 def test_pss_padding_is_named(making: Making) -> None:
     pss = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
     refused = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256())).refused()
-    assert refused.text == "The signature is padded as RSA-PSS, rsa-sha256 means PKCS #1 v1.5."
+    assert refused.text == "The signature has RSA-PSS padding; rsa-sha256 means PKCS #1 v1.5."
     newline = joined(": ", "\n", after="\n")
     both = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256()), text=newline).refused()
     assert both.text.endswith("; and it was made over a signing string that ends in a newline.")
     hopeless = making.but(sign=lambda key, data: key.sign(b"else", pss, hashes.SHA256())).refused()
     assert hopeless.text == (
-        "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS; "
+        "The signature was made with another key than that of TPP-Signature-Certificate, or has RSA-PSS padding; "
         "rsa-sha256 means PKCS #1 v1.5."
     )
 
@@ -429,13 +429,13 @@ def test_hashing_twice_is_named(making: Making, hashed: Any, phrase: str) -> Non
         return raw
 
     refused = making.but(sign=sign).refused()
-    assert refused.text == f"The signature was made over {phrase}: sign the string itself, signing hashes it."
+    assert refused.text == f"The signature was made over {phrase}: sign the string itself, which signing hashes."
 
 
 @pytest.mark.parametrize(
     ("signed", "phrase"),
     [
-        (BODY, "the body: sign the signing string, in which the Digest stands for the body"),
+        (BODY, "the body: sign the signing string, in which the Digest represents the body"),
         (digest_value(BODY), "the value of Digest: sign the signing string, of which it is one line"),
         ("", "no bytes at all"),
     ],
@@ -485,7 +485,7 @@ def test_an_unknown_text_is_admitted(making: Making) -> None:
     refused = making.but(text=lambda lines: "something else").refused()
     assert refused.text.startswith(
         "The signature was made with the certificate's key, but over another text than the bank's signing string; "
-        "none of the usual mistakes explains it ("
+        "none of the common mistakes explains it ("
     )
     shown = refused.diagnosis()
     assert shown["hash"]["signed"] == hashlib.sha256(b"something else").hexdigest()

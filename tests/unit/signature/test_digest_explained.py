@@ -34,8 +34,8 @@ def b64(raw: bytes) -> str:
         (f"SHA-256={b64(SHA.hexdigest().encode())}", "it is the base64 of the hexadecimal hash, not of its bytes"),
         (f"SHA-256={b64(SHA.digest()).rstrip('=')}", "the padding of the base64 is missing"),
         (f"SHA-256={b64(b64(SHA.digest()).encode())}", "the base64 is encoded twice"),
-        (f'SHA-256="{b64(SHA.digest())}"', "the value stands in quotes"),
-        (f"SHA-256=:{b64(SHA.digest())}:", "the value stands between colons, as Content-Digest of RFC 9530 writes it"),
+        (f'SHA-256="{b64(SHA.digest())}"', "the value is in quotes"),
+        (f"SHA-256=:{b64(SHA.digest())}:", "the value is between colons, as in Content-Digest (RFC 9530)"),
         (f"SHA-256={b64(SHA.digest()).encode()}", "it is Python's repr of bytes; call decode() on them"),
         ("SHA-256=x", "it is not base64"),
         ("SHA-256=AAAA", "it is the base64 of 3 bytes, a SHA-256 hash has 32"),
@@ -56,7 +56,7 @@ def test_the_text_names_the_cause(making: Making, digest: str, cause: str) -> No
     (only,) = making.but(digest=digest).faults()
     name = digest.partition("=")[0]
     expected = digest_value(BODY, name)
-    text = f"The Digest does not fit the body of {len(BODY)} bytes that arrived (expected {expected}): {cause}."
+    text = f"The Digest does not match the body of {len(BODY)} bytes that was received (expected {expected}): {cause}."
     assert only == ("BAD_REQUEST", "Digest", text)
 
 
@@ -131,10 +131,10 @@ def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> 
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
-        (b"[object Object]", ', and no JSON was sent but "[object Object]"'),
-        (b"instructedAmount=amount&creditorName=x", ', and no JSON was sent but "instructedAmount=amo"'),
-        ("beløp=1".encode(), ', and no JSON was sent but "beløp=1"'),
-        (b"\xef\xbb\xbf{}", ", and no JSON was sent but '\\ufeff{}'"),
+        (b"[object Object]", ', and the body is not JSON but "[object Object]"'),
+        (b"instructedAmount=amount&creditorName=x", ', and the body is not JSON but "instructedAmount=amo"'),
+        ("beløp=1".encode(), ', and the body is not JSON but "beløp=1"'),
+        (b"\xef\xbb\xbf{}", ", and the body is not JSON but '\\ufeff{}'"),
         (COMPACT.decode().encode("latin-1"), ""),
         (b"", ""),
     ],
@@ -148,7 +148,7 @@ BODIES = st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.e
 
 @given(BODIES, st.text(max_size=50))
 def test_no_body_breaks_the_explanation(body: bytes, value: str) -> None:
-    assert explain_digest("SHA-256", value, body).startswith("The Digest does not fit")
+    assert explain_digest("SHA-256", value, body).startswith("The Digest does not match")
 
 
 def test_deep_and_large_bodies_are_not_written_anew() -> None:

@@ -75,7 +75,7 @@ def test_a_good_capture_holds(making: Making, form: Any) -> None:
     told = explain(form(making), now=NOW)
     assert told.valid
     assert told.data["tpp"] == "PSDNO-SBX-1"
-    assert told.text.startswith("The signature holds. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
+    assert told.text.startswith("The signature is valid. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
 
 
 @pytest.mark.parametrize("form", [*FORMS, curl])
@@ -95,7 +95,9 @@ def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
 def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making) -> None:
     told = explain(curl(making), now=NOW)
     assert told.valid
-    assert told.data["remarks"] == ["The capture does not show the whole body, so the Digest was not compared with it."]
+    assert told.data["remarks"] == [
+        "The capture does not contain the complete body, so the Digest was not compared with it."
+    ]
     assert explain(curl(making), now=NOW, body=BODY).data.get("remarks") is None
     wrong = explain(curl(making), now=NOW, body=BODY + b" ")
     assert [message["path"] for message in wrong.data["messages"]] == ["Digest"]
@@ -110,7 +112,7 @@ def test_an_old_capture_is_judged_at_its_own_date(making: Making) -> None:
     told = explain(raw(making), now=NOW + timedelta(days=30))
     assert told.valid
     assert told.data["remarks"] == [
-        "The request is of 2026-03-02 08:00:00 UTC; sent again now, its Date would be refused."
+        "The request was sent at 2026-03-02 08:00:00 UTC; sent again now, its Date would be refused."
     ]
 
 
@@ -178,7 +180,7 @@ def test_the_last_request_of_a_curl_log_counts() -> None:
         ("hello", "a request line such as `GET /v1/accounts HTTP/1.1` was expected, found 'hello'"),
         ("{", "it looks like JSON but is not"),
         ("[" * 100_000, "it looks like JSON but is not"),
-        ('{"log":{"entries":[]}}', "the JSON holds no request with method, url (or target) and headers"),
+        ('{"log":{"entries":[]}}', "the JSON does not contain a request with method, url (or target) and headers"),
         ("GET http://[ HTTP/1.1", "the address 'http://[' cannot be read"),
         ("> hello", "after > there is no request line such as `> GET /v1/accounts HTTP/1.1`"),
     ],
@@ -258,7 +260,7 @@ def test_an_entry_of_the_log_is_told_as_the_bank_judged_it_unless_other_measures
 @pytest.mark.parametrize("verdict", WRONG)
 def test_a_verdict_that_no_bank_writes_is_refused(making: Making, verdict: dict[str, Any]) -> None:
     entry = json.dumps({**json.loads(log_entry(making)), "signature": verdict})
-    with pytest.raises(CaptureUnreadable, match="its member signature is not what a bank writes"):
+    with pytest.raises(CaptureUnreadable, match="its member signature does not have the form that a bank writes"):
         explain(entry, now=NOW)
 
 

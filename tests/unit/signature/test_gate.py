@@ -49,7 +49,7 @@ def test_a_header_in_the_place_of_a_missing_one_is_said_not_to_be_read(making: M
     headers = [(other if sent == name else sent, value) for sent, value in making.sent()]
     (text,) = (text for _, path, text in making.faults(headers) if path == name)
     assert text.startswith(f"The header {name} is required")
-    assert text.endswith(f"; {other} is not read in its place.")
+    assert text.endswith(f"; {other} is not read instead.")
 
 
 def test_all_missing_headers_are_named_at_once(making: Making) -> None:
@@ -140,7 +140,8 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
         ({"algorithm": None}, "The parameter algorithm is missing: rsa-sha256."),
         ({"algorithm": "none"}, 'The algorithm "none" is not accepted (a request must be signed); use rsa-sha256.'),
         ({"algorithm": "hs2019"},
-         'The algorithm "hs2019" is not accepted (it belongs to a later draft and names no hash); use rsa-sha256.'),
+         'The algorithm "hs2019" is not accepted (it belongs to a later draft and does not name a hash); '
+         "use rsa-sha256."),
         ({"algorithm": "rsa-sha1"}, 'The algorithm "rsa-sha1" is not accepted (SHA-1 can be forged); use rsa-sha256.'),
         ({"algorithm": "hmac-sha256"},
          'The algorithm "hmac-sha256" is not accepted (a shared secret proves nothing); use rsa-sha256.'),
@@ -154,7 +155,7 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
         ({"encode": lambda raw: "."}, "The parameter signature is not base64."),
         ({"encode": lambda raw: ""}, "The parameter signature is not base64: it is empty."),
         ({"encode": lambda raw: raw.hex() + " "},
-         "The parameter signature is not base64: it holds blanks or line breaks."),
+         "The parameter signature is not base64: it contains blanks or line breaks."),
         ({"encode": lambda raw: "_" + raw.hex()},
          "The parameter signature is not base64: it is URL-safe base64, use the alphabet with + and /."),
         ({"encode": lambda raw: "eA"}, "The parameter signature is not base64: its padding is missing."),
@@ -181,7 +182,7 @@ def test_a_name_listed_twice_is_refused(making: Making) -> None:
 def test_names_between_commas_are_refused_for_the_commas_alone(making: Making, separator: str) -> None:
     names = ["(request-target)", "date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri"]
     (only,) = making.but(names=names, listed=separator.join(names)).faults()
-    text = "The headers parameter separates names by something else than blanks."
+    text = "The headers parameter must separate names by blanks."
     assert only == ("BAD_REQUEST", "Signature", text)
 
 
@@ -213,13 +214,13 @@ def test_every_candidate_that_is_sent_must_be_listed(making: Making, name: str) 
     assert only == (
         "BAD_REQUEST",
         "Signature",
-        f"The request carries {name}, which the headers parameter does not list.",
+        f"The request has {name}, which the headers parameter does not list.",
     )
 
 
 def test_date_must_be_listed_when_it_is_not_alone(making: Making) -> None:
     names = ["digest", "x-request-id", "psu-id", "tpp-redirect-uri"]
-    assert making.but(names=names).faults()[0].text.startswith("The request carries date, which")
+    assert making.but(names=names).faults()[0].text.startswith("The request has date, which")
 
 
 def test_further_headers_may_be_listed_in_any_order(making: Making) -> None:
@@ -324,7 +325,7 @@ def test_every_digest_that_the_bank_knows_must_fit(making: Making) -> None:
 
 
 def test_a_digest_without_a_known_hash_is_refused(making: Making) -> None:
-    text = "The Digest names neither SHA-256 nor SHA-512 (write SHA-256=<base64>), it is 'MD5=abc'."
+    text = "The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): 'MD5=abc'."
     assert making.but(digest="MD5=abc").faults() == [("BAD_REQUEST", "Digest", text)]
 
 
@@ -335,7 +336,7 @@ def test_sha_512_signatures_are_accepted(making: Making) -> None:
 
     assert making.but(algorithm="rsa-sha512", sign=sign).check()
     assert making.but(algorithm="rsa-sha256", sign=sign).faults()[0].text == (
-        "The signature was made with SHA-512, the parameter algorithm means SHA-256."
+        "The signature was made with SHA-512; the parameter algorithm means SHA-256."
     )
 
 
@@ -347,7 +348,7 @@ def test_letters_beyond_ascii_are_wrapped(special: Credentials, charset: str, en
 
 
 def test_unwrapped_letters_beyond_ascii_are_for_the_lenient_profile(special: Credentials) -> None:
-    text = "The header Signature has characters beyond ASCII, it must be wrapped as =?utf-8?B?<base64>?=."
+    text = "The header Signature is not ASCII; it must be wrapped as =?utf-8?B?<base64>?=."
     assert Making(special).faults() == [("BAD_REQUEST", "Signature", text)]
     notes = Making(special, policy=LENIENT).check().notes
     assert notes == ("Signature: characters beyond ASCII without RFC 2047 wrapping",)

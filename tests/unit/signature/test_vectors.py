@@ -24,7 +24,7 @@ IDENTIFIER = "keyId: the attribute type organizationIdentifier in the issuer"
 REVERSED = "keyId: the issuer is in the certificate's order, RFC 2253 reverses it"
 TOOL_ORDER = "keyId: the issuer is in the order CN, O, OU, L, ST, C, not in that of RFC 2253"
 UNLISTED = (
-    "The request carries x-request-id, psu-id, tpp-redirect-uri, which the headers parameter does not list "
+    "The request has x-request-id, psu-id, tpp-redirect-uri, which the headers parameter does not list "
     "(without a headers parameter only date is signed)."
 )
 
