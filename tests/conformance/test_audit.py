@@ -71,7 +71,8 @@ def test_the_command_ends_with_1_for_a_must_that_failed_and_names_it(bank: Runni
     assert "FAIL      signs-every-request" in ended.stdout
     report: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
     assert report["summary"]["fail"] == 1
-    command("conformance audit", bank, "--write-baseline", str(tmp_path / "known.yaml"))
+    written = command("conformance audit", bank, "--write-baseline", str(tmp_path / "known.yaml"))
+    assert (written.returncode, "FAIL      signs-every-request" in written.stdout) == (0, True)
     assert command("conformance audit", bank, "--baseline", str(tmp_path / "known.yaml")).returncode == 0
 
 
