@@ -22,6 +22,7 @@ from emulator.store.postgres import (
     Work,
     layout,
 )
+from emulator.store.postgres.database import LARGE
 
 SCHEMA = "bank_emulator"
 BANK = "red"
@@ -98,6 +99,22 @@ async def test_a_lost_connection_at_the_commit_is_told_apart_from_a_refused_one(
     with pytest.raises(ConnectionError):
         await database.commit(lost)
     assert [await database.outcome(work) for work in (first, lost)] == [Outcome.WRITTEN, Outcome.LOST]
+
+
+@pytest.mark.parametrize(("size", "limit"), [(100, "5500ms"), (LARGE + 1, "2min")])
+async def test_a_large_commit_may_take_longer(database: Database, size: int, limit: str) -> None:
+    async with await database.connect() as connection:
+        await connection.execute(
+            f"""CREATE TABLE {SCHEMA}.seen AS SELECT ''::text AS timeout;
+            CREATE FUNCTION {SCHEMA}.note() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN UPDATE {SCHEMA}.seen SET timeout = current_setting('statement_timeout'); RETURN NEW; END $$;
+            CREATE TRIGGER note BEFORE INSERT ON {SCHEMA}.change FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.note()"""
+        )
+        await begin(database)
+        work = Work(uuid4(), made=[(BANK, 1)])
+        work.appended.append(Appended(BANK, 1, [(b" " * size, None)], 1001, None))
+        await database.commit(work)
+        assert await (await connection.execute(f"SELECT timeout FROM {SCHEMA}.seen")).fetchone() == (limit,)
 
 
 async def test_a_checkpoint_holds_what_is_stored_and_readers_see_it(database: Database) -> None:

@@ -35,7 +35,8 @@ CONNECTING = 3  # seconds
 ANSWERING = 6.0  # seconds for what a turn asks
 LOADING = 120.0  # seconds for a bank as a whole
 IDLE = 2.0  # seconds between two steps of a turn, after which the server ends it: a stopped process holds nobody up
-BUSY = 120.0  # the same of a turn that is known to work for long
+BUSY = 120.0  # the same of a turn that is known to work for long, or whose commit is large
+LARGE = 8 << 20  # bytes of such a commit
 PART = 1 << 20  # bytes of a checkpoint in one row
 PARTS_AT_ONCE = 4  # rows of a checkpoint in one answer
 TAIL_KEPT = 1000  # changes before a checkpoint that stay, so that others need not load it
@@ -144,6 +145,12 @@ class Work:
     exchanges: list[StoredExchange] = field(default_factory=list)
     snapshots: list[tuple[str, str, datetime, bytes | None]] = field(default_factory=list)  # None: deleted
     secrets: list[tuple[str, str, int, bytes]] = field(default_factory=list)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether writing it may take long."""
+        snapshots = sum(len(image) for _, _, _, image in self.snapshots if image is not None)
+        return snapshots + sum(appended.size for appended in self.appended) > LARGE
 
     @property
     def needs_lock(self) -> bool:
@@ -396,7 +403,8 @@ class Database:
         if connection is None or connection.closed:
             raise StoreUnreachable("the connection to PostgreSQL was lost")
         try:
-            return await self._within(ANSWERING, self._commit(connection, work))
+            within = BUSY if work.is_large else ANSWERING
+            return await self._within(within, self._commit(connection, work))
         except psycopg.Error as error:
             await self.end()
             # anything else is an error of a statement, and those come before the commit
@@ -419,6 +427,8 @@ class Database:
             return []
         advanced = []
         async with connection.pipeline():
+            if work.is_large:
+                await connection.execute(_LIMITS_BUSY)
             for name in work.deleted:
                 for table in ("bank", "change", "checkpoint", "exchange", "snapshot"):
                     column = "name" if table == "bank" else "bank"

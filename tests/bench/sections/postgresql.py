@@ -100,6 +100,7 @@ def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
     with ExitStack() as ending:
         states = [folder / f"many{number}" for number in range(PROCESSES)]
         processes = [ending.enter_context(bank(state, "--store", url, any_core=True)) for state in states]
+        before = sum(process.resident_bytes() for process in processes)
         began = perf_counter()
         for number in range(BANKS):
             port = processes[number % PROCESSES].port
@@ -119,8 +120,8 @@ def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
         ):
             seen = rate_over([balancer.port], requests, SHOPPERS)
             yield Row("postgresql", f"{name} over all of them, through a balancer", seen.per_second, "1/s")
-        memory = sum(process.resident_bytes() for process in processes) / PROCESSES / BANKS
-        yield Row("postgresql", "memory of a process for each of them", memory / 1024, "KiB")
+        memory = sum(process.resident_bytes() for process in processes) - before
+        yield Row("postgresql", "memory of a process for each of them", memory / PROCESSES / BANKS / 1024, "KiB")
 
 
 def _first(port: int, name: str) -> float:
