@@ -73,6 +73,15 @@ SCALARS: dict[str, Document] = {
     "allAccounts": _one_of("allAccounts allAccountsWithOwnerName"),
 }
 
+# The headers that a request of either version may carry.
+HEADERS = (
+    "X-Request-ID Digest Signature TPP-Signature-Certificate PSU-ID PSU-ID-Type PSU-Corporate-ID PSU-Corporate-ID-Type"
+    " Consent-ID PSU-IP-Address PSU-IP-Port PSU-Accept PSU-Accept-Charset PSU-Accept-Encoding PSU-Accept-Language"
+    " PSU-User-Agent PSU-Http-Method PSU-Device-ID PSU-Geo-Location TPP-Redirect-Preferred TPP-Decoupled-Preferred"
+    " TPP-Redirect-URI TPP-Nok-Redirect-URI TPP-Explicit-Authorisation-Preferred TPP-Rejection-NoFunds-Preferred"
+    " TPP-Brand-Logging-Information TPP-Notification-URI TPP-Notification-Content-Preferred"
+)
+
 _CARD_TRANSACTION = (
     "cardTransactionId:text35 terminalId:text35 transactionDate:date acceptorTransactionDateTime:moment"
     " bookingDate:date transactionAmount!:amount currencyExchange:[rate] originalAmount:amount markupFee:amount"

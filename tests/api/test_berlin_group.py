@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from emulator import manual
+from emulator.api.headers import MATRIX
+from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
 from emulator.api.tpp_openapi import published
-from tests.api.berlin_group import OBJECTS, VERSIONS, Version, schemas
+from tests.api.berlin_group import HEADERS, OBJECTS, VERSIONS, Version, schemas
 from tests.api.desk import DeskClient, approve, ok
 from tests.api.test_payments import BODIES, BULK, DOMESTIC, PERIODIC, SEPA
 from tests.unit.payments.world import domestic, sepa
@@ -170,6 +172,14 @@ def further() -> set[str]:
         for member in ours[name]["properties"]
         if not any(member in theirs[kind]["properties"] for kind in kinds)
     }
+
+
+READ = {name.lower() for name in (*MATRIX, *NOTIFICATION_HEADERS)}
+
+
+@pytest.mark.parametrize("name", [name for name in HEADERS.split() if name.lower() not in READ])
+def test_the_manual_names_each_header_that_the_bank_ignores(name: str) -> None:
+    assert f"`{name}`" in manual.pages()[PAGE].text
 
 
 @pytest.mark.parametrize("member", sorted(further() | {member for _, member in BOTH.union(*ONE.values())}))
