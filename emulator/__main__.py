@@ -8,9 +8,9 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and leave with its exit status."""
+    """Run the command line and exit with its status."""
     if next((word for word in sys.argv[1:] if word[:1] != "-"), None) == "serve":
-        _leave_quietly_when_told()
+        _exit_on_signals()
     try:
         from emulator.cli.main import run
 
@@ -20,11 +20,11 @@ def main() -> None:
     sys.exit(status)
 
 
-def _leave_quietly_when_told() -> None:
-    """Exit with 0 on SIGTERM and SIGINT while the bank starts; the server puts its own, orderly end in place.
+def _exit_on_signals() -> None:
+    """Exit with 0 on SIGTERM and SIGINT while the bank starts; the server installs its own handlers later.
 
-    Before anything is imported, which is most of a start. And at once, for documents stand a kill at any moment: an
-    exception is lost where Python passes over exceptions, as in the callbacks of its imports, and the bank would go on.
+    Called before the imports, which are most of a start. It exits at once, as stored documents survive a kill at any
+    time; an exception would get lost where Python ignores exceptions, as in the callbacks of its imports.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))

@@ -1,4 +1,4 @@
-"""The settings of a process: flags and environment variables (CONTRACT 1); the only reader of os.environ.
+"""The settings of a process: flags and environment variables (CONTRACT 1). Only this module reads os.environ.
 
 The command line, its help and the variables all come from one table, FLAGS.
 """
@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
 
 PREFIX = "BANK_EMULATOR_"
-EMBEDDED = "postgresql"  # the word that stands for a server of its own
+EMBEDDED = "postgresql"  # --store with this word starts an embedded server
 
 Parse = Callable[[str], Any]
 
 
 class ConfigurationError(Exception):
-    """Wrong usage or configuration: one line that names the flag or variable at fault; exit status 2."""
+    """Wrong usage or configuration (exit status 2); one line that names the flag or variable at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ServeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag of `serve`: its name without dashes, what it takes (metavar), how it is read, one line of help."""
+    """One flag of `serve`: its name without dashes, metavar, parser, and one line of help."""
 
     name: str
     takes: str
@@ -71,7 +71,7 @@ class Flag:
 
     @property
     def variable(self) -> str:
-        """The environment variable that stands in for it."""
+        """The environment variable that sets it too."""
         return PREFIX + self.member.upper()
 
 
@@ -82,7 +82,7 @@ def _text(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    """A name or an address, IPv6 with or without the brackets that it has in a URL."""
+    """A host name or address; IPv6 with or without brackets."""
     return _text(value.removeprefix("[").removesuffix("]"))
 
 
@@ -124,7 +124,9 @@ def _url(value: str) -> str:
 
 def _store(value: str) -> str:
     if value != EMBEDDED and not re.match(r"postgres(ql)?://", value):
-        raise ValueError("takes postgresql://user:password@host/database, or the word postgresql for an own server")
+        raise ValueError(
+            "takes postgresql://user:password@host/database, or the word postgresql for an embedded server"
+        )
     return _text(value)
 
 
@@ -173,53 +175,61 @@ FLAGS: tuple[Flag, ...] = (
     Flag("host", "ADDRESS", _address, "The address to listen on."),
     Flag("port", "N", _port, "The port to listen on; 0 picks a free one."),
     Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
-    Flag("state", "DIR", lambda value: Path(_text(value)), "The directory for certificates and the bank's documents."),
-    Flag("ephemeral", "", _switch, "Keep the bank's documents in memory only.", switch=True),
+    Flag("state", "DIR", lambda value: Path(_text(value)), "The directory of certificates and stored data."),
+    Flag("ephemeral", "", _switch, "Keep data in memory only.", switch=True),
     Flag(
-        "store", "URL", _store, "A PostgreSQL that processes share: postgresql://..., or postgresql for one of its own."
+        "store",
+        "URL",
+        _store,
+        "A PostgreSQL store, shared by processes: postgresql://..., or postgresql to start an embedded one.",
     ),
-    Flag("store-schema", "NAME", _schema, "The schema of the tables in --store."),
-    Flag("workers", "N", _workers, "How many processes serve the port; more than one needs --store."),
-    Flag("fixtures", "NAME|FILE", _text, "What the bank starts with, and what reset restores."),
-    Flag("scenario", "NAME|FILE", _text, "A scenario to apply after start; may be repeated.", repeatable=True),
+    Flag("store-schema", "NAME", _schema, "The schema of the tables in PostgreSQL."),
+    Flag("workers", "N", _workers, "How many processes serve the port; more than one requires --store."),
+    Flag("fixtures", "NAME|FILE", _text, "The data that the bank starts with and that reset restores."),
+    Flag("scenario", "NAME|FILE", _text, "A scenario to apply at start; may be repeated.", repeatable=True),
     Flag(
         "profile",
         "NAME",
         _one_of("documented", "lenient"),
-        "Which headers are demanded, unless set otherwise: documented or lenient.",
+        "Default of the setting profile: documented or lenient (fewer required headers).",
     ),
     Flag(
         "links",
         "FORM",
         _one_of("relative", "absolute"),
-        "How links are written, unless set otherwise: relative or absolute.",
+        "Default of the setting links: relative or absolute.",
     ),
     Flag(
         "weather",
         "NAME",
         _one_of("calm", "rough"),
-        "Whether answers get lost, come late or are 503 now and then, unless set otherwise: calm or rough.",
+        "Default of the setting weather: calm, or rough (answers are sometimes lost, late or 503).",
     ),
-    Flag("ids", "FORM", _one_of("uuid", "opaque"), "How ids look: uuid or opaque."),
+    Flag("ids", "FORM", _one_of("uuid", "opaque"), "The form of ids: uuid or opaque."),
     Flag("seed", "N", _seed, "Make ids and generated data repeat from run to run."),
-    Flag("control-token", "TOKEN", _token, "Demanded on /_emulator and for a login on /console."),
-    Flag("public-url", "URL", _url, "The address that others reach this bank by, for absolute links."),
-    Flag("durability", "LEVEL", _one_of("process", "power"), "What answered changes survive: process or power."),
-    Flag("idle-hours", "N", _hours, "After N hours without a request a named bank leaves memory; 0: never."),
-    Flag("allow-host", "NAME", _host_name, "A further Host name to answer to; may be repeated.", repeatable=True),
+    Flag("control-token", "TOKEN", _token, "The token required by /_emulator and by the login of /console."),
+    Flag("public-url", "URL", _url, "The address of this bank for others, used in absolute links."),
+    Flag(
+        "durability",
+        "LEVEL",
+        _one_of("process", "power"),
+        "The failure that answered changes survive: of the process, or of power.",
+    ),
+    Flag("idle-hours", "N", _hours, "Unload a named bank from memory after N hours without a request; 0: never."),
+    Flag("allow-host", "NAME", _host_name, "An additional Host name to accept; may be repeated.", repeatable=True),
     Flag(
         "allow-notify",
         "HOST[:PORT]",
         _notified_host,
-        "A host that notifications may go to, private or not; may be repeated.",
+        "A host, also a private one, that may receive notifications; may be repeated.",
         repeatable=True,
     ),
-    Flag("log-format", "FORM", _one_of("text", "json"), "How the log on stderr is written: text or json."),
+    Flag("log-format", "FORM", _one_of("text", "json"), "The form of the log on stderr: text or json."),
 )
 
 
 def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> ServeSettings:
-    """The settings from `flags` (by member: text, or a sequence of texts, None for not given) over the variables.
+    """The settings from `flags` (by member: a string, several, or None if not given), else from `environment`.
 
     A variable that is set but empty counts as not set (assumed). Raises ConfigurationError.
     """
@@ -247,5 +257,5 @@ def _parts(value: str) -> list[str]:
 
 
 def variable(name: str) -> str | None:
-    """The variable BANK_EMULATOR_<NAME>, for the commands that talk to a running bank; None when unset or empty."""
+    """The variable BANK_EMULATOR_<NAME>, for commands other than `serve`; None if unset or empty."""
     return os.environ.get(PREFIX + name) or None

@@ -1,7 +1,7 @@
-"""Text from clients, made safe for a terminal: a control character in it could move the cursor or set the title.
+"""Makes text from clients safe for a terminal: a control character in it could move the cursor or set the title.
 
 C0 and C1 control characters (U+0000 to U+001F, U+007F to U+009F), lone surrogates and the marks that reorder text are
-written as escapes such as `\\x9b`.
+replaced by escapes such as `\\x9b`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def printable(text: str) -> str:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """`value` as JSON in which control characters are escaped as JSON has it."""
+    """`value` as JSON, with control characters escaped in the way of JSON."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return text if text.isprintable() else _UNSAFE_IN_TEXT.sub(_json_escape, text)
 

@@ -1,4 +1,4 @@
-"""The only place where the parts meet: from settings to an application that can be served."""
+"""Builds an application from settings: the only package that knows all others except the command line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
-from emulator.assemble.answers import response_signer
-from emulator.assemble.application import BankApplication, Room
+from emulator.assemble.application import BankApplication, Handler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.settings import Settings
 from emulator.ca import AuthorityDamaged, CertificateAuthority
-from emulator.control.room import Control
+from emulator.control import Control
 from emulator.scenario import loader, target
 from emulator.scenario.problems import ScenarioRefused
 from emulator.scenario.rules import RuleSet
@@ -40,18 +40,18 @@ logger = logging.getLogger(__name__)
 
 
 def authority_for(state: Path | None, *, power: bool = False) -> CertificateAuthority:
-    """The sandbox CA with the TPP `demo`, kept in `state` (None: in memory), with `power` beyond a power cut."""
+    """The sandbox CA with the TPP `demo`, stored in `state` (None: in memory); `power`: it survives a power failure."""
     authority = CertificateAuthority(state, clock=real_now, power=power)
     authority.demo()
     return authority
 
 
 class StartRefused(Exception):
-    """The bank cannot start as it was told; one line that names what is wrong (exit status 2)."""
+    """The bank cannot start with these settings; one line that names the cause (exit status 2)."""
 
 
 class StateDamaged(Exception):
-    """What is kept on disk cannot be trusted; the text names file and offset (exit status 3)."""
+    """The stored state is damaged; the text names file and offset (exit status 3)."""
 
 
 def assemble(
@@ -61,11 +61,11 @@ def assemble(
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
 ) -> BankApplication:
-    """Everything that `serve` needs; `authority` is handed in where several sites share one (tests), `begins` where the
-    clocks of its banks do not begin live.
+    """The application of `serve`.
 
-    Raises StartRefused for a fixture, scenario or state directory that cannot be used, StateDamaged for documents or
-    certificates that are damaged.
+    `authority`: a CA that several applications share, as in tests; `begins`: the clock of its banks, by default live;
+    `progress`: called with the bytes read and the bytes in all. Raises StartRefused for a fixture, scenario or state
+    directory that cannot be used, and StateDamaged for damaged documents or certificates.
     """
     try:
         if settings.store is not None:
@@ -73,7 +73,7 @@ def assemble(
                 from emulator.assemble.shared.starting import assembled
             except ImportError as error:
                 needed = "pip install 'bank-emulator[postgresql]'"
-                raise StartRefused(f"--store: a store that processes share needs the extra: {needed}") from error
+                raise StartRefused(f"--store: a shared store requires an extra: {needed}") from error
 
             return assembled(settings, begins)
         if authority is None:
@@ -99,9 +99,9 @@ def _assembled(
     begins: Beginning,
     progress: Callable[[int, int], None] | None,
 ) -> BankApplication:
-    fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
+    fixtures.check(settings.fixtures)  # with stored documents, it would only be read at the next reset
     registry = registry_for(settings, authority, begins, progress)
-    _tell_kept_settings(registry.default.bank)
+    _log_stored_settings(registry.default.bank)
     with ExitStack() as undo:
         undo.callback(registry.close)
         application = application_of(registry, settings, authority)
@@ -111,7 +111,7 @@ def _assembled(
 
 
 def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None:
-    """Apply scenarios, each by its name or file, all of them or none; raises ScenarioRefused."""
+    """Apply scenarios, by name or file, in one transaction; raises ScenarioRefused."""
     read = [loader.named_or_file(source) for source in scenarios]
     with scenario_target.bank.documents.transaction():
         for scenario in read:
@@ -124,7 +124,7 @@ def application_of(
     authority: CertificateAuthority,
     shared: SharedTurns | None = None,
 ) -> BankApplication:
-    """The rooms over these banks; `shared`: the turns of banks that processes share."""
+    """The application of these banks; `shared`: the turns of a shared store."""
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         registry,
@@ -133,8 +133,8 @@ def application_of(
         allowed_hosts=(settings.host, *settings.allow_host),
         snapshots_of=registry.snapshots_of,
     )
-    control.scenario_target(registry.default)  # a killed process may have left half a snapshot
-    rooms: dict[str, Room] = {
+    control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
+    handlers: dict[str, Handler] = {
         "_emulator": control,
         "sca": ScaPages(guard),
         "my": MyPages(guard),
@@ -146,7 +146,7 @@ def application_of(
     }
     return BankApplication(
         registry,
-        rooms=rooms,
+        handlers=handlers,
         openapi=openapi_answer,
         tls=lambda: authority.server_context(_names(settings)),
         scenario_target=control.scenario_target,
@@ -155,21 +155,21 @@ def application_of(
     )
 
 
-def _tell_kept_settings(bank: Bank) -> None:
-    """What an earlier run has set goes before --profile, --links and --weather, which are defaults (assumed)."""
+def _log_stored_settings(bank: Bank) -> None:
+    """Log settings of an earlier run that override the defaults --profile, --links and --weather (assumed)."""
     changed = bank.settings.beside(bank.defaults)
     if changed:
         listed = ", ".join(f"{name} {value}" for name, value in changed.items())
-        logger.info("settings of an earlier run that a reset takes back: %s", listed)
+        logger.info("settings of an earlier run, until the next reset: %s", listed)
 
 
 def _names(settings: ServeSettings) -> list[str]:
-    """The host names and addresses that the TLS certificate names."""
+    """The host names and addresses of the TLS certificate."""
     return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", settings.host, *settings.allow_host]))
 
 
 def openapi_answer(request: Request) -> Response:
-    """`GET /openapi.json`; the document and its shapes are imported when they are asked for."""
+    """The answer to `GET /openapi.json`; its modules are imported on use."""
     from emulator.api import tpp_openapi
 
     return tpp_openapi.respond(request)
@@ -195,7 +195,7 @@ def registry_for(
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
 ) -> BankRegistry:
-    """The banks as `settings` wants them."""
+    """The banks for these settings."""
     return BankRegistry(registry_config(settings, authority, begins, progress))
 
 
@@ -205,7 +205,7 @@ def registry_config(
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
 ) -> RegistryConfig:
-    """What `settings` say of all banks."""
+    """The configuration of all banks from `settings`."""
     return RegistryConfig(
         directory=None if settings.ephemeral or settings.store is not None else settings.state / "banks",
         fixtures=settings.fixtures,

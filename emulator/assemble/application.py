@@ -1,4 +1,4 @@
-"""Everything that is served, behind one synchronous function: which room answers which address (CONTRACT 2)."""
+"""The application: passes each request to the handler of its address, synchronously (CONTRACT 2)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from emulator.web.pages.rendering import nothing_here, wants_page
 if TYPE_CHECKING:
     from emulator.assemble.shared.turns import SharedTurns
 
-IDLE = 0.25  # seconds without a request after which the process has nothing else to do
-JUDGED = 32  # observations that are judged then, for the conformance report, before requests come first again
-PAUSE = 0.001  # seconds in which requests can come, while there is more to judge
-CLOSING = 8.0  # seconds from the stop to the end of the last compaction; all is over within 10 (CONTRACT 1)
+IDLE = 0.25  # seconds without a request after which the process counts as idle
+JUDGED = 32  # observations for the conformance report that an idle process judges at a time
+PAUSE = 0.001  # seconds between two of these, in which requests are handled
+CLOSING = 8.0  # seconds from the stop to the end of the last compaction; the process exits within 10 (CONTRACT 1)
 INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
 Result = TypeVar("Result")
 
@@ -45,39 +45,39 @@ _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 
 
-class Room(Protocol):
-    """A room that answers for a bank: the control interface, the pages, the console."""
+class Handler(Protocol):
+    """Answers the requests of one path prefix for a bank: control interface, pages, console."""
 
     def handle(self, service: BankService, request: Request) -> Answered: ...
 
 
 @runtime_checkable
-class Guarded(Room, Protocol):
-    """A room that asks for a token before anybody learns which banks there are."""
+class Guarded(Handler, Protocol):
+    """A handler that requires a token, before an answer tells which banks exist."""
 
     def refuse(self, request: Request) -> Response | None: ...
 
 
 @runtime_checkable
-class Pages(Room, Protocol):
-    """A room that people open in a browser: what does not exist is a page, too."""
+class Pages(Handler, Protocol):
+    """A handler of pages, whose answer about a missing bank is a page too."""
 
     def no_bank(self, request: Request, name: str) -> Response: ...
 
 
 class BankApplication:
-    """The web side's only partner.
+    """The application that the web server serves.
 
-    `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
-    `scenario_target` gives what scenarios change of a bank; `post` sends a notification, None: none is sent; `shared`:
-    the turns of banks that processes share.
+    `handlers`: by first path segment (`_emulator`, `sca`, `console`, ...); all other paths are the TPP interface.
+    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification, None: none is sent;
+    `shared`: the turns of a shared store.
     """
 
     def __init__(
         self,
         registry: BankRegistry,
         *,
-        rooms: dict[str, Room],
+        handlers: dict[str, Handler],
         openapi: Callable[[Request], Response],
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
@@ -87,7 +87,7 @@ class BankApplication:
         self._shared = shared
         self.scenario_target = scenario_target
         self._registry = registry
-        self._rooms = rooms
+        self._handlers = handlers
         self._openapi = openapi
         self._tls = tls
         self._upkeep = Upkeep()
@@ -96,14 +96,14 @@ class BankApplication:
         registry.on_open = self.notifier.follow
         self._handled_before = 0
         self._turn = JournalTurn(
-            self.begin_or_go_on,
+            self.step,
             registry.group,
             self._upkeep,
             documents_of=self.documents_of,
             waits=registry.power,
         )
         if shared is not None:
-            shared.answers = self.begin_or_go_on
+            shared.answers = self.step
 
     @property
     def default(self) -> BankService:
@@ -112,10 +112,10 @@ class BankApplication:
 
     @property
     def store(self) -> Store:
-        """The documents of the default bank, the same ones for good."""
+        """The documents of the default bank."""
         documents = self._registry.documents()
         if documents is None:
-            raise RuntimeError("the default bank is open for good")
+            raise RuntimeError("the default bank is always open")
         return documents
 
     def turn(self) -> Turn:
@@ -123,15 +123,15 @@ class BankApplication:
         return self._turn if self._shared is None else self._shared
 
     def handle(self, request: Request) -> Response | Stream:
-        """Answer any request, however long that takes; never raises."""
-        return finished(self.begin_or_go_on(request))
+        """Answer a request, with all its steps; never raises."""
+        return finished(self.step(request))
 
-    def begin_or_go_on(self, request: Request) -> Answered:
-        """Answer any request, or do the next step of one that takes long; never raises."""
+    def step(self, request: Request) -> Answered:
+        """Answer a request, or do the next step of one with long work; never raises."""
         try:
             if request.unfinished is not None:
                 if (named := _NAMED_BANK.match(request.target)) is not None:
-                    self._registry.find(named[1])  # which is in use
+                    self._registry.find(named[1])  # marks it as in use
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)
@@ -148,8 +148,8 @@ class BankApplication:
         path, _ = split_target(request.target)
         named = _NAMED_BANK.match(path)
         if named is not None:
-            room = self._room(path[named.end() :])
-            refused = room.refuse(request) if isinstance(room, Guarded) else None
+            handler = self._handler(path[named.end() :])
+            refused = handler.refuse(request) if isinstance(handler, Guarded) else None
             if refused is not None:
                 return refused
             named_service = self._registry.find(named[1])
@@ -160,26 +160,26 @@ class BankApplication:
             path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):
             return _answer(service, replace(request, prefix=request.prefix + API_PREFIX))
-        room = self._room(path)
-        if room is not None:
+        handler = self._handler(path)
+        if handler is not None:
             if progression.is_behind(service.bank):
-                return Unfinished(_settled(service, lambda: _entered(room, service, request, path))).step()
-            return _entered(room, service, request, path)
+                return Unfinished(_settled(service, lambda: _handled_by(handler, service, request, path))).step()
+            return _handled_by(handler, service, request, path)
         if path in _ABOUT:
             return self._about(service, request, path)
-        if path in ("", "/") and "console" in self._rooms and request.method in ("GET", "HEAD"):
+        if path in ("", "/") and "console" in self._handlers and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{root_of(request)}/console")])
         if wants_page(request) and not path.startswith("/v1"):
             return nothing_here(request)
         return _answer(service, request)
 
-    def _room(self, path: str) -> Room | None:
-        return self._rooms.get(path[1:].partition("/")[0])
+    def _handler(self, path: str) -> Handler | None:
+        return self._handlers.get(path[1:].partition("/")[0])
 
     def _no_bank(self, request: Request, named: re.Match[str]) -> Response:
-        room = self._room(named.string[named.end() :])
-        if isinstance(room, Pages):
-            return room.no_bank(request, named[1])
+        handler = self._handler(named.string[named.end() :])
+        if isinstance(handler, Pages):
+            return handler.no_bank(request, named[1])
         raise BankError("NOT_FOUND", f"There is no bank {named[1]}.")
 
     def _about(self, service: BankService, request: Request, path: str) -> Response:
@@ -192,30 +192,30 @@ class BankApplication:
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
     def refused(self, request: Request, response: Response) -> None:
-        """Let the bank finish, and enter into its log, what was answered at the wire to a request for its TPPs."""
+        """Let the bank complete and log a refusal of the web server to a request of its TPP interface."""
         service, path = self._opened(split_target(request.target)[0])
-        if service is not None and path[1:].partition("/")[0] not in self._rooms and path not in _ABOUT:
+        if service is not None and path[1:].partition("/")[0] not in self._handlers and path not in _ABOUT:
             service.refused(request, response)
 
     def documents_of(self, request: Request) -> Store | None:
-        """The documents that a request may have changed, None when it names no bank."""
+        """The documents that a request may have changed; None if its bank is not open."""
         named = _NAMED_BANK.match(request.target)
         return self._registry.documents() if named is None else self._registry.documents(named[1])
 
     def _opened(self, path: str) -> tuple[BankService | None, str]:
-        """The bank that an address names, None when nobody has asked for it yet, and the address within that bank."""
+        """The bank of a path, None if it is not open, and the path within that bank."""
         named = _NAMED_BANK.match(path)
         if named is None:
             return self._registry.default, path
         return self._registry.opened(named[1]), path[named.end() :]
 
     def next_due(self) -> float | None:
-        """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
+        """Seconds of real time until something falls due in a watched bank; None for nothing."""
         waits = [wait for service in self._registry.watched() if (wait := _seconds_to_due(service)) is not None]
         return min(waits, default=None)
 
     def apply_due(self) -> Awaitable[None] | None:
-        """Apply what has fallen due, so that watchers see it without a request."""
+        """Apply what is due in watched banks, so that watchers see it without a request."""
         if self._shared is not None:
             return self._shared.settle()
         watched = self._registry.watched()
@@ -226,7 +226,7 @@ class BankApplication:
         return self._upkeep.sync(unsynced) if unsynced else None
 
     async def _apply_due(self, pieces: Iterator[None], watched: Sequence[BankService]) -> None:
-        """Apply the rest, with requests between the pieces."""
+        """Apply the rest, with requests between the steps."""
         for _ in pieces:
             await asyncio.sleep(0)
         await self._upkeep.sync(self._unsynced(watched))
@@ -235,7 +235,7 @@ class BankApplication:
         return self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in services)
 
     async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
-        """Let `work` change a bank's documents, not within a turn; return when that is as durable as asked for."""
+        """Change documents of a bank by `work`, outside a turn; returns its result once the change is durable."""
         if self._shared is not None:
             return await self._shared.change(work, service.bank.name)
         result = work()
@@ -245,30 +245,30 @@ class BankApplication:
         return result
 
     def tls_context(self) -> SSLContext:
-        """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""
+        """The TLS context of --tls-port: TLS 1.2 or higher, with a certificate of the sandbox CA."""
         return self._tls()
 
     def start(self) -> None:
-        """Requests are served from now on, within a running loop: a slow start is followed by a compaction."""
-        self._upkeep.look_after(self._registry.group)
+        """Start background work, within a running loop, before requests are served."""
+        self._upkeep.compact_overgrown(self._registry.group)
         if self._shared is not None:
             self._shared.start()
         self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
         self.notifier.start()
 
     def _use_idle_time(self) -> None:
-        """Judge some of what the banks have seen, if no request has come since the last look; close an idle bank."""
+        """Judge some observations if no request has come since the last call, and close an idle bank."""
         count = self._turn.count if self._shared is None else self._shared.count
         handled, self._handled_before = self._handled_before, count
-        idle, left = handled == count, False
+        idle, more = handled == count, False
         self._registry.close_idle()
         try:
-            left = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())
+            more = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())
         finally:
-            self._idle = asyncio.get_running_loop().call_later(PAUSE if left else IDLE, self._use_idle_time)
+            self._idle = asyncio.get_running_loop().call_later(PAUSE if more else IDLE, self._use_idle_time)
 
     def stop(self) -> None:
-        """No more requests are served: leave unfinished what `close` does better."""
+        """Stop background work, after the last request; `close` compacts the documents."""
         if self._idle is not None:
             self._idle.cancel()
         self.notifier.stop()
@@ -283,7 +283,7 @@ class BankApplication:
 
 
 def _answer(service: BankService, request: Request) -> Answered:
-    """What a bank answers its TPPs, once what is due by now is applied."""
+    """The answer of the TPP interface, after everything due is applied."""
     if progression.is_behind(service.bank):
         return Unfinished(_settled(service, lambda: _handled(service, request))).step()
     return _handled(service, request)
@@ -296,19 +296,19 @@ def _handled(service: BankService, request: Request) -> Answered:
 
 
 def _settled(service: BankService, answer: Callable[[], Answered]) -> Generator[None, None, Answered]:
-    """Apply what is due in pieces, and answer then."""
+    """Apply everything due in steps, then answer."""
     yield from service.settling()
     return answer()
 
 
-def _entered(room: Room, service: BankService, request: Request, path: str) -> Answered:
+def _handled_by(handler: Handler, service: BankService, request: Request, path: str) -> Answered:
     if path.startswith("/sca/") and request.method == "GET" and service.bank.settings.conformance:
         _note_page(service, path.removeprefix("/sca/"), request.target)
-    return room.handle(service, request)
+    return handler.handle(service, request)
 
 
 def _note_page(service: BankService, token: str, target: str) -> None:
-    """Tell the conformance report of a browser at an SCA page, which itself adds `lang` alone to its address."""
+    """Report a browser at an SCA page to the conformance report. The pages only add `lang` to their address."""
     sca = service.bank.documents.get(SCA, token)
     query = split_target(target)[1]
     if sca is None:
@@ -318,7 +318,7 @@ def _note_page(service: BankService, token: str, target: str) -> None:
 
 
 def _seconds_to_due(service: BankService) -> float | None:
-    """None while the clock stands still: nothing falls due by itself then."""
+    """Seconds until something falls due; None if the clock stands still."""
     clock = service.bank.clock
     due = progression.next_due(service.bank)
     if due is None or clock.mode == "frozen":

@@ -1,4 +1,4 @@
-"""The folders of the banks in a state directory: each appears whole and goes whole, whenever the process is killed."""
+"""The folders of banks in a state directory: created, replaced and deleted atomically, also when killed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from secrets import token_hex
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_BESIDE = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
+_TEMPORARY = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
 
 
 class Folders:
-    """The folders under `directory`; with `power` a rename is on the medium before it counts. Raises OSError."""
+    """The folders under `directory`; with `power` a rename survives a power failure. Methods raise OSError."""
 
     def __init__(self, directory: Path, *, power: bool) -> None:
         self._directory = directory
@@ -22,7 +22,7 @@ class Folders:
         self._disk = Disk()
 
     def names(self) -> set[str]:
-        """The banks that have a folder."""
+        """The names of banks with a folder."""
         if not self._directory.is_dir():
             return set()
         return {path.name for path in self._directory.iterdir() if self.has(path.name)}
@@ -33,31 +33,31 @@ class Folders:
     def has(self, name: str) -> bool:
         return NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
-    def beside(self) -> Path:
-        """Where a bank can be made that `place` makes one of the banks."""
-        return self._beside("new")
+    def temporary(self) -> Path:
+        """A new path for the folder of a bank, which `place` then puts in its place."""
+        return self._temporary("new")
 
     def place(self, folder: Path, name: str) -> None:
-        """Make `folder` the folder of the bank `name`; if that fails it stays where it is."""
+        """Rename `folder` to the folder of the bank `name`; if this fails, it is not moved."""
         self._rename(folder, self.of(name))
 
     def put_aside(self, name: str, *, replaced: bool = False) -> Path:
-        """The bank has no folder any more; what was in it stands where the answer says, to be dropped or placed.
+        """Move the folder of a bank away and return its new path, for `drop` or `place`.
 
-        What is to be `replaced` takes its place again at a start that finds nothing there.
+        With `replaced`, a start after a kill puts it back unless the bank has a new folder.
         """
-        aside = self._beside(f"replaced-{name}" if replaced else "deleted")
+        aside = self._temporary(f"replaced-{name}" if replaced else "deleted")
         self._rename(self.of(name), aside)
         return aside
 
     def drop(self, aside: Path) -> None:
-        """Remove a folder that is none of the banks; what cannot be removed goes at a later start."""
+        """Delete a folder that was moved away; `sweep` retries what cannot be deleted."""
         shutil.rmtree(aside, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Drop what a killed process has left of folders that were not whole yet, were deleted or were replaced."""
+        """Clean up after a killed process: restore a folder that was to be replaced, delete other temporary ones."""
         for path in list(self._directory.iterdir()):
-            match = _BESIDE.fullmatch(path.name)
+            match = _TEMPORARY.fullmatch(path.name)
             if match is not None:
                 if match["name"] is not None and not self.has(match["name"]):
                     self.place(path, match["name"])
@@ -65,12 +65,12 @@ class Folders:
                     self.drop(path)
 
     def sync(self) -> None:
-        """With `power`, return once the names of the banks and of their common folder are on the medium."""
+        """With `power`, sync the directory of the banks and its parent."""
         if self._power:
             self._disk.sync_directory(self._directory)
             self._disk.sync_directory(self._directory.parent)
 
-    def _beside(self, word: str) -> Path:
+    def _temporary(self, word: str) -> Path:
         return self._directory / f".{word}-{token_hex(6)}"
 
     def _rename(self, old: Path, new: Path) -> None:

@@ -1,8 +1,8 @@
-"""Sends the notifications that the banks of a process have queued: a task beside the requests.
+"""Sends the queued notifications of the banks of a process, in a background task.
 
-A notification is claimed by a change of its document, sent when that is stored, and settled by another change. So it is
-sent by one process at a time, and a process that ends in between leaves a claim that becomes void: then it is sent
-again. It may arrive twice; it is never lost.
+A notification is claimed by a change of its document, sent once that is stored, and settled by another change. So only
+one process at a time sends it. If that process ends before, the claim expires and the notification is sent again: it
+may arrive twice, but is never lost.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from emulator.store import StoreUnwritable
 
 logger = logging.getLogger(__name__)
 
-TICK = 0.25  # seconds between two looks at bank time, while a bank has the setting on
-MOST = 16  # notifications that are sent at once, of all banks
-EACH = 4  # of one TPP: one whose receiver never answers must not hold up the others
+TICK = 0.25  # seconds between two checks of bank time, while a bank has the setting on
+MOST = 16  # notifications that are sent at the same time, of all banks
+EACH = 4  # of these for one TPP, so that a receiver that never answers does not delay others
 PAUSE = 1.0  # seconds after a failed change: the disk may be full
-TAKE_OVER = 20.0  # seconds of real time after which another process may send what this one has claimed
+CLAIM_TIME = 20.0  # seconds of real time after which another process may take over a claim
 
 Result = TypeVar("Result")
 Post = Callable[[str, bytes, str], Awaitable[DeliveryResult]]
 """Post a body to an address under an X-Request-ID."""
 
 Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
-"""Change documents outside a request; the result comes when the change is as durable as asked for."""
+"""Change documents outside a request; returns the result once the change is durable."""
 
 
 class Notifier:
-    """The sender of a process. `alone`: no other process has these banks, so every other claim is of a dead one."""
+    """The sender of a process. `alone`: no other process has these banks, so claims of others are void."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class Notifier:
         self._change = change
         self._post = post
         self._alone = alone
-        self._name = uuid4().hex  # of this process, in claims
+        self._name = uuid4().hex  # the name of this process in claims
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._working: asyncio.Task[None] | None = None
         self._woken = False
         self._again = False
-        self._paused_until = 0.0  # of the loop's time
-        self._sending: dict[str, str] = {}  # the TPP of each notification that is being sent
+        self._paused_until = 0.0  # time of the loop
+        self._sending: dict[str, str] = {}  # by the id of a notification in flight: its TPP
         self._settled: list[tuple[BankService, str, DeliveryResult]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -73,7 +73,7 @@ class Notifier:
         return not busy and not any(self._is_due(service) for service in self._services())
 
     def start(self) -> None:
-        """Send from now on, within a running loop."""
+        """Start sending, within a running loop."""
         if self._post is None:
             return
         self._loop = asyncio.get_running_loop()
@@ -81,15 +81,15 @@ class Notifier:
             self.follow(service)
 
     def follow(self, service: BankService) -> None:
-        """Send what a bank queues; called for each bank that is opened."""
+        """Send the notifications of a bank; called for each bank that is opened."""
         if self._loop is None:
-            return  # `start` does it
+            return  # `start` will do it
         service.bank.documents.follow(NOTIFICATION, self._wake)
         service.bank.documents.follow(META, self._wake)  # settings and clock
         self._wake()
 
     def stop(self) -> None:
-        """Send nothing any more; what is being sent keeps its claim, and is sent again at the next start."""
+        """Stop sending. Notifications in flight keep their claim, and are sent again at the next start."""
         self._loop = None
         if self._timer is not None:
             self._timer.cancel()
@@ -97,7 +97,7 @@ class Notifier:
             task.cancel()
 
     async def quiet(self) -> None:
-        """Return when nothing is being sent and nothing is due; at once, when nothing is sent any more."""
+        """Return once nothing is in flight and nothing is due; at once after `stop`."""
         while self._loop is not None and not self.idle:
             self._begin()
             if self._tasks:
@@ -111,7 +111,7 @@ class Notifier:
             self._loop.call_soon(self._begin)
 
     def _begin(self) -> None:
-        """Look for work, and look again after a while if bank time may bring some."""
+        """Start work if there is any, and check again later if bank time may bring some."""
         self._woken = False
         if self._loop is None or self._post is None:
             return
@@ -132,7 +132,7 @@ class Notifier:
         return task
 
     def _is_due(self, service: BankService) -> bool:
-        """Whether something is to be sent, or bank time makes a change that may have to be."""
+        """Whether a notification is due, or a change that may cause one."""
         bank = service.bank
         if not bank.settings.notifications:
             return False
@@ -146,11 +146,11 @@ class Notifier:
         return (self._is_due(service) and len(self._sending) < MOST) or bool(self._abandoned(service))
 
     def _abandoned(self, service: BankService) -> list[Notification]:
-        now = time() + (2 * TAKE_OVER if self._alone else 0)
+        now = time() + (2 * CLAIM_TIME if self._alone else 0)
         return notifications.abandoned(service.bank, by=self._name, sending=self._sending, now=now)
 
     async def _work(self, post: Post) -> None:
-        """Settle what was answered and claim what is due, one bank after the other."""
+        """Settle answered notifications and claim due ones, bank by bank."""
         try:
             settled, self._settled = self._settled, []
             services = list(self._services())
@@ -186,7 +186,7 @@ class Notifier:
                 self._spawn(self._send(service, notification, post))
 
     def _claim(self, service: BankService, settled: list[tuple[str, DeliveryResult]]) -> list[Notification]:
-        """Everything that is to be changed in a bank now, as one change; what is to be sent then."""
+        """Settle, release and claim notifications of a bank in one change; returns those to send."""
         bank = service.bank
         service.settle()
         with bank.documents.transaction():
@@ -196,10 +196,10 @@ class Notifier:
                 notifications.release(bank, notification)
             if not bank.settings.notifications:
                 return []
-            over = {identity for identity, _ in settled}
-            room = Counter(tpp for identity, tpp in self._sending.items() if identity not in over)
-            most, until = MOST - room.total(), time() + TAKE_OVER
-            return notifications.claim(bank, by=self._name, until=until, room=room, most=most, each=EACH)
+            answered = {identity for identity, _ in settled}
+            in_flight = Counter(tpp for identity, tpp in self._sending.items() if identity not in answered)
+            most, until = MOST - in_flight.total(), time() + CLAIM_TIME
+            return notifications.claim(bank, by=self._name, until=until, room=in_flight, most=most, each=EACH)
 
     async def _send(self, service: BankService, notification: Notification, post: Post) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""All banks of one process: the default one and those that `PUT /_emulator/banks/{name}` makes (CONTRACT 9.6)."""
+"""The banks of a process: the default one and those created by `PUT /_emulator/banks/{name}` (CONTRACT 9.6)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.pipeline import Rules, Signer
 from emulator.api.service import BankService
-from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
+from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
 from emulator.bank.beside import completed
@@ -51,18 +51,18 @@ from emulator.store.journal_log import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-MTIME_GRAIN = 0.01  # seconds by which a file may be newer than its time says
-SHORT_JOURNAL = 1 << 20  # bytes, which a start reads in a moment
-COMPACTING_SHORT = 1.0  # seconds at the end for all of those
-COMPACTING = 8.0  # seconds at the end at most; the journal has everything as well
+MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
+SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
+COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
+COMPACTING = 8.0  # seconds in which `close` compacts the others; no data is lost without it
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryConfig:
-    """What every bank of the process has in common.
+    """The configuration of all banks of a process.
 
-    `directory`: where the banks' documents stand, None for a bank in memory; `fixtures`: what a new bank starts
-    from; `settings` and `begins`: the settings and the clock that a reset restores.
+    `directory`: the folder of the banks, None for banks in memory; `fixtures`: the fixture of a new bank; `settings`
+    and `begins`: the settings and the clock that a reset restores.
     """
 
     directory: Path | None
@@ -76,8 +76,8 @@ class RegistryConfig:
     signer: Signer
     begins: Beginning = LIVE
     notify_hosts: tuple[Host, ...] = ()
-    idle_seconds: float = 0  # without a request, after which a named bank leaves memory; 0: never
-    progress: Callable[[int, int], None] | None = None  # of reading the documents: bytes read, bytes in all
+    idle_seconds: float = 0  # without a request, after which a named bank is closed; 0: never
+    progress: Callable[[int, int], None] | None = None  # of loading documents: bytes read, bytes in all
 
 
 class BankRegistry:
@@ -96,29 +96,29 @@ class BankRegistry:
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
-        self._asked: dict[str, float] = {}  # when a named bank that is open was asked for, the longest ago first
+        self._used: dict[str, float] = {}  # when an open named bank was last used; least recently used first
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
-        self.on_open: Callable[[BankService], None] | None = None  # of every bank that is opened from then on
+        self.on_open: Callable[[BankService], None] | None = None  # called with every bank that is opened later
         self._begin()
 
     def _begin(self) -> None:
         self.default = self.open(DEFAULT)
-        if self._folders is not None:  # by now no other process has them
+        if self._folders is not None:  # `open` has locked the directory
             self._folders.sweep()
             self._folders.sync()
 
     @property
     def power(self) -> bool:
-        """Whether what is answered outlives a power cut."""
+        """Whether answered changes survive a power failure."""
         return self._folders is not None and self._common.durability == "power"
 
     def made_with(self, bank: Bank) -> FixtureSource:
-        """What a reset goes back to that names nothing: --fixtures, or what a named bank was made with."""
+        """The fixture of a reset that names none: --fixtures, or that of the creation of a named bank."""
         return fixtures.initial(bank)
 
     def names(self) -> list[str]:
-        """Every bank, those of an earlier run included, the default one first."""
+        """The names of all banks, including those of an earlier run; the default one first."""
         names = set(self._open)
         if self._folders is not None:
             names |= self._folders.names()
@@ -126,32 +126,32 @@ class BankRegistry:
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
-        return name in self._open or self._is_kept(name)
+        return name in self._open or self._is_stored(name)
 
     def opened(self, name: str) -> BankService | None:
-        """The bank with this name if anybody has asked for it, else None."""
+        """The bank with this name if it is open, else None."""
         return self._open.get(name)
 
     def find(self, name: str) -> BankService | None:
-        """The bank with this name, or None; one of an earlier run is opened where it is asked for.
+        """The bank with this name, or None; a stored one is opened.
 
-        SYSTEM_ERROR (503) where that cannot be done, with what helps.
+        Raises SYSTEM_ERROR (503), with a remedy, if it cannot be opened.
         """
         service = self._open.get(name)
-        if service is None and self._is_kept(name):
+        if service is None and self._is_stored(name):
             try:
                 service = self.open(name)
             except (StoreError, OSError) as error:
                 raise self._closed(name, error) from error
-        if self._asked.pop(name, None) is not None:
-            self._asked[name] = monotonic()
+        if self._used.pop(name, None) is not None:
+            self._used[name] = monotonic()
         return service
 
     def _closed(self, name: str, error: Exception) -> BankError:
-        """Why a bank cannot be opened; logged once, for every request to the bank finds it out anew."""
+        """The error for a bank that cannot be opened; logged once, not at every request to it."""
         text = f"Bank {name} cannot be opened: {error}."
         if isinstance(error, StoreDamaged) and not error.intact:
-            text += f" PUT or DELETE /_emulator/banks/{name}, or state check --repair, helps."
+            text += f" Replace or delete it (/_emulator/banks/{name}), or run state check --repair."
         if self._logged.get(name) != text:
             self._logged[name] = text
             logger.error("%s", text)
@@ -159,7 +159,7 @@ class BankRegistry:
 
     @contextmanager
     def without_damage(self, name: str) -> Iterator[None]:
-        """A `with` block in which a bank whose documents are damaged is not there; if the block fails it is again."""
+        """A context in which a bank with damaged documents does not exist; it is put back if the block fails."""
         try:
             self.find(name)
         except BankError as refused:
@@ -176,16 +176,16 @@ class BankRegistry:
             raise
         self._folders.drop(aside)
 
-    def _is_kept(self, name: str) -> bool:
+    def _is_stored(self, name: str) -> bool:
         return self._folders is not None and self._folders.has(name)
 
     def open(self, name: str) -> BankService:
-        """The bank `name` as it stood, or from --fixtures where nothing is kept."""
+        """Open the bank `name` with its stored documents, or with --fixtures if there are none."""
         with ExitStack() as undo:
             documents = self._documents(self.directory_of(name))
             undo.callback(documents.discard)
             service = self._service(name, documents)
-            if not any(map(documents.count, KINDS)):  # what a repair has saved stays, though not all may be there
+            if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
                 fixtures.make(service.bank, self._common.fixtures)
             undo.pop_all()
         self._enter(name, service, documents)
@@ -195,21 +195,21 @@ class BankRegistry:
         documents.join(self.group)
         self._open[name], self._stores[name] = service, documents
         if name != DEFAULT:
-            self._asked[name] = monotonic()
+            self._used[name] = monotonic()
         if self.on_open is not None:
             self.on_open(service)
 
     def documents(self, name: str = DEFAULT) -> Store | None:
-        """The documents of a bank that is open."""
+        """The documents of an open bank."""
         return self._stores.get(name)
 
     def snapshots_of(self, name: str) -> Snapshots:
-        """The snapshots of a bank, which stand in its folder."""
+        """The snapshots of a bank, which are in its folder."""
         directory = self.directory_of(name)
         return Snapshots(None if directory is None else directory / "snapshots", power=self.power)
 
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
-        """A bank over `documents`; `seed`: of one that is new, if any was asked for."""
+        """A bank with these documents; `seed`: that of a new bank, None for the default."""
         common = self._common
         bank = Bank(
             documents,
@@ -240,7 +240,7 @@ class BankRegistry:
         return RequestLog()
 
     def _seed(self, name: str, documents: Store) -> int | None:
-        """--seed for the default bank, whatever it was made with; a named bank keeps the seed it was made with."""
+        """The seed of a bank: --seed for the default bank; a named bank keeps the seed of its creation."""
         common = self._common.seed
         if name == DEFAULT and common is not None:
             return common
@@ -248,7 +248,7 @@ class BankRegistry:
         return common if origin is None else origin.get("seed", common)
 
     def _stream(self, name: str, documents: Store) -> str:
-        """What the ids of a bank are drawn under; of a new one another than of the deleted banks of its name."""
+        """The name of the random stream of a bank; a new bank never gets that of a deleted bank of its name."""
         origin = BANK.read(documents)
         if origin is not None:
             return origin.get("stream", name)
@@ -256,7 +256,7 @@ class BankRegistry:
         return name if number == 1 else f"{name}:{number}"
 
     def transport(self) -> Transport:
-        """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""
+        """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
         from emulator.assemble.transports import (
             beside,  # a transport is an application, and an application has a registry
         )
@@ -264,7 +264,7 @@ class BankRegistry:
         return beside(self)
 
     def apart(self, authority: CertificateAuthority, *, notify_hosts: tuple[Host, ...]) -> BankRegistry:
-        """A registry of the same kind in memory that shares no bank with this one, under another sandbox CA."""
+        """A new registry in memory with the same configuration, but another sandbox CA."""
         common = replace(
             self._common,
             directory=None,
@@ -292,21 +292,20 @@ class BankRegistry:
         seed: int | None = None,
         prepare: Callable[[BankService], None] = lambda _: None,
     ) -> BankService:
-        """`making` without others between."""
+        """`making`, without other requests between its steps."""
         return completed(self.making(name, BankSpec(fixture, seed, prepare=prepare)))
 
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
-        """Create the bank `name`, replacing one of that name (PUT banks/{name}), and change it.
+        """Create or replace the bank `name` (PUT banks/{name}) and change it, atomically and durably.
 
-        All or nothing, and as durable as asked for; after a failure what is held in memory is to be refreshed. Others
-        are answered while a large fixture is read, and see what was there before. FORMAT_ERROR for an impossible name,
-        CONFLICT for another seed of the default bank, and where the bank is made or deleted meanwhile.
+        While a large fixture is read, other requests are answered, with the bank as it was before. Raises FORMAT_ERROR
+        for an invalid name, and CONFLICT for another seed of the default bank or a bank that changes meanwhile.
         """
         if not NAME.fullmatch(name):
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
-            return (yield from self._made(name, spec))
+            return (yield from self._create(name, spec))
         seed = spec.seed
         if seed is None:
             seed = known.bank.ids.seed if name == DEFAULT else self._common.seed
@@ -336,13 +335,13 @@ class BankRegistry:
         )
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
-        """Tell whoever watches any bank what has changed about the service: its TPPs, its banks."""
+        """Publish an event about a change of the process (its TPPs, its banks) at every watched bank."""
         for service in self.watched():
             service.bank.publish(about_all(service.bank, kind, name, status))
 
-    def _made(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
-        """A bank that was not there; its folder has its name when all is in it."""
-        place = None if self._folders is None else self._folders.beside()
+    def _create(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
+        """Create a bank; its folder gets its name once it is complete."""
+        place = None if self._folders is None else self._folders.temporary()
         with ExitStack() as undo:
             if self._folders is not None and place is not None:
                 undo.callback(self._folders.drop, place)
@@ -370,13 +369,13 @@ class BankRegistry:
             log.sync()
 
     def close_bank(self, name: str) -> None:
-        """Delete the bank and its documents; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
+        """Delete the bank and its documents; raises CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         _refuse_default(name)
-        stored = self._is_kept(name)
+        stored = self._is_stored(name)
         if not stored and name not in self._open:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
         aside = self._folders.put_aside(name) if self._folders is not None and stored else None
-        self._asked.pop(name, None)
+        self._used.pop(name, None)
         service = self._open.pop(name, None)
         if service is not None:
             service.bank.dismiss()
@@ -385,35 +384,35 @@ class BankRegistry:
             self._folders.drop(aside)
 
     def close_idle(self) -> None:
-        """Close the named bank that was asked for the longest ago, if that is long enough ago.
+        """Close the least recently used named bank, if it has been idle for `idle_seconds`.
 
-        As after a restart it is opened again when somebody asks for it. Not within a turn.
+        The next request to it opens it again. Not to be called within a turn.
         """
-        name = next(iter(self._asked), None)
+        name = next(iter(self._used), None)
         limit = self._common.idle_seconds
-        if name is None or self._folders is None or not limit or monotonic() - self._asked[name] < limit:
+        if name is None or self._folders is None or not limit or monotonic() - self._used[name] < limit:
             return
-        del self._asked[name]
+        del self._used[name]
         service, documents = self._open[name], self._stores[name]
         if _is_busy(service, documents):
-            self._asked[name] = monotonic()
+            self._used[name] = monotonic()
             return
         del self._open[name], self._stores[name]
         self.group.overgrown.discard(documents)
         documents.close()
 
     def services(self) -> Iterator[BankService]:
-        """The banks that are open."""
+        """The open banks."""
         return iter(list(self._open.values()))
 
     def watched(self) -> list[BankService]:
-        """The banks that somebody watches: of thousands hardly one."""
+        """The open banks with watchers (event streams, consoles)."""
         return [self._open[name] for name in sorted(self._watched) if name in self._open]
 
     def close(self) -> None:
-        """Close every bank's documents, compacted as far as there is time.
+        """Close all banks, and compact their journals as far as there is time.
 
-        The default bank comes first, then those whose start is the slowest; short journals get little time.
+        The default bank comes first, then those with the largest journals; short journals get little time.
         """
         until = monotonic() + COMPACTING if self._until is None else self._until
         first = self._stores.get(DEFAULT)
@@ -430,22 +429,22 @@ class BankRegistry:
             late += monotonic() > until and size > 0
             documents.close(in_time)
         if late:
-            logger.warning("the journals of %d banks were left as they are: there was no time to compact them", late)
+            logger.warning("the journals of %d banks were not compacted: there was no time", late)
 
     def end_by(self, until: float) -> None:
-        """Let `close` compact until then (of `monotonic`) and no longer."""
+        """Limit the compaction of `close` to this time (of `monotonic`)."""
         self._until = until
 
 
 def _is_busy(service: BankService, documents: Store) -> bool:
-    """Whether a bank that nobody asks for has something to do: for watchers, for TPPs to be notified, on its disk."""
+    """Whether a bank has work to do: watchers, long work, unwritten changes, or notifications."""
     bank, log = service.bank, journal_of(documents)
     on_disk = documents.waiting or (log is not None and (log.sync_needed or log.compaction is not None))
     return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
 
 
 def about_all(bank: Bank, kind: str, name: str, status: str) -> Event:
-    """The event by which who watches a bank learns of what concerns all of them."""
+    """The event of a change that concerns all banks."""
     return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
 
 

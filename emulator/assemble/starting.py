@@ -1,7 +1,7 @@
-"""What is served while the documents are still being read: /health is 200, /ready tells how far it is, the rest is 503.
+"""Answers requests while the documents are loaded: /health is 200, /ready 503 with the progress, the rest 503.
 
-A start reads the journal that a killed process has left, which takes seconds where it is large. Until that is done the
-listening address answers through `StartingApplication`, and the progress goes to the log.
+After a kill, a start reads the journal, which takes seconds if it is large. Meanwhile `StartingApplication` answers at
+the listening address, and the progress is logged.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from emulator.settings import ServeSettings
 logger = logging.getLogger(__name__)
 
 SLOW_BYTES = 16 << 20
-EVERY = 2.0  # seconds between two lines in the log
+LOG_INTERVAL = 2.0  # seconds
 
 
 def is_slow(settings: ServeSettings) -> bool:
-    """Whether the journal of the default bank is so large that clients would wonder what the process does.
+    """Whether the journal of the default bank is so large that clients should see the progress.
 
-    A snapshot is read several times as fast.
+    Only the journal counts: a snapshot is read several times as fast.
     """
     if settings.ephemeral:
         return False
@@ -42,12 +42,12 @@ def is_slow(settings: ServeSettings) -> bool:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # the start itself says what is wrong
+    except OSError:  # the start itself reports the error
         return 0
 
 
 class Progress:
-    """How much of the documents has been read, in bytes; written by the thread that reads, read by the other."""
+    """How many bytes of the documents have been read; set by the loading thread, read by the other."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -55,10 +55,10 @@ class Progress:
         self._logged = monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        """Take note, and tell the log now and then."""
+        """Set the progress, and log it every few seconds."""
         self.done, self.total = done, total
         now = monotonic()
-        if now - self._logged >= EVERY:
+        if now - self._logged >= LOG_INTERVAL:
             self._logged = now
             logger.info("reading the documents: %d %% of %d MB", self.percent, total >> 20)
 
@@ -68,7 +68,7 @@ class Progress:
 
 
 class StartingApplication:
-    """An Application, and its one Turn, that has no bank yet."""
+    """The application, and its turn, before there is a bank."""
 
     waits = False
 
@@ -79,7 +79,7 @@ class StartingApplication:
         return self
 
     def begin(self, _requests: Sequence[Request]) -> None:
-        """Nothing has to be waited for."""
+        """Does nothing: there are no documents yet."""
 
     def handle(self, request: Request) -> Response:
         """200 for /health, 503 for everything else; never raises."""
@@ -99,26 +99,26 @@ class StartingApplication:
         return response
 
     def end(self) -> None:
-        """There is nothing to keep."""
+        """Does nothing: there are no changes."""
 
     def refused(self, request: Request, response: Response) -> None:
-        """Finish what was answered at the wire."""
+        """Complete a refusal of the web server."""
         finish(response, Headers(request.headers))
 
     def next_due(self) -> None:
         """Nothing falls due."""
 
     def apply_due(self) -> None:
-        """Nothing is due."""
+        """Does nothing: nothing is due."""
 
     def tls_context(self) -> SSLContext:
         raise RuntimeError("a starting bank serves no TLS")
 
     def start(self) -> None:
-        """There is no upkeep."""
+        """Does nothing: there is no background work."""
 
     def stop(self) -> None:
-        """There is no upkeep."""
+        """Does nothing: there is no background work."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing: nothing is open."""

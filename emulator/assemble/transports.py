@@ -1,4 +1,4 @@
-"""Banks in this process for stories to play on, without a socket or a file."""
+"""Banks in this process to play stories on, without sockets or files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emulator.control import Control
 from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
 
-RECEIVER = Host("tpp.example")  # where stories are notified: what is sent there counts as delivered
+RECEIVER = Host("tpp.example")  # notifications of stories to this host count as delivered
 
 
 def new_transports() -> Callable[[], Transport]:
@@ -27,17 +27,17 @@ def new_transports() -> Callable[[], Transport]:
 
 
 def beside(registry: BankRegistry) -> Transport:
-    """A bank of the same kind as those of `registry`, with a CA of its own."""
+    """A bank with the configuration of `registry`, but with another CA."""
     authority = CertificateAuthority(None, clock=real_now)
     return on(registry.apart(authority, notify_hosts=(RECEIVER,)), authority)
 
 
 def on(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
-    """What a story needs of these banks: the TPP interface and the control interface, at their addresses."""
+    """The TPP interface and the control interface of these banks, at their addresses."""
     control = Control(registry, authority)
     application = BankApplication(
         registry,
-        rooms={"_emulator": control},
+        handlers={"_emulator": control},
         openapi=openapi_answer,
         tls=lambda: authority.server_context(()),
         scenario_target=control.scenario_target,

@@ -1,14 +1,13 @@
-"""Turns over documents in journals, and what the journals need between requests.
+"""Turns over documents in journals, and the fsyncs and compactions between them.
 
-The requests of a turn are answered one after the other, and what they change is kept as one record for each bank: a
-fraction of the cost of a record for each request. What is not written yet is seen by the requests that follow in the
-same turn, so no answer leaves before the end of the turn. A bank whose record cannot be written takes back all that
-the turn has changed in it; the answers of the turn about that bank become 503, and the bank's changes are written one
-by one until one succeeds.
+The requests of a turn are handled one after the other, and their changes are written as one record per bank, which
+costs a fraction of a record per request. Later requests of a turn see changes that are not written yet, so no answer
+leaves before the end of the turn. If the record of a bank cannot be written, all changes of the turn to that bank are
+undone and its answers become 503; the changes of that bank are then written one by one until one succeeds.
 
-With `--durability power` the end of a turn also waits for the fsync that covers its changes. Fsyncs and compactions run
-in a thread, so that no other request waits for the disk. Python runs one thread at a time, so a compaction rests after
-each bit of work: requests get most of the time, and a snapshot takes as long as it takes.
+With `--durability power` the end of a turn also waits for the fsync of its changes. Fsyncs and compactions run in a
+thread, so that no other request waits for the disk. As Python runs one thread at a time, a compaction pauses after each
+piece of work: requests get most of the processor time.
 """
 
 from __future__ import annotations
@@ -28,16 +27,17 @@ from emulator.store.journal_log import Abandoned, Compaction
 
 logger = logging.getLogger(__name__)
 
-WORK = 0.0005  # seconds of processor time before a rest
-REST = 19.0  # times as long
+WORK = 0.0005  # seconds of processor time between two pauses of a compaction
+PAUSE = 19.0  # the length of a pause, as a multiple of the work before
 
 Handled = list[tuple[Request, Answered]]
 
 
 class JournalTurn:
-    """The turns of one process: `begin`, `handle` for each request, `end`; the next one may begin at once.
+    """The turns of a process: `begin`, `handle` for each request, `end`; the next turn may begin at once.
 
-    `documents_of`: the documents that a request may have read or changed; `waits`: whether `end` may be awaited.
+    `documents_of`: the documents that a request may have read or changed; `waits`: whether `end` may return an
+    awaitable.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class JournalTurn:
         self.count = 0  # requests so far
 
     def begin(self, _requests: Sequence[Request]) -> None:
-        """Nothing has to be waited for: this process alone has the documents."""
+        """Does nothing: only this process has the documents."""
 
     def handle(self, request: Request) -> Answered:
-        """The answer to a request, or the next step of it, good once `end` is through."""
+        """The answer to a request, or its next step; it may be sent after `end`."""
         group = self._group
         group.open = True
         try:
@@ -73,9 +73,9 @@ class JournalTurn:
         return answer
 
     def end(self) -> Awaitable[Exception | None] | Exception | None:
-        """Keep what the turn has changed; the failure, where something could not be kept.
+        """Write the changes of the turn; returns the error if that fails.
 
-        By then every answer of the turn that tells of what was taken back has become 503.
+        Then the answers of the turn about undone changes have become 503.
         """
         handled, self._handled = self._handled, []
         group = self._group
@@ -87,7 +87,7 @@ class JournalTurn:
         if self.waits and (unsynced := self._unsynced(handled, written)):
             return self._synced(handled, failed, unsynced)
         if group.overgrown:
-            self._upkeep.look_after(group)
+            self._upkeep.compact_overgrown(group)
         return self._refuse(handled, failed) if failed else None
 
     def _write(self, waiting: Iterable[Store]) -> dict[Store, Exception]:
@@ -95,14 +95,14 @@ class JournalTurn:
         for store in waiting:
             try:
                 store.flush()
-            except Exception as error:  # whatever it is, nobody may wait for ever
+            except Exception as error:  # no request may wait forever, whatever the error is
                 if not isinstance(error, StoreUnwritable):
                     logger.exception("the changes of a turn could not be written")
                 failed[store] = error
         return failed
 
     def _unsynced(self, handled: Handled, written: Iterable[Store]) -> list[tuple[Store, int]]:
-        """The documents whose changes the turn may tell of and that are not synced, each with its last change."""
+        """The documents with unsynced changes that answers of the turn may show, each with its last change."""
         concerned = dict.fromkeys(written)
         for request, _ in handled:
             documents = self._documents_of(request)
@@ -118,7 +118,7 @@ class JournalTurn:
                 await self._upkeep.synced(store, change)
             except StoreUnwritable as error:
                 failed[store] = error
-        self._upkeep.look_after(self._group)
+        self._upkeep.compact_overgrown(self._group)
         return self._refuse(handled, failed) if failed else None
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
@@ -130,15 +130,15 @@ class JournalTurn:
 
 
 def refuse(answer: Answered, error: Exception) -> None:
-    """Make an answer 503; in place, for the request log must show what was answered in the end.
+    """Turn an answer into 503; in place, as the request log has it too.
 
-    One that is not finished hears of it in its next step.
+    An unfinished one gets the error in its next step.
     """
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
     if not isinstance(answer, Response):
         return
-    text = f"The bank cannot keep its documents: {error}."
+    text = f"The bank cannot store its documents: {error}."
     refusal = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
@@ -146,7 +146,7 @@ def refuse(answer: Answered, error: Exception) -> None:
 
 
 class Upkeep:
-    """Fsyncs that answers wait for, and compactions that none waits for, of all banks of a process."""
+    """The fsyncs, which answers wait for, and compactions of all banks of a process."""
 
     def __init__(self) -> None:
         self._syncing: WeakKeyDictionary[Store, asyncio.Lock] = WeakKeyDictionary()
@@ -154,27 +154,27 @@ class Upkeep:
         self._ending = Event()
 
     def end(self) -> None:
-        """Leave compactions unfinished: closing a store writes its last snapshot."""
+        """Abandon compactions; closing a store writes its last snapshot."""
         self._ending.set()
 
     def unsynced(self, stores: Iterable[Store | None]) -> list[tuple[Store, int]]:
-        """Those of the stores that have changes which are not synced, each with its last change."""
+        """The stores with unsynced changes, each with its last change."""
         return [(s, s.sequence) for s in stores if s is not None and (log := journal_of(s)) and log.sync_needed]
 
     async def sync(self, unsynced: Iterable[tuple[Store, int]]) -> None:
-        """Make these changes durable; a failure is logged, for nobody waits for an answer."""
+        """Make these changes durable; a failure is logged, as no answer waits for it."""
         for store, change in unsynced:
             try:
                 await self.synced(store, change)
             except StoreUnwritable as error:
-                logger.error("what was due could not be kept: %s", error)
+                logger.error("changes that fell due could not be stored: %s", error)
 
     async def synced(self, store: Store, change: int) -> None:
-        """Return once the change of this number is as durable as asked for; StoreUnwritable when it was undone.
+        """Return once the change with this number is durable; raises StoreUnwritable if it was undone.
 
-        Of a bank that is deleted meanwhile nothing has to be durable but that.
-        One fsync of a store runs at a time and covers all that was written when it began: whoever is next mostly finds
-        its own changes safe already. Between two of them a compaction begins, which does an fsync of its own.
+        If the bank is deleted meanwhile, it returns too. One fsync of a store runs at a time and covers all changes
+        written before it, so the next caller often needs none. A compaction starts between two fsyncs, and does its
+        own.
         """
         log = journal_of(store)
         if log is None:
@@ -186,18 +186,18 @@ class Upkeep:
             if log.synced >= change or store.discarded:
                 return
             if store.sequence < change:
-                raise StoreUnwritable("an earlier fsync failed, the changes were undone")
+                raise StoreUnwritable("an earlier fsync failed, and the changes were undone")
             ticket = log.begin_sync()
             await asyncio.get_running_loop().run_in_executor(None, ticket.run)
             if not store.discarded:
                 log.finish_sync(ticket)
                 self._compact_if_due(store, log)
 
-    def look_after(self, group: WriteGroup) -> None:
-        """Renew the snapshots that their journals have outgrown; never raises, for answers may have gone."""
+    def compact_overgrown(self, group: WriteGroup) -> None:
+        """Start due compactions; never raises, as answers may already have been sent."""
         for store in list(group.overgrown):
             log = journal_of(store)
-            if log is None or not log.sync_needed:  # else the end of that fsync does it
+            if log is None or not log.sync_needed:  # otherwise the end of that fsync does it
                 group.overgrown.discard(store)
                 self._compact_if_due(store, log)
 
@@ -206,14 +206,14 @@ class Upkeep:
             try:
                 self.compact(log)
             except Exception:
-                logger.exception("the snapshot is not renewed")
+                logger.exception("the snapshot could not be written")
 
     def compact(self, log: JournalLog) -> None:
-        """Renew a snapshot; a failure is logged and changes nothing."""
+        """Write a new snapshot in a thread; a failure is logged and changes nothing."""
         try:
-            compaction = log.begin_compaction()  # before another request finds it due
+            compaction = log.begin_compaction()  # now, so that another request does not start it too
         except StoreUnwritable as error:
-            logger.warning("the snapshot is not renewed: %s", error)
+            logger.warning("the snapshot could not be written: %s", error)
             return
         task = asyncio.get_running_loop().create_task(self._compact(log, compaction))
         self._compactions.add(task)
@@ -225,16 +225,16 @@ class Upkeep:
 
 
 def rests(ending: Event) -> Callable[[], None]:
-    """What a thread calls between pieces of its work: it rests, and Abandoned ends it when the process does."""
+    """A function that a thread calls between pieces of work: it pauses, and raises Abandoned when the process ends."""
     since: float | None = None
 
     def pause() -> None:
         nonlocal since
-        if since is None:  # in the thread that works
+        if since is None:  # the first call, in the working thread
             since = thread_time()
         worked = thread_time() - since
         if worked >= WORK:
-            if ending.wait(worked * REST):
+            if ending.wait(worked * PAUSE):
                 raise Abandoned
             since = thread_time()
 

@@ -1,1 +1,1 @@
-"""The command line: one file per noun, imported when it is called."""
+"""The command line. `main` lists the commands; the module of a command is imported when it is called."""

@@ -1,4 +1,4 @@
-"""Asking the control interface of a running bank, and printing its answers."""
+"""Sends requests to the control interface of a running bank and prints its answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import click
 
 from emulator.cli.failure import Failed, Refused
-from emulator.cli.options import trusted_ca, url_option
+from emulator.cli.options import output_option, trusted_ca, url_option
 from emulator.settings import variable
 from emulator.terminal import json_text, one_line
 
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-LONGEST_WAIT = 600.0  # seconds: a large `generate` takes a while
+CONTROL_TIMEOUT = 600.0  # seconds: a large `generate` takes minutes
 
 
 def bank_options(command: Command) -> Command:
-    """The options --url and --output of a command that asks a running bank."""
-    output = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-    return url_option(output(command))
+    """The options --url, --ca and --output of a command that sends requests to a running bank."""
+    return url_option(output_option(command))
 
 
 def control_token() -> str | None:
-    """The token that the control interface asks for, from BANK_EMULATOR_CONTROL_TOKEN."""
+    """The token of the control interface, from BANK_EMULATOR_CONTROL_TOKEN."""
     token = variable("CONTROL_TOKEN")
-    if token is not None and not token.isprintable():  # what refuses it further on would show it
+    if token is not None and not token.isprintable():  # http.client refuses it too, but its message shows the token
         raise Failed("BANK_EMULATOR_CONTROL_TOKEN holds a line break or another control character")
     return token
 
@@ -57,16 +56,16 @@ def send(url: str, request: Callable[[Running], Answer], *, timeout: float) -> A
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
     """The JSON answer of the control interface of the bank at `url`; `path` follows `/_emulator/`.
 
-    Raises Failed, and Refused for a request that the bank finds wrong.
+    Raises Failed, and Refused if the bank answers 400.
     """
     if body is None and method in ("POST", "PUT"):
         body = {}
-    return _content(url, send(url, lambda bank: bank.control(method, f"/{path}", body), timeout=LONGEST_WAIT))
+    return _content(url, send(url, lambda bank: bank.control(method, f"/{path}", body), timeout=CONTROL_TIMEOUT))
 
 
 @contextmanager
 def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iterator[None]:
-    """Show on a terminal (stderr), in one line, how far work is of which the bank tells in events of this kind."""
+    """Show the progress that events of this kind report, on one line of a terminal (stderr), within this context."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -75,7 +74,7 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
 
     def follow() -> None:
         nonlocal shown
-        with suppress(Failed):  # the work itself says what is wrong
+        with suppress(Failed):  # the request itself fails with the same error
             for event in events(url):
                 if over.is_set():
                     return
@@ -94,7 +93,7 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
 
 
 def _content(url: str, answer: Answer) -> Any:
-    """The JSON of an answer; raises Refused, and Failed also where the answer is not that of a bank."""
+    """The JSON of an answer; raises Refused and Failed, also for an answer that is not from a bank."""
     value = answer.json()
     if answer.status != 204 and not isinstance(value, dict):
         raise _not_a_bank(url)
@@ -104,29 +103,29 @@ def _content(url: str, answer: Answer) -> Any:
 
 
 def _not_a_bank(url: str) -> Failed:
-    return Failed(f"{url} answers, but not as a bank does; is that another program?")
+    return Failed(f"{url} does not answer as a bank does: is it another program?")
 
 
 def logged(url: str, request: str) -> dict[str, Any]:
-    """One exchange of a bank's log in full, by its number or as `latest`; raises Failed when it is not there."""
+    """One whole entry of the request log, by its number or as `latest`; raises Failed if there is none."""
     if request == "latest":
         entries = ask(url, "GET", "requests?limit=1")["requests"]
         if not entries:
-            raise Failed("the log is empty")
+            raise Failed("the request log is empty")
         request = entries[0]["id"]
     exchange: dict[str, Any] = ask(url, "GET", f"requests/{quote(request, safe='')}")
     return exchange
 
 
 def _refused(value: dict[str, Any], status: int) -> Failed:
-    """A refusal with all its messages on one line."""
+    """The error for a refused request, with all messages on one line."""
     messages = value.get("tppMessages")
     if not messages:
         return Failed(f"the bank answered {status}")
     texts = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
     hint = ""
     if status == 401:
-        hint = f" (BANK_EMULATOR_CONTROL_TOKEN {'is another token' if control_token() else 'is not set'})"
+        hint = f" (BANK_EMULATOR_CONTROL_TOKEN {'is a different token' if control_token() else 'is not set'})"
     return Refused("; ".join(texts), messages) if status == 400 else Failed("; ".join(texts) + hint)
 
 
@@ -139,9 +138,9 @@ def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
 
 
 def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
-    """Print the named members of entries in columns, a dash for a missing one.
+    """Print members of entries in columns; a dash stands for a missing one.
 
-    A terminal also gets a heading, and the line "no <noun>" (on stderr) where there are no entries.
+    On a terminal there is also a heading, or the line "no <noun>" (on stderr) if there are no entries.
     """
     table = [[_cell(entry.get(column)) for column in columns] for entry in entries]
     if sys.stdout is not None and sys.stdout.isatty():
@@ -156,7 +155,7 @@ def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
 
 
 def hint(text: str) -> None:
-    """Print `text` on stderr for people at a terminal; programs do not get it."""
+    """Print `text` on stderr if that is a terminal, for people only."""
     if sys.stderr is not None and sys.stderr.isatty():
         click.echo(text, err=True)
 
@@ -172,7 +171,7 @@ def _cell(value: Any) -> str:
 
 
 def events(url: str) -> Iterator[dict[str, Any]]:
-    """The events of a bank from this call on, until it stops; raises Failed."""
+    """The events of a bank from now on, until it stops; raises Failed."""
     from http.client import HTTPException
 
     from emulator.scenario.transport import EVENTS, Answer, TransportFailed, connection_to

@@ -1,4 +1,4 @@
-"""`bank-emulator conformance`: does the TPP behave? What a bank has seen, or a plan of checks (CONTRACT 17)."""
+"""`bank-emulator conformance`: judge a TPP, by what a bank has seen or by a plan of checks (CONTRACT 17)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import click
 
 from emulator.cli.bank import ask, bank_options, control_token, show
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import bank_url, trusted_ca
+from emulator.cli.options import OrderedGroup, bank_url, output_option, trusted_ca
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
@@ -30,23 +30,25 @@ Example: bank-emulator conformance run --command "npm run pay-once"
 """
 
 
-@click.group(name="conformance", epilog=EPILOG)
+@click.group(cls=OrderedGroup, name="conformance", epilog=EPILOG)
 def command() -> None:
-    """Judge what a TPP does, check by check."""
+    """Judge the behaviour of a TPP, check by check."""
 
 
 def report_options(command: Command) -> Command:
-    """Where a report goes, and what it is held against."""
+    """The options of a command that writes a report."""
     for option in (
-        click.option("--require-seen", is_flag=True, help="Exit 1 also for an occasion that never arose."),
+        click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
         click.option("--write-baseline", metavar="FILE", help="Write the checks that fail to a baseline file."),
-        click.option("--baseline", metavar="FILE", help="Checks that are known to fail."),
-        click.option("--claims", metavar="URL", help="Where the TPP says what it believes."),
+        click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
+        click.option("--claims", metavar="URL", help="The address where the TPP reports its view."),
         click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON."),
         click.option("--html", "html_file", metavar="FILE", help="Write the report as one HTML page."),
         click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML."),
-        click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of a group."),
-        click.option("--only", "names", multiple=True, metavar="CHECK", help="Only these checks."),
+        click.option(
+            "--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated."
+        ),
+        click.option("--only", "names", multiple=True, metavar="CHECK", help="Only CHECK; may be repeated."),
     ):
         command = option(command)
     return command
@@ -54,10 +56,10 @@ def report_options(command: Command) -> Command:
 
 def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
     from emulator.bank.problems import unknown
-    from emulator.conformance.check import GROUPS, left_out, ready
+    from emulator.conformance.check import GROUPS, ready, unusable
 
-    for problem in left_out():
-        click.echo(f"bank-emulator: a check is left out: {problem}", err=True)
+    for problem in unusable():
+        click.echo(f"bank-emulator: a check is skipped: {problem}", err=True)
     checks = ready()
     known = [check.check for check in checks]
     for name in names:
@@ -70,10 +72,10 @@ def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
 
 
 @command.command("list", epilog="Example: bank-emulator conformance list --group payments")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of a group.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated.")
+@output_option
 def list_(groups: tuple[str, ...], output: str) -> None:
-    """The checks, each with what it judges."""
+    """List the checks, each with what it judges."""
     checks = _chosen((), groups)
     shown = [check.model_dump(include={"check", "level", "group", "role", "about", "spec"}) for check in checks]
     width = max(len(check.check) for check in checks)
@@ -88,7 +90,7 @@ def list_(groups: tuple[str, ...], output: str) -> None:
 @command.command("show", epilog="Example: bank-emulator conformance show repeats-a-lost-answer")
 @click.argument("name", metavar="CHECK")
 def show_(name: str) -> None:
-    """A check as its file states it."""
+    """Print the file of a check."""
     from emulator.conformance.check import FOLDER
 
     (check,) = _chosen((name,), ())
@@ -107,39 +109,51 @@ def audit(
     require_seen: bool,
     **where: Any,
 ) -> None:
-    """Judge what a running bank has seen.
+    """Judge the requests that a running bank has seen.
 
-    From its start, reset or DELETE /_emulator/conformance on. Exit 1 when a must failed.
+    They count since its start, reset or DELETE /_emulator/conformance. Exit 1 if a check of level must fails.
     """
     chosen = {check.check for check in _chosen(names, groups)}
-    known = _known(where.pop("baseline"))
+    baseline = _baseline(where.pop("baseline"))
     address = bank_url(url)
     if claims is not None:
-        _believe(address, claims)
+        _send_claims(address, claims)
     report = ask(address, "GET", "conformance")
-    _end(
-        _published([row for row in report["checks"] if row["check"] in chosen], output, known, **where),
+    _check(
+        _publish([row for row in report["checks"] if row["check"] in chosen], output, baseline, **where),
         require_seen=require_seen,
     )
 
 
-def _believe(address: str, claims: str) -> None:
+def _send_claims(address: str, claims: str) -> None:
     from emulator.conformance.claims import ask as ask_claims
 
-    wanted = ask(address, "GET", "conformance/claims")
-    beliefs, problems = ask_claims(claims, wanted["payments"], wanted["accounts"])
+    questions = ask(address, "GET", "conformance/claims")
+    beliefs, problems = ask_claims(claims, questions["payments"], questions["accounts"])
     for problem in problems:
         click.echo(f"bank-emulator: --claims: {problem}", err=True)
     ask(address, "PUT", "conformance/claims", {"beliefs": beliefs})
 
 
 @command.command(epilog=EPILOG)
-@click.option("--command", "shell", metavar="CMD", help="Starts the TPP, once for each check.")
-@click.option("--hook", metavar="URL", help="Is POSTed for each check, and answers when the TPP is done.")
+@click.option("--command", "shell", metavar="CMD", help="The command that runs the TPP, once for each check.")
+@click.option("--hook", metavar="URL", help="The address to POST each check to; it answers when the TPP is done.")
 @click.option(
-    "--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds for a check."
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 3600),
+    default=30.0,
+    show_default=True,
+    help="The time for one check.",
 )
-@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Checks that run side by side.")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Checks that run at the same time.",
+)
 @report_options
 @bank_options
 def run(
@@ -155,28 +169,28 @@ def run(
     require_seen: bool,
     **where: Any,
 ) -> None:
-    """Run the plan: each check on a new bank.
+    """Run each check on a new bank.
 
-    Rules, customer and bank time are played, so that every occasion arises.
+    The emulator applies rules, acts as the customer and moves bank time, so that every check has its occasion.
 
-    Without --command and --hook each check waits until you have driven your TPP by hand. Without --url the banks are
-    in a process of the command's own. Exit 1 when a must failed, 2 when the TPP sent no request at all.
+    Without --command and --hook each check waits until you have used your TPP by hand. Without --url the command
+    starts a bank of its own. Exit 1 if a check of level must fails, 2 if the TPP sends no request at all.
     """
     from emulator.conformance.runner import Plan, RunFailed
     from emulator.conformance.runner import run as run_plan
 
     if shell is not None and hook is not None:
-        raise click.UsageError("--command or --hook, not both")
+        raise click.UsageError("use --command or --hook, not both")
     if shell is not None and not (words := _words(shell)):
-        raise click.UsageError("--command is empty or has a quotation mark without its other half")
+        raise click.UsageError("--command is empty or has an unclosed quotation mark")
     if shell is not None and shutil.which(words[0]) is None:
         raise Failed(f"--command: there is no program {words[0]} that can be run")
     if hook is not None and not hook.startswith(("http://", "https://")):
-        raise click.UsageError("--hook takes an http address")
+        raise click.UsageError("--hook takes an http or https address")
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
-    checks, known = _chosen(names, groups), _known(where.pop("baseline"))
+    checks, baseline = _chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes = []
     with _bank(url) as address:
@@ -186,17 +200,17 @@ def run(
                 _progress(outcome.row, outcome.problems)
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
-    report = _published([outcome.row for outcome in outcomes], output, known, planned=True, **where)
+    report = _publish([outcome.row for outcome in outcomes], output, baseline, planned=True, **where)
     if not any(outcome.reached for outcome in outcomes):
         problem = next((problem for outcome in outcomes for problem in outcome.problems), "")
         raise Failed(
             f"the TPP sent no request in any check{f': {problem}' if problem else ''}", page="judge-your-client"
         )
-    _end(report, require_seen=require_seen)
+    _check(report, require_seen=require_seen)
 
 
 def _words(command: str) -> list[str]:
-    """The words of a command line; none where it cannot be split."""
+    """The words of a command line; empty if it cannot be split."""
     try:
         return shlex.split(command)
     except ValueError:
@@ -210,7 +224,7 @@ def _progress(row: Mapping[str, Any], problems: list[str]) -> None:
 
 
 def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
-    click.echo(f"\n{check.check}: {check.about}\nThe task is: {check.arm.task}", err=True)
+    click.echo(f"\n{check.check}: {check.about}\nTask: {check.arm.task}", err=True)
     for name, value in environment.items():
         click.echo(f"  {name}={value}", err=True)
     click.prompt("Press Enter when your TPP is done", default="", show_default=False, err=True)
@@ -218,7 +232,7 @@ def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def _bank(url: str | None) -> Iterator[str]:
-    """The running bank at `url`, or one of the command's own."""
+    """The running bank at `url`, else a new one that stops with this context."""
     if url is not None:
         yield bank_url(url)
         return
@@ -232,28 +246,28 @@ def _bank(url: str | None) -> Iterator[str]:
         try:
             ready = process.stdout.readline() if process.stdout is not None else ""
             if not ready.startswith("READY "):
-                raise Failed("a bank for the plan does not start; say --url")
+                raise Failed("the bank for the checks does not start; name a running one with --url")
             yield ready.removeprefix("READY ").strip()
         finally:
             process.terminate()
 
 
-def _known(baseline: str | None) -> frozenset[str]:
-    """The checks of the baseline file; read before anything runs, so that a plan is not run in vain."""
+def _baseline(file: str | None) -> frozenset[str]:
+    """The checks of the baseline file. It is read first, as a mistake in it would make a long run useless."""
     from emulator.conformance import baseline as baselines
     from emulator.conformance.check import ready
 
     try:
         names = {check.check for check in ready()}
-        return frozenset() if baseline is None else baselines.load(Path(baseline), names)
+        return frozenset() if file is None else baselines.load(Path(file), names)
     except baselines.BaselineError as error:
         raise Failed(str(error)) from error
 
 
-def _published(
+def _publish(
     rows: list[dict[str, Any]],
     output: str,
-    known: frozenset[str],
+    baseline: frozenset[str],
     *,
     planned: bool = False,
     junit_file: str | None,
@@ -261,20 +275,20 @@ def _published(
     json_file: str | None,
     write_baseline: str | None,
 ) -> Mapping[str, Any]:
-    """Print the report held against the baseline and write its files; the report to end by.
+    """Apply the baseline to the report, print it and write its files; returns the report for the exit status.
 
-    What went into a new baseline is known from now on.
+    Failures that a new baseline has are `known` in it.
     """
     from emulator.conformance import baseline as baselines
     from emulator.conformance import report as reports
 
-    report, healed = baselines.laid_over(reports.summed(rows), known)
+    report, fixed = baselines.applied(reports.summed(rows), baseline)
     try:
         if write_baseline is not None:
             baselines.write(Path(write_baseline), report)
     except baselines.BaselineError as error:
         raise Failed(str(error)) from error
-    show(report, output, lambda value: click.echo(reports.terminal(value, healed=healed, planned=planned)))
+    show(report, output, lambda value: click.echo(reports.terminal(value, fixed=fixed, planned=planned)))
     for option, file, text in (
         ("--junit", junit_file, reports.junit),
         ("--html", html_file, reports.html),
@@ -283,12 +297,12 @@ def _published(
         if file is not None:
             _write(option, Path(file), text(report))
     if write_baseline is not None:
-        report, _ = baselines.laid_over(report, {row["check"] for row in report["checks"]})
+        report, _ = baselines.applied(report, {row["check"] for row in report["checks"]})
     return report
 
 
-def _end(report: Mapping[str, Any], *, require_seen: bool) -> None:
-    """End as the report says."""
+def _check(report: Mapping[str, Any], *, require_seen: bool) -> None:
+    """Raise CheckFailed if the report fails."""
     from emulator.conformance.report import exit_status
 
     if exit_status(report, require_seen=require_seen):

@@ -1,4 +1,4 @@
-"""`bank-emulator explain`: why the signature of a captured request fails."""
+"""`bank-emulator explain`: why the signature of a request is not valid."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import click
 
 from emulator.cli.bank import logged
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import bank_url, check_name, stdin, url_option
+from emulator.cli.options import bank_url, check_name, output_option, stdin, url_option
 from emulator.terminal import json_text, printable
 
 if TYPE_CHECKING:
     from emulator.api.signature.explain import Explanation
 
 EPILOG = """\b
-FILE holds the request as raw HTTP, as `curl -v` printed it, or as JSON of
-the request log; - reads stdin. For a request of the log the bank's own
-verdict is shown; a capture is checked again, followed by what was assumed.
+FILE holds a captured request: raw HTTP, the output of `curl -v`, or JSON of
+the request log; - reads stdin. It is checked again, and what had to be
+assumed is printed too. With --request the verdict of the bank is printed.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
@@ -33,24 +33,24 @@ LARGEST = 64 * 1024 * 1024  # bytes
     "request_id",
     callback=check_name,
     metavar="ID",
-    help="A request of a running bank's log; latest: the last one.",
+    help="A request of the log of a running bank, or latest.",
 )
-@click.option("--body", metavar="FILE", help="The body, where the capture does not show it.")
+@click.option("--body", metavar="FILE", help="The body of the request, if FILE does not hold it.")
 @click.option(
     "--profile",
     type=click.Choice(["documented", "lenient"]),
-    help="How strict the bank is that a capture was sent to.  [default: documented]",
+    help="The profile of the bank that the capture was sent to.  [default: documented]",
 )
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option
 @url_option
 def command(
     file: str | None, request_id: str | None, body: str | None, profile: str | None, output: str, url: str | None
 ) -> None:
-    """Say whether a signature is valid, and if not, why. Exit 1 when it is not."""
+    """Explain why the signature of a request is valid or not. Exit 1 if it is not."""
     if (file is None) == (request_id is None):
         raise Failed("explain takes a FILE (or -), or --request ID")
     if request_id is not None and (body or profile):
-        raise Failed("--body and --profile are for a FILE; the bank has checked the requests of its log already")
+        raise Failed("--body and --profile go with a FILE; requests of the log were checked by the bank")
     from emulator.api.signature.capture import CaptureUnreadable
 
     try:
@@ -87,19 +87,19 @@ def _checked(file: str, body: str | None, profile: str | None) -> Explanation:
 def _bytes(file: str) -> bytes:
     try:
         with Path(file).open("rb") as opened:
-            return _whole(file, opened.read(LARGEST + 1))
+            return _limited(file, opened.read(LARGEST + 1))
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from error
 
 
 def _read(file: str) -> str:
-    content = _whole("stdin", stdin(LARGEST + 1)) if file == "-" else _bytes(file)
-    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell writes when output is redirected
+    content = _limited("stdin", stdin(LARGEST + 1)) if file == "-" else _bytes(file)
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # as PowerShell writes redirected output
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "surrogateescape")
 
 
-def _whole(name: str, content: bytes) -> bytes:
+def _limited(name: str, content: bytes) -> bytes:
     if len(content) > LARGEST:
         raise Failed(f"{name} is longer than {LARGEST // 1024 // 1024} MiB")
     return content

@@ -1,4 +1,4 @@
-"""`openapi`, `collection`, `docs` and `completion`: documents that are printed without a running bank."""
+"""`openapi`, `collection`, `docs` and `completion`: print documents without a running bank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.cli.failure import Failed
 
 
 @click.command(epilog="Example: bank-emulator openapi > bank.json")
-@click.option("--control", is_flag=True, help="The control interface /_emulator instead of the TPP interface.")
+@click.option("--control", is_flag=True, help="Print that of the control interface /_emulator instead.")
 def openapi(control: bool) -> None:
     """Print the OpenAPI 3.1 document of the TPP interface."""
     if control:
@@ -28,15 +28,28 @@ def openapi(control: bool) -> None:
 
 @click.command(
     epilog="""\b
-Its requests are unsigned: send them through the signing proxy, to whose
-address --proxy sets the variable baseUrl.
+The requests are not signed: send them through the signing proxy. --proxy
+is its address, which becomes the variable baseUrl of the collection.
 Example: bank-emulator collection > bank.postman.json
 Example: bank-emulator collection --format bruno --directory bank-collection
 """
 )
-@click.option("--format", "kind", type=click.Choice(["postman", "bruno"]), default="postman", show_default=True)
-@click.option("--proxy", metavar="URL", default="http://127.0.0.1:9090", show_default=True, help="The proxy's address.")
-@click.option("--directory", metavar="DIR", help="Where the files of a Bruno collection go; created when missing.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["postman", "bruno"]),
+    default="postman",
+    show_default=True,
+    help="The kind of collection.",
+)
+@click.option(
+    "--proxy",
+    metavar="URL",
+    default="http://127.0.0.1:9090",
+    show_default=True,
+    help="The address of the signing proxy.",
+)
+@click.option("--directory", metavar="DIR", help="The folder for a Bruno collection; created if it is missing.")
 def collection(kind: str, proxy: str, directory: str | None) -> None:
     """Print a Postman collection, or write a Bruno one."""
     from emulator.api.collection import bruno, postman
@@ -44,11 +57,11 @@ def collection(kind: str, proxy: str, directory: str | None) -> None:
     base = proxy.rstrip("/")
     if kind == "postman":
         if directory is not None:
-            raise Failed("--directory is for --format bruno; a Postman collection is one file, printed")
+            raise Failed("--directory goes with --format bruno; a Postman collection is printed")
         click.echo(json.dumps(postman(base), indent=2, ensure_ascii=False))
         return
     if directory is None:
-        raise Failed("--format bruno writes several files: say where with --directory DIR")
+        raise Failed("--format bruno writes several files: name their folder with --directory DIR")
     _write(Path(directory), bruno(base))
 
 
@@ -68,9 +81,11 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 @click.command(
     epilog="""\b
-Example, bash: bank-emulator completion bash > ~/.local/share/bash-completion/completions/bank-emulator
-zsh:  bank-emulator completion zsh > ~/.zfunc/_bank-emulator
-fish: bank-emulator completion fish > ~/.config/fish/completions/bank-emulator.fish
+Store it where the shell looks for completions:
+bash: ~/.local/share/bash-completion/completions/bank-emulator
+zsh:  ~/.zfunc/_bank-emulator
+fish: ~/.config/fish/completions/bank-emulator.fish
+Example: bank-emulator completion zsh > ~/.zfunc/_bank-emulator
 """
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -83,10 +98,10 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(script(ctx.find_root().command, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE").source())
 
 
-def _complete_page(_ctx: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+def _complete_page(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from emulator import manual
 
-    return [name for name in (address.rpartition("/")[2] for address in manual.pages()) if name.startswith(begun)]
+    return [name for name in (address.rpartition("/")[2] for address in manual.pages()) if name.startswith(incomplete)]
 
 
 @click.command(
@@ -97,7 +112,7 @@ Example: bank-emulator docs payee_check
 )
 @click.argument("topic", nargs=-1, shell_complete=_complete_page)
 def docs(topic: tuple[str, ...]) -> None:
-    """Print a page of the manual, or the sections about TOPIC. Without a TOPIC it lists the pages."""
+    """Print the manual: a page, or the sections about TOPIC. Without TOPIC it lists the pages."""
     from emulator import manual
 
     pages, wanted = manual.pages(), " ".join(topic)
@@ -113,10 +128,10 @@ def docs(topic: tuple[str, ...]) -> None:
             click.echo(page.text.rstrip())
             return
     sections = [section for page in pages.values() for section in page.sections if section.anchor]
-    fitting = [section for section in sections if manual.plain(section.title).casefold() == wanted.casefold()]
-    for section in fitting:
+    matching = [section for section in sections if manual.plain(section.title).casefold() == wanted.casefold()]
+    for section in matching:
         click.echo(f"{section.address.strip('/')}\n\n{section.text.strip()}\n")
-    if fitting:
+    if matching:
         return
     hits = manual.search(wanted, manual.entries())
     if not hits:

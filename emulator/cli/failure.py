@@ -7,9 +7,9 @@ from typing import Any
 
 
 class Failed(Exception):
-    """Wrong usage, configuration, fixture or scenario, a port or state directory in use.
+    """Wrong usage, configuration, fixture or scenario; a port or state directory in use.
 
-    `page`: the page of the manual that has more, by its name for `bank-emulator docs`; empty for none.
+    `page` names the page of the manual about it, as in `bank-emulator docs PAGE`; empty for none.
     """
 
     status = 2
@@ -20,7 +20,7 @@ class Failed(Exception):
 
 
 class Refused(Failed):
-    """The bank refused a request; `messages` are its tppMessages."""
+    """The bank refused a request; `messages` are the tppMessages of its answer."""
 
     def __init__(self, text: str, messages: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(text)
@@ -28,7 +28,7 @@ class Refused(Failed):
 
 
 class CheckFailed(Failed):
-    """A check or a story failed; the text is empty where the command has printed it already."""
+    """A check or a story failed; the text is empty if the command has already printed the failure."""
 
     status = 1
 

@@ -1,4 +1,4 @@
-"""The log on stderr, as text or as one JSON object a line: bounded, and never waited for."""
+"""The log on stderr, as text or one JSON object per line: bounded, and written without blocking the server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from emulator.terminal import json_text, printable
 
-ALIKE = 20  # times that a message is written in a period
+REPEATS = 20  # how often the same message is written per period
 PERIOD = 60.0  # seconds
-WAITING = 1000  # lines not written yet
-LONGEST = 16_000  # characters of a line, with its traceback
-_KIND = 100  # characters by which messages are distinguished
-_KINDS = 1000
-_LAST_SECONDS = 0.5  # for what waits at the end
+QUEUED_LINES = 1000
+LINE_LENGTH = 16_000  # characters of a line, with its traceback
+_PREFIX = 100  # characters by which messages are distinguished
+_MESSAGES = 1000  # distinct messages that are counted at the same time
+_CLOSE_TIMEOUT = 0.5  # seconds
 
 
 class _Json(logging.Formatter):
@@ -42,30 +42,30 @@ class _Text(logging.Formatter):
 
 
 def configure(form: str) -> None:
-    """Write warnings of every library, and what this program has to say, to stderr as `form` ("text" or "json").
+    """Write the log of this program and the warnings of every library to stderr as `form` ("text" or "json").
 
-    Python's own warnings too, such as of a client's odd certificate: one line each, without the source that it met.
+    Warnings of the `warnings` module, such as that of an unusual certificate, are one line each, without source text.
     """
     handler = LineWriter(sys.stderr.fileno()) if sys.stderr is not None else logging.NullHandler()
     text = _Text("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(_Json() if form == "json" else text)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("emulator").setLevel(logging.INFO)
-    warnings.formatwarning = _without_place
+    warnings.formatwarning = _without_source
     logging.captureWarnings(True)
 
 
-def _without_place(
+def _without_source(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
     del filename, lineno, line
     return f"{category.__name__}: {message}"
 
 
-class _NotTooOften(logging.Filter):
-    """Passes the same message `ALIKE` times in `PERIOD` seconds at most: clients decide how often one is logged.
+class _RateLimit(logging.Filter):
+    """Passes the same message at most `REPEATS` times in `PERIOD` seconds, as clients can cause any number of them.
 
-    The first one of the next period says how many were left out.
+    The first one of the next period names how many were left out.
     """
 
     def __init__(self) -> None:
@@ -73,33 +73,33 @@ class _NotTooOften(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        kind = record.name, str(record.msg)[:_KIND]
+        kind = record.name, str(record.msg)[:_PREFIX]
         since, count = self._seen.get(kind, (record.created, 0))
         left_out = 0
         if not since <= record.created < since + PERIOD:
-            since, count, left_out = record.created, 0, max(0, count - ALIKE)
-        if len(self._seen) >= _KINDS and kind not in self._seen:
+            since, count, left_out = record.created, 0, max(0, count - REPEATS)
+        if len(self._seen) >= _MESSAGES and kind not in self._seen:
             self._seen.clear()
         self._seen[kind] = since, count + 1
         if left_out:
-            record.msg, record.args = f"{record.getMessage()} ({left_out} more like this were left out)", ()
-        return count < ALIKE
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more of these were left out)", ()
+        return count < REPEATS
 
 
 class LineWriter(logging.Handler):
-    """Writes lines to the file `descriptor` from a thread, so that no request waits for the reader.
+    """Writes lines to the file `descriptor` from a thread, so that no request waits for whoever reads them.
 
-    Of what nobody reads `WAITING` lines are kept; the rest is counted, and the number written in their place.
+    If nobody reads, `QUEUED_LINES` lines are kept and the others only counted; the count is written in their place.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._lines: queue.Queue[str | None] = queue.Queue(WAITING)
+        self._lines: queue.Queue[str | None] = queue.Queue(QUEUED_LINES)
         self._dropped = 0
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
-        super().__init__()  # only now is it closed at exit: where no thread can start there is nothing to close
-        self.addFilter(_NotTooOften())
+        super().__init__()  # last, so that a handler without a thread is not closed at exit
+        self.addFilter(_RateLimit())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -107,25 +107,25 @@ class LineWriter(logging.Handler):
         except Exception:
             line = f"a message of {record.name} cannot be formatted"
         try:
-            self._lines.put_nowait(line if len(line) <= LONGEST else f"{line[:LONGEST]}...")
+            self._lines.put_nowait(line if len(line) <= LINE_LENGTH else f"{line[:LINE_LENGTH]}...")
         except queue.Full:
             self._dropped += 1
 
     def close(self) -> None:
-        """Write what waits, if anybody reads it within a moment."""
+        """Write the queued lines, unless nobody reads them within half a second."""
         with suppress(queue.Full):
-            self._lines.put(None, timeout=_LAST_SECONDS)
-            self._thread.join(_LAST_SECONDS)
+            self._lines.put(None, timeout=_CLOSE_TIMEOUT)
+            self._thread.join(_CLOSE_TIMEOUT)
         super().close()
 
     def _write_all(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are the main thread's to take
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # only the main thread handles signals
         line: str | None = ""
         while line is not None:
             line = self._lines.get()
             dropped, self._dropped = self._dropped, 0
             if dropped:
-                note = "%d lines of the log were dropped, since nobody read them"
+                note = "%d lines of the log were dropped because nobody read them"
                 record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, note, (dropped,), None)
                 self._write(self.format(record))
             if line is not None:

@@ -12,9 +12,10 @@ import click
 
 from emulator import __version__
 from emulator.cli.failure import Failed, Refused
+from emulator.cli.options import OrderedGroup
 from emulator.terminal import PrintableStream, one_line
 
-# Each command with the module that has it, in its table COMMANDS; in the order in which a newcomer needs them.
+# The module of each command, where its own table COMMANDS lists it; what a newcomer needs comes first.
 COMMANDS: dict[str, str] = {
     "serve": "emulator.cli.serve",
     "tpp": "emulator.cli.tpp",
@@ -27,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "scenario": "emulator.cli.scenario",
     "conformance": "emulator.cli.conformance",
     "clock": "emulator.cli.control",
-    "sca": "emulator.cli.control",
+    "sca": "emulator.cli.sca",
     "payments": "emulator.cli.control",
     "consents": "emulator.cli.control",
     "notifications": "emulator.cli.control",
@@ -40,11 +41,11 @@ COMMANDS: dict[str, str] = {
     "banks": "emulator.cli.control",
     "people": "emulator.cli.control",
     "ledger": "emulator.cli.control",
-    "generate": "emulator.cli.control",
+    "generate": "emulator.cli.generate",
     "docs": "emulator.cli.export",
     "completion": "emulator.cli.export",
 }
-# What the manual has about a command whose request the bank refuses, by the page's name.
+# The manual page that the error names when the bank refuses the request of a command.
 PAGES = {
     "banks": "several-banks",
     "generate": "prepare-data",
@@ -54,7 +55,7 @@ PAGES = {
 
 
 class _Commands(MutableMapping[str, click.Command]):
-    """The table as a mapping for click, which imports a command when it is looked up."""
+    """The table as a mapping for click: looking a command up imports its module."""
 
     def __getitem__(self, name: str) -> click.Command:
         commands: dict[str, click.Command] = import_module(COMMANDS[name]).COMMANDS
@@ -81,15 +82,7 @@ def _group(debug: bool) -> None:
         click.echo(context.get_help())
 
 
-class _InOrder(click.Group):
-    """Lists its commands in the order of the table: what a newcomer needs comes first."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx  # click would sort by name
-        return list(self.commands)
-
-
-group = _InOrder(
+group = OrderedGroup(
     commands=_Commands(),
     callback=_group,
     help=_group.__doc__,
@@ -104,7 +97,7 @@ group = click.version_option(__version__, message="%(version)s")(group)
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status: 0 success, 1 a check failed, 2 wrong usage, 3 damaged state.
 
-    An error is one line on stderr; the traceback comes with --debug, anywhere on the line.
+    An error is one line on stderr. --debug, anywhere on the line, adds the traceback.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     with _printable_terminal():
@@ -113,7 +106,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _printable_terminal() -> Iterator[None]:
-    """Escape control characters in everything that is written to a terminal, such as the body of an answer."""
+    """Escape control characters in all terminal output, such as the body of an answer."""
     streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     for name, stream in streams.items():
         if stream is not None and stream.isatty():
@@ -133,9 +126,9 @@ def _run(arguments: list[str]) -> int:
             prog_name="bank-emulator",
             standalone_mode=False,
         )
-    except SystemExit as ended:
+    except SystemExit as exit_request:
         # click exits with 1 when stdout is closed, as by `| head`: no check has failed.
-        return 141 if ended.code else 0  # what a shell reports for SIGPIPE
+        return 141 if exit_request.code else 0  # what a shell reports for SIGPIPE
     except (Exception, KeyboardInterrupt) as error:
         if debug and not isinstance(error, click.exceptions.Exit):
             traceback.print_exc()
@@ -160,9 +153,9 @@ def _report(error: BaseException, command: str) -> int:
     elif isinstance(error, MemoryError) or str(error) == "can't start new thread":
         text, status = "there is not enough memory, or the system allows no more threads (--debug shows where)", 2
     else:
-        text, status = f"{type(error).__name__}: {error} (--debug shows where)", 2
+        text, status = f"{type(error).__name__}: {error} (--debug shows the traceback)", 2
     if text:
-        with suppress(OSError):  # stderr is closed or its disk is full: the exit status says it
+        with suppress(OSError):  # stderr is closed or its disk is full: the exit status still reports the error
             click.echo(f"bank-emulator: {one_line(' '.join(text.split()))}", err=True)
     return status
 

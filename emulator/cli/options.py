@@ -1,4 +1,4 @@
-"""Options that commands share, where they find what these name (bank, state directory, TPP), and completion."""
+"""Options that several commands share, the values that they stand for (bank, state directory, TPP), and completion."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class OrderedGroup(click.Group):
+    """A group that lists its commands in the order of definition; click would sort them by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+
 DEFAULT_URL = "http://127.0.0.1:8080"
 _CA = "emulator.cli.ca"
 
@@ -32,33 +41,43 @@ def state_directory(given: str | None) -> Path:
 
 
 def check_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse a name or id that is empty or not UTF-8: the address of an empty name is that of the whole list."""
+    """Refuse a name or id that is empty or not UTF-8: with an empty one the path would be that of the whole list."""
     if value == "":
-        raise click.BadParameter("it is empty", context, option)
+        raise click.BadParameter("must not be empty", context, option)
     try:
         quote(value or "")
     except UnicodeEncodeError:
-        raise click.BadParameter("it is not UTF-8", context, option) from None
+        raise click.BadParameter("must be UTF-8", context, option) from None
     return value
 
 
 def state_option(command: Command) -> Command:
     """The option --state of a command."""
-    about = f"The state directory of `serve`. Variable BANK_EMULATOR_STATE. Default: {ServeSettings().state}."
+    about = f"The state directory of `serve`.  [BANK_EMULATOR_STATE; default: {ServeSettings().state}]"
     return click.option("--state", metavar="DIR", help=about)(command)
 
 
 def url_option(command: Command) -> Command:
     """The options --url and --ca of a command that talks to a running bank; see `trusted_ca`."""
-    about = f"The bank's address. Variable BANK_EMULATOR_URL. Default: {DEFAULT_URL}."
+    about = f"The address of the bank.  [BANK_EMULATOR_URL; default: {DEFAULT_URL}]"
     return click.option("--url", metavar="URL", help=about)(ca_option(command))
+
+
+def output_option(command: Command) -> Command:
+    """The option --output of a command whose result programs read too."""
+    option = click.option(
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Print text, or JSON for programs.",
+    )
+    return option(command)
 
 
 def ca_option(command: Command) -> Command:
     """The option --ca of a command that may talk to a running bank."""
-    about = (
-        "The CA of the bank's TLS certificate, such as DIR/ca.pem. Variable BANK_EMULATOR_CA. Default: the system's."
-    )
+    about = "The CA of the bank's TLS certificate, such as DIR/ca.pem.  [BANK_EMULATOR_CA; default: the system's]"
     return click.option("--ca", metavar="FILE", help=about, expose_value=False, callback=_remember_ca)(command)
 
 
@@ -68,13 +87,13 @@ def _remember_ca(context: click.Context, option: click.Parameter, value: str | N
 
 
 def trusted_ca() -> str | None:
-    """--ca of the command that runs, else BANK_EMULATOR_CA; None: those of the system."""
+    """--ca of the running command, else BANK_EMULATOR_CA; None stands for the CAs of the system."""
     ca: str | None = click.get_current_context().meta[_CA]
     return ca
 
 
 def bank_url(given: str | None, option: str = "--url") -> str:
-    """`option`, else BANK_EMULATOR_URL, else the default address; raises Failed for anything but an address."""
+    """The value of `option`, else BANK_EMULATOR_URL, else the default address; raises Failed if it is no address."""
     url = (given or variable("URL") or DEFAULT_URL).rstrip("/")
     try:
         address_of(url)
@@ -86,7 +105,7 @@ def bank_url(given: str | None, option: str = "--url") -> str:
 def stdin(most: int = -1) -> bytes:
     """The first `most` bytes of stdin; raises Failed when it is closed or cannot be read."""
     if sys.stdin is None:
-        raise Failed("stdin is closed, there is nothing to read")
+        raise Failed("stdin is closed: there is nothing to read")
     try:
         return sys.stdin.buffer.read(most)
     except OSError as error:
@@ -94,8 +113,8 @@ def stdin(most: int = -1) -> bytes:
 
 
 def signer_options(command: Command) -> Command:
-    """The options that say who signs: --tpp of a state directory, or --certificate with --key."""
-    command = click.option("--key", metavar="FILE", help="The private key to --certificate (PEM).")(command)
+    """The options that choose the signing TPP: --tpp of a state directory, or --certificate with --key."""
+    command = click.option("--key", metavar="FILE", help="The private key of --certificate (PEM).")(command)
     command = click.option("--certificate", metavar="FILE", help="Sign with this certificate (PEM).")(command)
     about = "Sign as this TPP."
     tpp = click.option(
@@ -107,7 +126,7 @@ def signer_options(command: Command) -> Command:
 
 @contextmanager
 def authority_in(state: Path) -> Iterator[CertificateAuthority]:
-    """The sandbox CA of a state directory, created when there is none; raises Failed and StateDamaged."""
+    """The sandbox CA of a state directory, created if it is missing; raises Failed and StateDamaged."""
     from emulator.bank.clock import real_now
     from emulator.ca import AuthorityDamaged, CertificateAuthority
 
@@ -124,7 +143,7 @@ def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: st
     from emulator.client.signing import Identity
 
     if (certificate is None) != (key is None):
-        raise Failed("--certificate and --key go together")
+        raise Failed("--certificate and --key must be given together")
     if certificate is None or key is None:
         return _stored_identity(state_directory(state), tpp)
     try:
@@ -151,11 +170,11 @@ def _stored_identity(state: Path, tpp: str) -> Identity:
 
 def _no_tpp(tpp: str, state: Path) -> str:
     if (state / "ca.pem").is_file():
-        return f"there is no TPP {tpp} in {state / 'tpps'}: `bank-emulator tpp new {tpp}` makes one"
-    where = "is not there" if not state.exists() else "holds no certificates"
+        return f"there is no TPP {tpp} in {state / 'tpps'}: `bank-emulator tpp new {tpp}` creates it"
+    problem = "does not exist" if not state.exists() else "holds no certificates"
     return (
-        f"the state directory {state.absolute()} {where}: run this in the folder where `bank-emulator serve` runs, or "
-        "say where its state is with --state DIR (BANK_EMULATOR_STATE)"
+        f"the state directory {state.absolute()} {problem}: run this where `bank-emulator serve` runs, or "
+        "name its state directory with --state DIR (BANK_EMULATOR_STATE)"
     )
 
 
@@ -174,7 +193,7 @@ def complete_tpp(context: click.Context, option: click.Parameter, incomplete: st
 
 
 def complete_scenario(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The ready scenarios, and files where these are taken."""
+    """The ready scenarios, and files where the argument may be one."""
     from emulator.packaged import folder
 
     del context
@@ -184,7 +203,7 @@ def complete_scenario(context: click.Context, option: click.Parameter, incomplet
 
 
 def complete_flaw(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The flaws that a certificate can be given."""
+    """The flaws that a certificate can be issued with."""
     from emulator.ca import FLAWS
 
     del context, option
@@ -192,7 +211,7 @@ def complete_flaw(context: click.Context, option: click.Parameter, incomplete: s
 
 
 def complete_setting(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The settings of a bank, each with its sign."""
+    """The settings of a bank, each followed by an equals sign."""
     from dataclasses import fields
 
     from emulator.bank.settings import Settings

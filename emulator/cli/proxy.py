@@ -1,4 +1,4 @@
-"""`bank-emulator proxy`: plain curl or a REST client talks to a bank through it, signed."""
+"""`bank-emulator proxy`: signs the requests of curl or a REST client and forwards them to a bank."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
     from emulator.client import AsyncTppClient
 
 EPILOG = """\b
-After an SCA the customer's browser returns to the proxy, which sends PSU-ID
-and session from then on; with --login it does so at once. It refuses what
-web pages of other sites send.
+After an SCA the customer's browser returns to the proxy, which then adds
+PSU-ID and session to every request; --login does this without a browser.
+Requests from web pages of other sites are refused.
 Example: bank-emulator proxy --port 9090 --login 14888520059 &
          curl http://127.0.0.1:9090/v1/accounts
 """
 
 
 @click.command(name="proxy", epilog=EPILOG)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; 0 picks a free one.")
-@click.option("--to", "target", metavar="URL", help="The bank to forward requests to, http or https.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", default=0, help="The port to listen on; 0 picks a free one."
+)
+@click.option("--to", "target", metavar="URL", help="The bank to forward to, instead of --url; http or https.")
 @click.option(
     "--login",
     metavar="NATIONAL-ID",
     callback=check_name,
-    help="Log this customer in at the start, without a browser (an emulated bank only).",
+    help="Log this customer in without a browser; works with this emulator only.",
 )
-@click.option("--quiet", is_flag=True, help="Do not log requests on stderr.")
+@click.option("--quiet", is_flag=True, help="Do not log requests to stderr.")
 @url_option
 @signer_options
 def command(
@@ -49,7 +51,7 @@ def command(
     certificate: str | None,
     key: str | None,
 ) -> None:
-    """Sign what comes in and forward it to a bank."""
+    """Run a proxy that signs requests and forwards them to a bank."""
     from emulator.client import AsyncTppClient
     from emulator.client.proxy import ANSWER_TIMEOUT, SigningProxy
 
@@ -67,12 +69,12 @@ def command(
     try:
         asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)  # without the text that asyncio adds
+        reason = os.strerror(error.errno) if error.errno else str(error)  # without what asyncio adds
         raise Failed(f"--port {port}: {reason}") from error
 
 
 def _log_in(client: AsyncTppClient, national_id: str) -> None:
-    """Have the bank make a session and a consent, as after an SCA that the customer approved."""
+    """Create a session and a consent at the bank, as an SCA that the customer approves does."""
     from emulator.api.certificates import read_certificate
 
     tpp_id = read_certificate(client.identity.header).tpp.id

@@ -1,4 +1,4 @@
-"""`bank-emulator request`: one signed request to this bank or any other."""
+"""`bank-emulator request`: sends one signed request to this bank or any other."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from emulator.cli.options import bank_url, identity_of, signer_options, stdin, u
 from emulator.terminal import json_text, one_line
 
 EPILOG = """\b
-Headers that every request needs are filled in unless -H gives them;
--H 'Name;' leaves one out. A Signature that -H gives is sent as it stands.
+Headers that every request needs are added unless -H sets them;
+-H 'Name;' omits one. A Signature set with -H is sent unchanged.
 Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers \\
            --json @payment.json
@@ -28,10 +28,12 @@ TIMEOUT = 30.0  # seconds
 @click.command(name="request", epilog=EPILOG)
 @click.argument("method")
 @click.argument("path")
-@click.option("-H", "--header", "headers", multiple=True, metavar="'Name: value'", help="A header; may be repeated.")
-@click.option("--json", "content", metavar="TEXT|@FILE", help="The body, sent as it stands.")
-@click.option("-i", "--include", is_flag=True, help="Show the answer's status and headers too.")
-@click.option("--fail", is_flag=True, help="Exit with 1 when the answer is 400 or more.")
+@click.option(
+    "-H", "--header", "headers", multiple=True, metavar="'Name: value'", help="Set a header; may be repeated."
+)
+@click.option("--json", "content", metavar="TEXT|@FILE", help="The body, sent unchanged; @- reads stdin.")
+@click.option("-i", "--include", is_flag=True, help="Also print status and headers of the answer (stderr).")
+@click.option("--fail", is_flag=True, help="Exit with 1 if the status is 400 or above.")
 @url_option
 @signer_options
 def command(
@@ -47,7 +49,7 @@ def command(
     certificate: str | None,
     key: str | None,
 ) -> None:
-    """Send a signed request and print the answer. The status goes to stderr."""
+    """Send a signed request and print the answer. Its status goes to stderr."""
     from emulator.client.tpp import Tpp
     from emulator.httpsig.sendable import check_sendable
 
@@ -64,7 +66,7 @@ def command(
         for name, value in answer.headers:
             click.echo(one_line(f"{name}: {value}"), err=True)
     if answer.body:
-        click.echo(_readable(answer.body))
+        click.echo(_formatted(answer.body))
     if answer.status >= 400 and (code := _code(answer.body)):
         hint(f"  next     bank-emulator docs {code}")
     if fail and answer.status >= 400:
@@ -91,11 +93,11 @@ def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
         elif colon and name.strip():
             headers[name.strip()] = value.strip()
         else:
-            raise Failed(f"-H takes 'Name: value' (or 'Name;' to leave one out), not {text!r}")
+            raise Failed(f"-H takes 'Name: value' (or 'Name;' to omit one), not {text!r}")
     return headers
 
 
-def _readable(body: bytes) -> str:
+def _formatted(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     if not sys.stdout.isatty():
         return text
@@ -107,7 +109,7 @@ def _readable(body: bytes) -> str:
 
 
 def _code(body: bytes) -> str | None:
-    """The first error code of a refusal that the manual knows."""
+    """The first error code of a refusal, if the manual has a section about it."""
     try:
         code = json.loads(body)["tppMessages"][0]["code"]
     except (ValueError, KeyError, IndexError, TypeError):

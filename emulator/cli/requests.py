@@ -1,4 +1,4 @@
-"""`requests` and `events`: what a running bank was asked and what it answered, and what happens there."""
+"""`requests` and `events`: the request log and the event stream of a running bank."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import click
 
 from emulator.cli.bank import ask, bank_options, logged, show
 from emulator.cli.bank import events as stream
-from emulator.cli.options import bank_url, check_name
+from emulator.cli.options import OrderedGroup, bank_url, check_name
 from emulator.terminal import json_text, one_line, printable
 
 
-@click.group(epilog="Example: bank-emulator requests tail")
+@click.group(cls=OrderedGroup, epilog="Example: bank-emulator requests tail")
 def requests() -> None:
-    """Follow the request log, show one request, count and clear."""
+    """Follow, show, count and clear the requests of the log."""
 
 
 def _line(entry: dict[str, Any]) -> str:
@@ -26,17 +26,19 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 @requests.command(epilog="Example: bank-emulator requests tail --last 5")
-@click.option("--last", type=click.IntRange(0, 1000), default=10, show_default=True, help="Start with that many.")
-@click.option("--follow/--no-follow", default=True, show_default=True, help="Continue with new ones.")
+@click.option(
+    "--last", type=click.IntRange(0, 1000), metavar="N", default=10, show_default=True, help="Start with the last N."
+)
+@click.option("--follow/--no-follow", default=True, show_default=True, help="Continue with new requests.")
 @bank_options
 def tail(last: int, follow: bool, url: str | None, output: str) -> None:
-    """The last requests, then each new one. One line each, with --output json a JSON object."""
+    """Print the last requests, then each new one. One line each; with --output json a JSON object."""
     address = bank_url(url)
 
     def print_entry(entry: dict[str, Any]) -> None:
         click.echo(json_text(entry) if output == "json" else _line(entry))
 
-    new = stream(address) if follow else ()  # opened before the list is read, so that none is missed in between
+    new = stream(address) if follow else ()  # opened first, so that no request between the list and the stream is lost
     entries = ask(address, "GET", f"requests?limit={last}")["requests"] if last else []
     for entry in reversed(entries):
         print_entry(entry)
@@ -50,7 +52,7 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
 @click.argument("request", callback=check_name, default="latest")
 @bank_options
 def show_(request: str, url: str | None, output: str) -> None:
-    """One request with its answer and the diagnosis of its signature. REQUEST is its number, or latest."""
+    """Print a request with its answer and signature diagnosis. REQUEST is its number, or latest."""
     show(logged(bank_url(url), request), output, _exchange)
 
 
@@ -77,7 +79,7 @@ def _message(first: str, message: dict[str, Any]) -> None:
 @click.argument("match", default="{}")
 @bank_options
 def count(match: str, url: str | None, output: str) -> None:
-    """How many requests match MATCH. It is JSON as in `when` of a rule, with status besides."""
+    """Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status."""
     try:
         condition = json.loads(match)
     except ValueError as error:
@@ -96,13 +98,13 @@ def clear(url: str | None, output: str) -> None:
 
 @click.group(epilog="Example: bank-emulator events tail")
 def events() -> None:
-    """Follow what happens at the bank: requests and changes."""
+    """Follow the events of the bank: requests and changes."""
 
 
 @events.command("tail", epilog="Example: bank-emulator events tail --output json")
 @bank_options
 def events_tail(url: str | None, output: str) -> None:
-    """Each event as it happens. One line each, with --output json a JSON object."""
+    """Print each event as it happens. One line each; with --output json a JSON object."""
     for event in stream(bank_url(url)):
         if output == "json":
             click.echo(json_text(event))

@@ -14,7 +14,15 @@ from emulator.bank import fixtures
 from emulator.bank.errors import counted
 from emulator.cli.bank import ask, bank_options, control_token, rows, show
 from emulator.cli.failure import CheckFailed, Failed, Refused
-from emulator.cli.options import DEFAULT_URL, bank_url, ca_option, complete_scenario, trusted_ca
+from emulator.cli.options import (
+    DEFAULT_URL,
+    OrderedGroup,
+    bank_url,
+    ca_option,
+    complete_scenario,
+    output_option,
+    trusted_ca,
+)
 
 if TYPE_CHECKING:
     from emulator.scenario.model import Scenario
@@ -23,12 +31,11 @@ if TYPE_CHECKING:
     from emulator.scenario.transport import Transport
 
 EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
-OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-@click.group(name="scenario", epilog=EPILOG)
+@click.group(cls=OrderedGroup, name="scenario", epilog=EPILOG)
 def command() -> None:
-    """Scenarios: ready ones by NAME, your own by FILE."""
+    """List, check, apply and play scenarios. A ready one has a NAME, your own is a FILE."""
 
 
 def _loaded(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
@@ -46,9 +53,9 @@ def _failed(refused: ScenarioRefused) -> Failed:
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")
-@OUTPUT
+@output_option
 def list_(output: str) -> None:
-    """The ready scenarios."""
+    """List the ready scenarios."""
     from emulator.scenario import loader
 
     ready = [_loaded(name) for name in loader.library()]
@@ -66,21 +73,21 @@ def list_(output: str) -> None:
 
 @command.command("show", epilog="Example: bank-emulator scenario show lost-answer > my-shop.yaml")
 @click.argument("name", shell_complete=complete_scenario)
-@OUTPUT
+@output_option
 def show_(name: str, output: str) -> None:
-    """A scenario as it stands, to read or to begin your own with."""
+    """Print a scenario, to read it or to start your own from it."""
     from emulator.scenario import loader
 
     scenario = _loaded(name)
     ready = loader.library().get(name)
     text = (ready or Path(name)).read_text("utf-8")
-    if ready is not None:  # its schema is in the same folder; editors find that of a copy at the bank
+    if ready is not None:  # editors find the schema of a copy at the bank, not in the folder
         text = text.replace("=scenario.schema.json", f"={_bank()}/_emulator/scenario-schema.json", 1)
     show(dict(scenario.source), output, lambda _: click.echo(text, nl=False))
 
 
 def _bank() -> str:
-    """Where the bank is, for a command that does not ask it."""
+    """The address of the bank, for a command that does not need it to run."""
     try:
         return bank_url(None)
     except Failed:
@@ -89,31 +96,32 @@ def _bank() -> str:
 
 @command.command(epilog="Example: bank-emulator scenario check scenarios/*.yaml")
 @click.argument("files", nargs=-1, required=True)
-@OUTPUT
+@output_option
 def check(files: tuple[str, ...], output: str) -> None:
-    """Check FILES without a running bank. Every problem has its line and column; exit 1 when there is one.
+    """Check FILES without a running bank. Prints every problem with line and column; exit 1 if there is any.
 
-    A file whose `from` names a fixture is also started, on a new bank in this process; its story is not played.
+    A file whose `from` names a fixture is also applied to a new bank in this process; its story is not played.
     """
     from emulator.scenario.problems import ScenarioMissing, ScenarioRefused
 
     results: list[dict[str, Any]] = []
     for file in files:
-        mistakes: list[dict[str, Any]] = []
+        problems: list[dict[str, Any]] = []
         try:
             _check(file)
         except ScenarioMissing as missing:
             raise _failed(missing) from missing
         except ScenarioRefused as refused:
-            mistakes = [
-                {"line": m.line, "column": m.column, "path": m.where(), "text": m.text} for m in refused.problems
+            problems = [
+                {"line": problem.line, "column": problem.column, "path": problem.where(), "text": problem.text}
+                for problem in refused.problems
             ]
             for line in refused.lines() if output == "text" else ():
                 click.echo(line)
         else:
             if output == "text":
                 click.echo(f"{file}: fine")
-        results.append({"file": file, "mistakes": mistakes})
+        results.append({"file": file, "mistakes": problems})
     if output == "json":
         click.echo(json.dumps(results, indent=2, ensure_ascii=False))
     if any(result["mistakes"] for result in results):
@@ -121,19 +129,19 @@ def check(files: tuple[str, ...], output: str) -> None:
 
 
 def _check(file: str) -> None:
-    """Refuse what cannot be read, and what the fixture that it names does not fit; raises ScenarioRefused."""
+    """Raise ScenarioRefused for a file that cannot be read or applied to the fixture that it names."""
     from emulator.scenario import loader
 
     scenario = loader.named_or_file(file)
     if scenario.start.base in fixtures.names() and not scenario.play_only:
-        transport = _transports(None)()  # most of the time goes there: made only where it is needed
+        transport = _transports(None)()  # creating the bank takes most of the time
         answer = transport.control("POST", "/scenario", dict(scenario.source))
         if answer.status != 200:
             raise scenario.origin.refused_by(answer.json()["tppMessages"])
 
 
 def _values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE of each --set."""
+    """The values of --set NAME=VALUE, by name."""
     values = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -144,7 +152,7 @@ def _values(context: click.Context, option: click.Parameter, given: tuple[str, .
 
 
 def _typed(source: str, values: Mapping[str, str]) -> dict[str, Any]:
-    """The values as text, or as JSON for a parameter whose default is no text."""
+    """The values as strings, or parsed as JSON for a parameter whose default is not a string."""
     declared = _loaded(source).parameters if values else {}
     typed: dict[str, Any] = dict(values)
     for name, value in values.items():
@@ -158,13 +166,20 @@ def _typed(source: str, values: Mapping[str, str]) -> dict[str, Any]:
 
 @command.command(epilog="Example: bank-emulator scenario apply lost-answer --set creditor='ACME*'")
 @click.argument("source", metavar="NAME|FILE", shell_complete=complete_scenario)
-@click.option("--set", "values", metavar="NAME=VALUE", multiple=True, callback=_values, help="Choose a parameter.")
-@click.option("--yes", is_flag=True, help="Do not ask before something of the bank is lost.")
+@click.option(
+    "--set",
+    "values",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_values,
+    help="Set a parameter of the scenario; may be repeated.",
+)
+@click.option("--yes", is_flag=True, help="Replace data of the bank without asking.")
 @bank_options
 def apply(source: str, values: dict[str, str], yes: bool, url: str | None, output: str) -> None:
-    """Start a running bank as a scenario says and add its rules.
+    """Apply a scenario to a running bank: its start, then its rules.
 
-    Where documents, rules or the clock of the bank would be lost, you are asked first.
+    Asks before it replaces documents, rules or the clock of the bank.
     """
     scenario = _loaded(source, _typed(source, values))
     body = dict(scenario.source)
@@ -179,7 +194,7 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
 
 
 def _confirm(name: str, lost: list[str]) -> None:
-    """Ask on a terminal before something is lost; Failed without a terminal, or if the answer is no."""
+    """Ask on a terminal before data is replaced; raises Failed without a terminal, or if the answer is no."""
     text = f"{name} replaces {', '.join(lost)}"
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failed(f"{text}; --yes applies it")
@@ -188,7 +203,7 @@ def _confirm(name: str, lost: list[str]) -> None:
 
 
 def _done(answer: dict[str, Any]) -> str:
-    """What was done, in a line."""
+    """One line about what was changed."""
     clock = answer["clock"]
     documents = "documents replaced" if answer["reset"] else "documents stay"
     settings = "".join(f", {name}={json.dumps(value)}" for name, value in answer["settings"].items())
@@ -199,7 +214,7 @@ def _done(answer: dict[str, Any]) -> str:
 @command.command(epilog="Example: bank-emulator scenario status")
 @bank_options
 def status(url: str | None, output: str) -> None:
-    """The rules of the applied scenarios. Each tells how often it has matched and acted."""
+    """List the rules of applied scenarios. Shows how often each has matched and acted."""
     counts = ask(bank_url(url), "GET", "rules?limit=1000")["counts"]
     shown = [count for count in counts if count["scenario"] is not None]
     show(shown, output, lambda value: rows(value, "scenario", "name", "matched", "acted", noun="rules of scenarios"))
@@ -209,15 +224,15 @@ def status(url: str | None, output: str) -> None:
 @click.argument("sources", nargs=-1, metavar="NAME|FILE...", shell_complete=complete_scenario)
 @click.option("--all", "every", is_flag=True, help="Play all ready scenarios.")
 @click.option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")
-@OUTPUT
-@click.option("--url", metavar="URL", help="Play on the running bank there, which is reset.")
-@click.option("--here", is_flag=True, help="Play on the running bank that the other commands ask, which is reset.")
+@output_option
+@click.option("--url", metavar="URL", help="Play on the running bank at URL, which is reset.")
+@click.option("--here", is_flag=True, help="Play on the bank of BANK_EMULATOR_URL, or the default one; it is reset.")
 @ca_option
 def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, url: str | None, here: bool) -> None:
-    """Play stories, step by step. Exit 1 when one fails, 2 when one cannot start.
+    """Play stories, step by step. Exit 1 if one fails, 2 if one cannot start.
 
-    Each plays on a new bank in this process, whatever the environment says. With --url or --here it plays on a running
-    bank, which is then started as the scenario says.
+    Each story plays on a new bank in this process, or with --url or --here on a running bank, to which its scenario is
+    applied first.
     """
     from emulator.scenario import loader
     from emulator.scenario.player import junit_report as report
@@ -225,7 +240,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
 
     chosen = [*(loader.library() if every else ()), *sources]
     if not chosen:
-        raise click.UsageError("name a scenario or a file, or say --all")
+        raise click.UsageError("name a scenario or a file, or use --all")
     scenarios = [_loaded(source) for source in chosen]
     transport = _transports(bank_url(url) if url or here else None)
     stories: list[Played] = []
@@ -233,7 +248,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
         if output == "text":
             click.echo(f"{scenario.name}: {scenario.summary}")
             if not scenario.story:
-                click.echo("  it tells no story: nothing but its start is tried")
+                click.echo("  it has no story: only its start is tried")
         stories.append(play_story(scenario, transport(), on_step=_show_step if output == "text" else None))
     if output == "json":
         click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))
@@ -255,11 +270,11 @@ def _write(file: Path, text: str) -> None:
 
 
 def _transports(url: str | None) -> Callable[[], Transport]:
-    """Gives the transport for each story: the running bank at `url`, or a new bank in this process every time."""
+    """Gives the transport of each story: the running bank at `url`, else a new bank in this process each time."""
     if url is not None:
         from emulator.scenario.transport import Running
 
-        ask(url, "GET", "clock")  # a bank that does not answer is no story that fails
+        ask(url, "GET", "clock")  # a bank that does not answer is not a failed story
         running = Running(url, token=control_token(), ca=trusted_ca())
         return lambda: running
     from emulator.assemble.transports import new_transports
@@ -268,16 +283,16 @@ def _transports(url: str | None) -> Callable[[], Transport]:
 
 
 def _show_step(result: StepResult) -> None:
-    """One line for a step that went well; what was expected and what came for one that did not."""
+    """Print one line for a step; for a failed one also what was expected and what was received."""
     click.echo(f"  {result.number:>3} {result.outcome:<7} {result.title}")
     if result.outcome != "failed":
         return
     for difference in result.differences:
         click.echo(f"      {difference}")
-    for word, value in (("expected", result.expected), ("found", result.received())):
+    for name, value in (("expected", result.expected), ("received", result.received())):
         if value is not None:
             text = json.dumps(value, ensure_ascii=False)
-            click.echo(f"      {word}: {text if len(text) <= 1000 else f'{text[:1000]} ...'}")
+            click.echo(f"      {name}: {text if len(text) <= 1000 else f'{text[:1000]} ...'}")
 
 
 COMMANDS = {"scenario": command}

@@ -1,4 +1,4 @@
-"""`bank-emulator serve`: the bank itself."""
+"""`bank-emulator serve`: starts the bank."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NEEDED = "a store that processes share needs the extra: pip install 'bank-emulator[postgresql]'"
+EXTRA_NEEDED = "a shared store requires an extra: pip install 'bank-emulator[postgresql]'"
 
 EPILOG = """\b
-Each flag is also an environment variable, in brackets; the flag wins.
+The variable in brackets sets a flag too; a flag on the line takes precedence.
 Example: bank-emulator serve --ephemeral --scenario insufficient-funds
 """
 
@@ -45,7 +45,7 @@ def _option(flag: Flag) -> click.Option:
 
 
 def _serve(**given: Any) -> None:
-    """Start the bank. Its address is printed as READY http://... once requests are answered."""
+    """Start the bank. Prints READY and its address once it answers requests."""
     for flag in FLAGS:
         if flag.switch and isinstance(given[flag.member], bool):
             given[flag.member] = str(given[flag.member]).lower()
@@ -73,30 +73,30 @@ def check(settings: ServeSettings) -> None:
 
     if settings.control_token is None and not is_loopback(settings.host):
         raise ConfigurationError(
-            f"--host {settings.host} can be reached from other machines: it requires --control-token"
+            f"--host {settings.host} can be reached from other machines and requires --control-token"
             " (BANK_EMULATOR_CONTROL_TOKEN)"
         )
     if settings.workers > 1 and settings.store is None:
-        raise ConfigurationError("--workers: several processes need a store that they share; name it with --store")
+        raise ConfigurationError("--workers: several processes need a shared store; name it with --store")
     if settings.store is not None and settings.ephemeral:
-        raise ConfigurationError("--store and --ephemeral contradict each other")
+        raise ConfigurationError("--store and --ephemeral exclude each other")
     if settings.tls_port is not None and settings.tls_port == settings.port != 0:
-        raise ConfigurationError("--tls-port and --port are the same")
+        raise ConfigurationError("--tls-port and --port must differ")
 
 
 def serve(settings: ServeSettings) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; raises Failed when the bank cannot start."""
-    gc.disable()  # nearly everything that a start creates stays: collections would only slow it down
+    gc.disable()  # objects of the start live on: collections would only slow it down
     try:
         with _store(settings) as settings:
-            _started(settings)
+            _listen_and_run(settings)
     finally:
         gc.enable()
 
 
 @contextmanager
 def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
-    """The settings with the address of the store; one of this process's own runs for as long as the context."""
+    """The settings with the address of the store; an embedded server runs for as long as this context."""
     if settings.store != EMBEDDED:
         yield settings
         return
@@ -104,7 +104,7 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
         from emulator.store.postgres import StoreUnusable
         from emulator.store.postgres.embedded import server
     except ImportError as error:
-        raise Failed(f"--store: {NEEDED}") from error
+        raise Failed(f"--store: {EXTRA_NEEDED}") from error
     try:
         with server(settings.state / "postgresql") as url:
             yield replace(settings, store=url)
@@ -114,23 +114,23 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
 
 @contextmanager
 def without_trust_roots() -> Iterator[None]:
-    """Import aiohttp in this context where it only serves: the system's trust roots are not read.
+    """A context in which importing aiohttp does not read the trust roots of the system.
 
-    aiohttp reads them twice when it is imported, for its client, which takes a fifth of the bank's start. Only a
-    process that is a bank and nothing else may do this: an HTTPS client in it would trust no certificate.
+    aiohttp reads them twice on import, for its client, which takes a fifth of the start. Use this only in a process
+    that is nothing but a bank: an HTTPS client in it would trust no certificate.
     """
-    own = os.environ.get("SSL_CERT_FILE")
+    original = os.environ.get("SSL_CERT_FILE")
     os.environ["SSL_CERT_FILE"] = os.devnull
     try:
         yield
     finally:
-        if own is None:
+        if original is None:
             del os.environ["SSL_CERT_FILE"]
         else:
-            os.environ["SSL_CERT_FILE"] = own
+            os.environ["SSL_CERT_FILE"] = original
 
 
-def _started(settings: ServeSettings) -> None:
+def _listen_and_run(settings: ServeSettings) -> None:
     with without_trust_roots():
         from emulator.web.server import WebServer, run
     from emulator.web.sockets import CannotListen, listen
@@ -169,7 +169,7 @@ def _started(settings: ServeSettings) -> None:
 
 
 def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
-    """The application; while it reads large documents, the plain address answers how far it is."""
+    """The application. While it loads large documents, the plain address answers with the progress."""
     from emulator.assemble import starting
 
     if not starting.is_slow(settings):
@@ -177,7 +177,7 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     from emulator.web.server import WebServer, run_loop
 
     progress = starting.Progress()
-    # waiting connections belong to the socket, so its duplicates may be closed
+    # pending connections belong to the socket, so closing its duplicates does not drop them
     sockets = [bound.dup() for bound in plain]
     server = WebServer(
         starting.StartingApplication(progress),
@@ -200,7 +200,7 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     return applications[0]
 
 
-# of the manual, by the flag that a refused start is about
+# manual pages, by the flag that a refused start names
 _PAGES = {"--scenario": "scenario-language", "--fixtures": "prepare-data", "--state": "recover-data"}
 
 
@@ -224,7 +224,7 @@ def _started_at(urls: list[str], settings: ServeSettings) -> None:
 
 
 def first_steps(url: str, settings: ServeSettings) -> str:
-    """What people may do next: the pages of the bank, and a command that reaches it from any folder."""
+    """Next steps for people: the pages of the bank, and a command that works from any folder."""
     standard = ServeSettings()
     address = "" if url == f"http://{standard.host}:{standard.port}" else f" --url {url}"
     lines = {
@@ -237,7 +237,7 @@ def first_steps(url: str, settings: ServeSettings) -> str:
 
 
 def ready(urls: list[str]) -> None:
-    """Print the READY lines on stdout, unless it is closed; Failed where it cannot be written."""
+    """Print the READY lines on stdout, unless it is closed; raises Failed if it cannot be written."""
     if sys.stdout is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""`bank-emulator state`: verify, repair and copy stored data without starting the bank."""
+"""`bank-emulator state`: verify, repair and copy stored data without a running bank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.failure import Failed, StateDamaged
-from emulator.cli.options import Command, state_directory, state_option
+from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
 from emulator.settings import ServeSettings
 
 if TYPE_CHECKING:
@@ -26,23 +26,23 @@ def schema_option(command: Command) -> Command:
     """The option --store-schema of a command."""
     default = ServeSettings().store_schema
     return click.option(
-        "--store-schema", metavar="NAME", default=default, show_default=True, help="The schema in a PostgreSQL."
+        "--store-schema", metavar="NAME", default=default, show_default=True, help="The schema in PostgreSQL."
     )(command)
 
 
-@click.group(name="state", epilog=EPILOG)
+@click.group(cls=OrderedGroup, name="state", epilog=EPILOG)
 def command() -> None:
     """Verify, repair and copy stored data."""
 
 
 @command.command(epilog=EPILOG)
-@click.option("--repair", is_flag=True, help="Repair damage; changed files are copied first.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--store", metavar="URL", help="Verify a PostgreSQL that processes share, also while they run.")
+@click.option("--repair", is_flag=True, help="Repair damage, after copying the files that change.")
+@output_option
+@click.option("--store", metavar="URL", help="Verify a shared store in PostgreSQL, also while it is in use.")
 @schema_option
 @state_option
 def check(repair: bool, output: str, store: str | None, store_schema: str, state: str | None) -> None:
-    """Verify the stored data of every bank. Exit 3 when something is damaged."""
+    """Verify the stored data of every bank. Exit 3 if any is damaged."""
     if store is not None:
         if repair or state is not None:
             raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
@@ -68,7 +68,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
         else []
     )
     if not banks:
-        raise Failed(f"{directory.absolute()} holds no bank; say where the state of `serve` is with --state DIR")
+        raise Failed(f"{directory.absolute()} holds no bank; name the state directory of `serve` with --state DIR")
     reports: list[tuple[Report, list[StoreDamaged]]] = []
     refused: list[str] = []
     for bank in banks:
@@ -94,8 +94,8 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             raise Failed(f"{report.directory} is in use by {report.in_use}")
         if report.findings:
             first = report.findings[0]
-            lasting = repair or first.intact
-            advice = f"it cannot be repaired; move {report.directory} away" if lasting else "--repair repairs it"
+            final = repair or first.intact
+            advice = f"it cannot be repaired: move {report.directory} away" if final else "--repair repairs it"
             raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
     if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
         raise StateDamaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
@@ -126,9 +126,9 @@ def _print(report: Report, snapshots: list[StoreDamaged]) -> None:
     if report.in_use is not None:
         click.echo(f"{name}: in use by {report.in_use}, not checked")
         return
-    whole = "damaged" if report.findings else "whole"
+    condition = "damaged" if report.findings else "intact"
     documents = counted(sum(report.documents.values()), "document")
-    click.echo(f"{name}: {whole}, {documents} after {counted(report.sequence, 'change')}")
+    click.echo(f"{name}: {condition}, {documents} after {counted(report.sequence, 'change')}")
     damage: list[Finding | StoreDamaged] = [*report.findings, *snapshots]
     for bad in damage:
         click.echo(f"  {bad.file.name} at byte {bad.offset}: {bad.reason}")
@@ -143,22 +143,21 @@ def _print(report: Report, snapshots: list[StoreDamaged]) -> None:
 @command.command(epilog="Example: bank-emulator state copy .bank-emulator postgresql://bank@localhost/sandbox")
 @click.argument("source")
 @click.argument("target")
-@click.option("--replace", is_flag=True, help="Delete what the target holds.")
+@click.option("--replace", is_flag=True, help="Delete the banks of the target first.")
 @schema_option
 def copy(source: str, target: str, replace: bool, store_schema: str) -> None:
-    """Copy every bank from SOURCE to TARGET.
+    """Copy every bank from SOURCE to TARGET, with snapshots, CA and TPPs.
 
-    Snapshots, the CA and the TPPs go with them. Each of the two is a state directory that no process uses, or the
-    postgresql:// URL of a store that processes share.
+    SOURCE and TARGET are each a state directory that no process uses, or the postgresql:// URL of a shared store.
     """
     from emulator.bank.errors import counted
 
-    with _explained():
+    with _store_errors():
         copying = _copying()
         places = copying.place(source, store_schema), copying.place(target, store_schema)
         copied = copying.copy(*places, replace=replace)
-    what = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
-    click.echo(f"Copied {what[0]}, {what[1]} and {what[2]} from {places[0]} to {places[1]}.")
+    counts = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
+    click.echo(f"Copied {counts[0]}, {counts[1]} and {counts[2]} from {places[0]} to {places[1]}.")
 
 
 def _copying() -> ModuleType:
@@ -172,14 +171,14 @@ def _copying() -> ModuleType:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Errors of a store as those that end a command."""
+def _store_errors() -> Iterator[None]:
+    """Turn the errors of a store into those that end a command."""
     from emulator.store import StoreDamaged, StoreError, StoreShared
 
     try:
         yield
     except StoreDamaged as error:
-        raise StateDamaged(f"{error} (`state check` looks at all of it)") from error
+        raise StateDamaged(f"{error} (`state check` lists all damage)") from error
     except StoreShared as error:
         raise (StateDamaged if error.newer else Failed)(f"--store: {error}") from error
     except StoreError as error:
@@ -191,15 +190,15 @@ def _explained() -> Iterator[None]:
 def _check_shared(url: str, schema: str, output: str) -> None:
     from emulator.bank.errors import counted
 
-    with _explained():
+    with _store_errors():
         checks = _copying().Shared(url, schema).check()
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in checks], indent=2))
     else:
         for one in checks:
-            whole = "damaged" if one.problems else "whole"
+            condition = "damaged" if one.problems else "intact"
             documents = f", {counted(one.documents, 'document')}" if one.documents else ""
-            click.echo(f"{one.name}: {whole}{documents} after {counted(one.sequence, 'change')}")
+            click.echo(f"{one.name}: {condition}{documents} after {counted(one.sequence, 'change')}")
             for problem in one.problems:
                 click.echo(f"  {problem}")
     for one in checks:

@@ -1,4 +1,4 @@
-"""`bank-emulator tpp`: certificates of TPPs, issued by the sandbox CA of a state directory."""
+"""`bank-emulator tpp`: TPP certificates, issued by the sandbox CA of a state directory."""
 
 from __future__ import annotations
 
@@ -9,49 +9,64 @@ import click
 
 from emulator.cli.bank import rows, show
 from emulator.cli.failure import Failed
-from emulator.cli.options import authority_in, check_name, complete_flaw, state_directory, state_option
+from emulator.cli.options import (
+    OrderedGroup,
+    authority_in,
+    check_name,
+    complete_flaw,
+    output_option,
+    state_directory,
+    state_option,
+)
 
 if TYPE_CHECKING:
     from emulator.ca import Credentials
 
 KEYSTORE_PASSWORD = "bank-emulator"
 
-# What a bank does with each, without its name here: emulator.ca, which has the flaws, is slow to import.
+# How a bank treats each flaw. The flaws are those of emulator.ca, which is slow to import.
 FLAWS = {
-    "expired": "refused always: its last day of validity has passed",
-    "not-yet-valid": "refused always until the first day of its validity, 30 days from now",
-    "unknown-ca": "refused where the bank has the setting trust=sandbox-ca; accepted with the default, trust=any",
-    "no-roles": "refused by every operation that asks for a role (PISP or AISP)",
-    "leading-zero-serial": "accepted; refused is a keyId whose SN is written differently from the serial number",
-    "special-characters": "accepted; refused is a keyId whose CA is not escaped as RFC 2253 has it",
+    "expired": "always refused",
+    "not-yet-valid": "refused for 30 days, until its validity starts",
+    "unknown-ca": "refused only with the setting trust=sandbox-ca",
+    "no-roles": "refused by operations that require a role",
+    "leading-zero-serial": "accepted, with a keyId whose SN is the serial number",
+    "special-characters": "accepted, with a keyId whose CA is escaped by RFC 2253",
 }
 
 
-@click.group(name="tpp", epilog="Example: bank-emulator tpp new shop --role PISP")
+@click.group(cls=OrderedGroup, name="tpp", epilog="Example: bank-emulator tpp new shop --role PISP")
 def command() -> None:
     """Issue and list certificates of TPPs."""
 
 
 @command.command(
-    epilog="\b\nFlaws, and what the bank does with each:\n"
-    + "\n".join(f"{name}: {effect}" for name, effect in FLAWS.items())
+    epilog="\b\nFlaws, and how the bank treats each:\n"
+    + "\n".join(f"  {name:<20} {effect}" for name, effect in FLAWS.items())
     + "\n\nExample: bank-emulator tpp new shop --role PISP --flaw expired"
 )
 @click.argument("name")
-@click.option("--role", "roles", multiple=True, type=click.Choice(["PISP", "AISP"]), help="Default: both.")
-@click.option("--organization-identifier", metavar="ID", help="Such as PSDNO-FSA-SHOP; default: made from the name.")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(["PISP", "AISP"]),
+    help="A role of the TPP; may be repeated. Default: both.",
+)
+@click.option("--organization-identifier", metavar="ID", help="Such as PSDNO-FSA-SHOP. Default: derived from NAME.")
 @click.option(
     "--flaw",
     metavar="FLAW",
-    help="Issue a faulty certificate; the flaws are listed below.",
+    help="Issue a certificate with a flaw of the list below.",
     shell_complete=complete_flaw,
 )
 @click.option(
     "--keystore-password",
     callback=check_name,
+    metavar="TEXT",
     default=KEYSTORE_PASSWORD,
     show_default=True,
-    help="Password of keystore.p12.",
+    help="The password of keystore.p12.",
 )
 @state_option
 def new(
@@ -62,7 +77,10 @@ def new(
     keystore_password: str,
     state: str | None,
 ) -> None:
-    """Issue a certificate. Writes certificate.pem, key.pem and keystore.p12 into DIR/tpps/NAME."""
+    """Issue a certificate for the TPP NAME.
+
+    Writes certificate.pem, key.pem and keystore.p12 to the folder tpps/NAME of the state directory.
+    """
     from emulator.ca import IssueRefused, TppExists
 
     directory = state_directory(state)
@@ -79,7 +97,7 @@ def new(
                 keystore_password=keystore_password,
             )
     except TppExists as error:
-        raise Failed(f"there is a TPP {name} already, in {directory / 'tpps' / name}") from error
+        raise Failed(f"the TPP {name} already exists, in {directory / 'tpps' / name}") from error
     except IssueRefused as error:
         raise Failed(str(error)) from error
     folder = directory / "tpps" / name
@@ -90,10 +108,10 @@ def new(
 
 
 @command.command("list", epilog="Example: bank-emulator tpp list --output json")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option
 @state_option
 def list_(output: str, state: str | None) -> None:
-    """The TPPs of a state directory."""
+    """List the TPPs of a state directory."""
     directory = state_directory(state)
     if not (directory / "ca.pem").is_file():
         raise Failed(f"{directory.absolute()} holds no sandbox CA; `bank-emulator serve` creates one (--state DIR)")

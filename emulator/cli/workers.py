@@ -1,7 +1,7 @@
-"""`serve --workers N`: processes that serve one port, over a store that they share.
+"""`serve --workers N`: several processes that serve one port over a shared store.
 
-The first process binds the sockets and forks; the others accept from them. It serves nothing itself: it says READY when
-all do, starts one again that has died, passes the signals on, and ends when all have ended.
+The parent process binds the sockets and forks; its children accept connections. The parent prints READY when all
+children answer, replaces a child that dies, forwards signals, and exits after its children.
 """
 
 from __future__ import annotations
@@ -17,93 +17,93 @@ from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-ENDING = 12.0  # seconds that the processes have to end
-SOON = 1.0  # seconds between two starts of one that dies at once
-_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+EXIT_TIMEOUT = 12.0  # seconds from SIGTERM to SIGKILL
+RESTART_DELAY = 1.0  # seconds, so that a child that dies at once is not started in a busy loop
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
-    """Start `number` processes; returns in each of them, with what it calls once it answers, given its addresses.
+    """Start `number` children. Returns only in these, a function that a child calls with its addresses once it answers.
 
-    The process that calls it does not come back: it calls `ready` when all of them answer, and exits when they have.
+    The parent calls `ready` when all children answer, and exits after them.
     """
-    reading, writing = os.pipe()
-    woken, waking = os.pipe()
-    os.set_blocking(waking, False)
-    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    asked: list[int] = []
-    before = {number: signal.getsignal(number) for number in (*_ENDS, signal.SIGCHLD)}
-    for ending in _ENDS[:2] if ignored else _ENDS:
-        signal.signal(ending, lambda number, _: asked.append(number))
+    report_in, report_out = os.pipe()
+    wakeup_in, wakeup_out = os.pipe()
+    os.set_blocking(wakeup_out, False)
+    hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    stops: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (*_STOP_SIGNALS, signal.SIGCHLD)}
+    for stop in _STOP_SIGNALS[:2] if hangup_ignored else _STOP_SIGNALS:
+        signal.signal(stop, lambda number, _: stops.append(number))
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup_out, warn_on_full_buffer=False)
     running: set[int] = set()
     answering: set[int] = set()
 
     def start() -> bool:
-        """Whether this is the new process."""
+        """Fork a child; True in the child."""
         process = os.fork()
         if process:
             running.add(process)
             return False
         signal.set_wakeup_fd(-1)
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        for unused in (reading, woken, waking):
+        for unused in (report_in, wakeup_in, wakeup_out):
             os.close(unused)
         return True
 
     def report(urls: list[str]) -> None:
-        os.write(writing, json.dumps([os.getpid(), urls]).encode() + b"\n")
+        os.write(report_out, json.dumps([os.getpid(), urls]).encode() + b"\n")
 
     for _ in range(number):
         if start():
             return report
-    told, left = False, b""
-    while not asked:
-        found, _, _ = select.select([reading, woken], [], [])
-        if woken in found:
-            os.read(woken, 4096)
-        if reading in found:
-            *lines, left = (left + os.read(reading, 65536)).split(b"\n")
+    all_answer, partial_line = False, b""
+    while not stops:
+        readable, _, _ = select.select([report_in, wakeup_in], [], [])
+        if wakeup_in in readable:
+            os.read(wakeup_in, 4096)
+        if report_in in readable:
+            *lines, partial_line = (partial_line + os.read(report_in, 65536)).split(b"\n")
             urls: list[str] = []
             for line in lines:
                 process, urls = json.loads(line)
                 answering.add(process)
-            if not told and len(answering) >= number:
-                told = True
+            if not all_answer and len(answering) >= number:
+                all_answer = True
                 ready(urls)
-        for process, code in _ended(running):
-            if not told:  # it has said why
-                _end(running)
+        for process, code in _exited(running):
+            if not all_answer:  # a start that fails; the child has printed why
+                _stop(running)
                 sys.exit(code)
-            logger.error("process %d has ended (status %d); another one takes its place", process, code)
-            time.sleep(SOON)
-            if not asked and start():
+            logger.error("process %d has exited (status %d); a new one replaces it", process, code)
+            time.sleep(RESTART_DELAY)
+            if not stops and start():
                 return report
-    sys.exit(_end(running))
+    sys.exit(_stop(running))
 
 
-def _ended(running: set[int]) -> list[tuple[int, int]]:
-    """The processes that have ended, with their exit status."""
-    ended = []
+def _exited(running: set[int]) -> list[tuple[int, int]]:
+    """Remove the processes that have exited from `running`; returns them with their exit status."""
+    exited = []
     for process in list(running):
-        gone, status = os.waitpid(process, os.WNOHANG)
-        if gone:
+        reaped, status = os.waitpid(process, os.WNOHANG)
+        if reaped:
             running.discard(process)
-            ended.append((process, os.waitstatus_to_exitcode(status)))
-    return ended
+            exited.append((process, os.waitstatus_to_exitcode(status)))
+    return exited
 
 
-def _end(running: set[int]) -> int:
-    """Let all processes end; the exit status, that of one that failed if any did."""
+def _stop(running: set[int]) -> int:
+    """Stop all processes; returns the highest exit status (of a killed process: the number of its signal)."""
     for process in running:
         os.kill(process, signal.SIGTERM)
-    status, until = 0, time.monotonic() + ENDING
+    status, deadline = 0, time.monotonic() + EXIT_TIMEOUT
     while running:
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             for process in running:
                 os.kill(process, signal.SIGKILL)
-        status = max([status, *(abs(code) for _, code in _ended(running))])
+        status = max([status, *(abs(code) for _, code in _exited(running))])
         time.sleep(0.02)
     return status

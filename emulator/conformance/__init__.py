@@ -1,1 +1,1 @@
-"""The report on the TPP: checks that judge what a client does, on a running bank or by a plan (CONTRACT 17)."""
+"""Checks that judge the behaviour of a TPP, on a running bank or by a plan, and their report (CONTRACT 17)."""

@@ -1,15 +1,15 @@
-"""The auditor of one bank: takes what the bank sees and keeps a verdict for each check (CONTRACT 17).
+"""The auditor of one bank: judges each observation of the bank by the checks (CONTRACT 17).
 
-Every clause of a check is a small machine. An observation that fits `seen` opens an occasion, unless one is open for
-the same TPP and the same facts `by`; later observations decide it:
+Every clause of a check is a small state machine. An observation that matches `seen` opens an occasion, unless one is
+open for the same TPP and the same facts `by`. Later observations close it:
 
-    word      decided as passed by                     decided as failed by
+    kind      passes by                                fails by
     itself    the occasion                             the occasion
     from_link the occasion                             the occasion
-    next      the next one that fits                   the next one that does not, `within` passing
-    never     `until`, `within` passing, the report    one that fits
-    at_most   `until`, `within` passing, the report    one too many
-    claim     what the TPP believes                    the same
+    next      the next one, if it matches              the next one, if it does not; the end of `within`
+    never     `until`, the end of `within`, the report one that matches
+    at_most   `until`, the end of `within`, the report one too many
+    claim     the claim of the TPP                     the claim of the TPP
 
 An occasion of `next` that is still open at the report is not counted. A check fails if one of its occasions failed,
 passes if at least one passed and none failed, and is `not-seen` otherwise.
@@ -27,15 +27,15 @@ from typing import Any, NamedTuple, Protocol
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.check import Check, Clause, Fits, anything, fits, nothing, seconds
+from emulator.conformance.check import Check, Clause, Predicate, always_false, always_true, predicate, seconds
 from emulator.conformance.facts import Links, Observation, static_key
 from emulator.conformance.observer import END_OF_PAGE, PAGES
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
-MOST_LINKS = 50_000  # addresses and ids that are remembered for a TPP
+MOST_LINKS = 50_000  # addresses and ids that are kept for a TPP
 BODY_SHOWN = 4096  # bytes of a request in a failure
-# Answers are compact (CONTRACT 3.3). With a literal in front such a search is many times faster.
+# Answers are compact (CONTRACT 3.3), and a search for a literal is many times faster than one for optional blanks.
 _LINKS = re.compile(r'href":"([^"\\]+)"')
 _IDS = re.compile(r'd":"([^"\\]+)"')
 
@@ -64,7 +64,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Record:
-    """What is known of a check so far: how many occasions passed and failed, and the first failures."""
+    """The result of a check so far: how many occasions passed and failed, and the first failures."""
 
     passed: int = 0
     failed: int = 0
@@ -72,28 +72,28 @@ class Record:
     failures: list[Failure] = field(default_factory=list)
 
     def fail(self, failure: Failure | Callable[[], Failure]) -> None:
-        """Count a failure, and keep it if it is one of the first: only then is it worked out."""
+        """Count a failure; one of the first is also kept, and only then computed."""
         self.failed += 1
         if len(self.failures) < MOST_FAILURES:
             self.failures.append(failure if isinstance(failure, Failure) else failure())
 
 
 class Belief(Protocol):
-    """What the TPP believes of one payment or account (`claims.py`)."""
+    """What the TPP claims about one payment or account (`claims.py`)."""
 
     @property
     def text(self) -> str:
-        """It and what is true, in a sentence."""
+        """The claim and the truth, in a sentence."""
         ...
 
     def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether it is what a check's `claim` demands; None if that is not known any more."""
+        """Whether it meets the `claim` of a check; None if that cannot be decided."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class _Occasion:
-    """An open occasion: when it arose, what it is compared by, and what was seen since."""
+    """An open occasion: when it arose, the facts to compare, and what was observed since."""
 
     shown: Outline
     opened: float
@@ -103,11 +103,11 @@ class _Occasion:
 
 
 Outline = tuple[str, str, str, str, float]
-"""What is kept of an occasion while it is open: id, what it was, method, target, bank time."""
+"""The part of an occasion that is kept while it is open: id, description, method, target, bank time."""
 
 
 def _tupled(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
-    """What gives these facts of an observation; most clauses name one or none."""
+    """A function that gives these facts of an observation; most clauses name one or none."""
     if not names:
         return lambda _: ()
     if len(names) == 1:
@@ -117,18 +117,18 @@ def _tupled(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
 
 
 class _Tests(NamedTuple):
-    """What is left to test of a clause for observations with the same static facts; None: it cannot fit.
+    """The tests of a clause that remain for observations with the same static facts; None: it cannot match.
 
-    `ends`: what its `until` demands; `concerns`: its `of`; `wants`: what stands under its word.
+    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next` or `never`.
     """
 
-    ends: Fits | None
-    concerns: Fits | None
-    wants: Fits | None
+    ends: Predicate | None
+    concerns: Predicate | None
+    wants: Predicate | None
 
 
 class _Machine:
-    """One clause of one check at work."""
+    """The state machine of one clause."""
 
     __slots__ = (
         "by",
@@ -158,19 +158,19 @@ class _Machine:
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
     def tests(self, observed: Observation) -> _Tests:
-        """What is left to test for observations with these static facts."""
+        """The tests that remain for observations with these static facts."""
         clause = self.clause
         wanted = clause.next if clause.next is not None else clause.never
         if clause.itself is not None:
             wanted = {"event": self.check.seen.get("event", "request"), **clause.itself}
         return _Tests(
-            fits(clause.until, observed) if clause.until is not None else None,
-            fits(clause.of, observed),
-            fits(wanted, observed) if wanted is not None else None,
+            predicate(clause.until, observed) if clause.until is not None else None,
+            predicate(clause.of, observed),
+            predicate(wanted, observed) if wanted is not None else None,
         )
 
     def decide(self, observed: Observation, tests: _Tests) -> None:
-        """Decide the open occasion that an observation concerns, if there is one."""
+        """Close the open occasion that an observation concerns, if it decides it."""
         ends, concerns, wants = tests
         if ends is not None and ends(observed):
             self._end(observed)
@@ -186,7 +186,7 @@ class _Machine:
             return
         now = observed.received if self.real else observed.at
         if self.window is not None and word != "at_most" and now - occasion.opened > self.window:
-            self._too_late(key, occasion)
+            self._expire(key, occasion)
         elif word == "at_most":
             self._count(key, occasion, observed, now)
         elif wanted and self._compare(occasion, observed):
@@ -198,14 +198,14 @@ class _Machine:
             self._fail(key, occasion, observed)
 
     def _end(self, observed: Observation) -> None:
-        """Close every occasion of the TPP that agrees with what is known of the observation that ends it."""
-        ended = (observed.tpp, *self.by(observed))
+        """Close the occasions of the TPP whose facts agree with the known facts of this observation."""
+        facts = (observed.tpp, *self.by(observed))
         for key in list(self.open):
-            if all(now is None or now == then for then, now in zip(key, ended, strict=True)):
+            if all(fact is None or fact == value for value, fact in zip(key, facts, strict=True)):
                 self._close(key, passed=self.word != "next")
 
     def occur(self, observed: Observation, tests: _Tests) -> None:
-        """Judge an occasion, or open it."""
+        """Open an occasion; one of `from_link` is judged at once."""
         word = self.word
         if word == "from_link":
             linked = observed["linked"]
@@ -228,7 +228,7 @@ class _Machine:
             self._close(oldest, passed=word != "next")
 
     def fail_itself(self, observed: Observation) -> None:
-        """Count the occasion as a failure."""
+        """Count the occasion itself as a failure."""
         self.record.fail(lambda: Failure(self._text, evidence(observed)))
 
     def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: float) -> None:
@@ -245,7 +245,7 @@ class _Machine:
             self._fail(key, occasion, observed)
 
     def _compare(self, occasion: _Occasion, observed: Observation) -> bool:
-        """Whether the facts under `same` are the occasion's, and one under `differ` is known both times and is not."""
+        """Whether the facts `same` are equal to those of the occasion, and a fact `differ`, known in both, is not."""
         then, now = occasion.compared, self.compared(observed)
         cut = self.differ
         if then[:cut] != now[:cut]:
@@ -257,7 +257,7 @@ class _Machine:
         del self.open[key]
         self.record.passed += passed
 
-    def _too_late(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+    def _expire(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
         if self.word == "next":
             del self.open[key]
             self.record.fail(lambda: Failure(self._text, _shown(occasion.shown)))
@@ -273,7 +273,7 @@ class _Machine:
         return self.clause.text or self.check.about
 
     def claimed(self, record: Record, beliefs: Mapping[str, Belief] | None) -> None:
-        """Hold what the TPP believes about each occasion against what is true."""
+        """Judge each occasion by the claim of the TPP about it."""
         for key, occasion in self.open.items():
             belief = (beliefs or {}).get(str(key[1]))
             holds = None if belief is None else belief.holds(self.clause.claim or {})
@@ -285,7 +285,7 @@ class _Machine:
                 record.fail(Failure(f"{self._text} {belief.text}", _shown(occasion.shown)))
 
     def settled(self, now: float, received: float, *, over: bool) -> tuple[int, list[Failure]]:
-        """How many of the open occasions count as passed by now, and which have failed; `over`: the run has ended."""
+        """How many open occasions count as passed by now, and the failures among them; `over`: the run has ended."""
         passed, failures = 0, []
         at = received if self.real else now
         for occasion in self.open.values():
@@ -301,7 +301,7 @@ _Tested = tuple[_Machine, _Tests]
 
 
 def _outline(observed: Observation) -> Outline:
-    """What is kept of an occasion; its headers and body are not, for as long as it is open."""
+    """The outline of an occasion; headers and body are not kept, as an occasion may be open for long."""
     exchange = observed.exchange
     if exchange is not None:
         request = exchange.request
@@ -312,13 +312,13 @@ def _outline(observed: Observation) -> Outline:
 
 
 def _shown(outline: Outline) -> Evidence:
-    """What a report shows of an occasion."""
+    """The evidence of an occasion."""
     identity, what, method, target, at = outline
     return Evidence(identity, f"{method} {target} answered {what}" if method else what, at, method, target)
 
 
 def evidence(observed: Observation) -> Evidence:
-    """What a report shows of an observation that failed a check: enough to send the request again."""
+    """The evidence of an observation that failed a check: enough to send the request again."""
     shown = _shown(_outline(observed))
     if observed.exchange is None:
         return shown
@@ -328,54 +328,54 @@ def evidence(observed: Observation) -> Evidence:
 
 
 class _Addresses:
-    """What answers gave to one TPP: addresses with their query, and ids, the oldest dropped."""
+    """The addresses (with query) and ids in the answers to one TPP; the oldest are dropped."""
 
     def __init__(self) -> None:
         self.addresses: OrderedDict[str, None] = OrderedDict()
         self.ids: OrderedDict[str, None] = OrderedDict()
         self.links = Links(self.addresses, self.ids)
 
-    def learn(self, body: bytes) -> None:
-        """Take every link and id out of an answer."""
+    def add(self, body: bytes) -> None:
+        """Add every link and id of an answer."""
         text = body.decode("utf-8", "replace")
         for href in _LINKS.findall(text):
             self.addresses[_path(href)] = None
         for identity in _IDS.findall(text):
             self.ids[identity] = None
-        for remembered in (self.addresses, self.ids):
-            while len(remembered) > MOST_LINKS:
-                remembered.popitem(last=False)
+        for entries in (self.addresses, self.ids):
+            while len(entries) > MOST_LINKS:
+                entries.popitem(last=False)
 
 
 def _path(href: str) -> str:
-    """The path and query of a link, without what `links: absolute` and named banks put in front."""
+    """The path and query of a link, without the prefix of `links: absolute` and of named banks."""
     at = href.find("/v1/")
     return href[at:] if at > 0 else href
 
 
 @dataclass(slots=True, eq=False)
 class _Row:
-    """What observations with the same static facts concern.
+    """The clauses that observations with the same static facts concern.
 
-    `passed`: clauses that each of them passes; `deciding`: clauses of which they may decide an occasion; `seeing`: for
-    each check of which they may be the occasion, what is left to test of `seen` (None: nothing), the clauses that the
-    occasion itself decides, and the others.
+    `passed`: the records of clauses that each of them passes; `deciding`: clauses whose open occasions they may close;
+    `seeing`: for each check whose occasion they may be, the remaining test of `seen` (None: it matches), the clauses
+    that the occasion itself decides, and the others.
     """
 
     passed: tuple[Record, ...]
     deciding: tuple[_Tested, ...]
-    seeing: tuple[tuple[Fits | None, tuple[tuple[_Machine, Fits], ...], tuple[_Tested, ...]], ...]
+    seeing: tuple[tuple[Predicate | None, tuple[tuple[_Machine, Predicate], ...], tuple[_Tested, ...]], ...]
 
 
 def _decides(machine: _Machine, tests: _Tests) -> bool:
-    """Whether an occasion may be decided."""
+    """Whether observations with these tests can close an occasion."""
     if machine.word in ("itself", "from_link", "claim"):
         return False
     return tests.ends is not None or tests.concerns is not None or (machine.word == "never" and tests.wants is not None)
 
 
 class Auditor:
-    """Judges one bank's TPPs by the checks; not for several threads."""
+    """Judges the TPPs of one bank by the checks; not thread-safe."""
 
     def __init__(self, checks: Iterable[Check]) -> None:
         self.checks = tuple(checks)
@@ -388,11 +388,11 @@ class Auditor:
         ]
         self._rows: dict[tuple[Any, ...], _Row] = {}
         self._addresses: dict[str, _Addresses] = {}
-        self._ended: OrderedDict[str, None] = OrderedDict()  # payments whose TPPs know how they ended
+        self._final: OrderedDict[str, None] = OrderedDict()  # payments whose final status their TPP has read
         self.observed = 0
 
     def forget(self) -> None:
-        """Begin again, as after a reset or `DELETE /_emulator/conformance`."""
+        """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
         self._start()
 
     def request(self, exchange: Exchange, received: float) -> None:
@@ -414,28 +414,28 @@ class Auditor:
         )
         self.observe(observed)
         if "paymentId" in call.params:
-            self._learn_end(call.params["paymentId"], observed)
-        # A status repeats the links of its creation; all other answers may give new ones.
+            self._note_final_status(call.params["paymentId"], observed)
+        # The answer to a status read repeats the links of the creation; all others may have new ones.
         if 200 <= exchange.status < 300 and not call.operation.id.endswith("Status"):
             body = exchange.response.body if exchange.response is not None else b""
-            known.learn(body[-END_OF_PAGE:] if call.operation.id in PAGES else body)
+            known.add(body[-END_OF_PAGE:] if call.operation.id in PAGES else body)
 
-    def _learn_end(self, payment: str, observed: Observation) -> None:
-        """Note that a TPP knows the end of a payment: a notification of it is then no news."""
+    def _note_final_status(self, payment: str, observed: Observation) -> None:
+        """Note that a TPP has read the final status of a payment: a notification about it is no news then."""
         deleted = observed["operation"] == "deletePayment" and observed["status"] == 204
         if deleted or observed["paymentStatus"] in FINAL:
-            self._ended[payment] = None
-            if len(self._ended) > MOST_LINKS:
-                self._ended.popitem(last=False)
+            self._final[payment] = None
+            if len(self._final) > MOST_LINKS:
+                self._final.popitem(last=False)
 
     def change(self, event: str, tpp: str | None, at: str, values: dict[str, Any], *, received: float) -> None:
-        """Judge a change of the bank, or what a browser did; `at`: a stamp of bank time."""
+        """Judge a change of the bank, or an action of a browser; `at`: a stamp of bank time."""
         if event == "notification":
-            values = {**values, "news": values["payment"] not in self._ended}
+            values = {**values, "news": values["payment"] not in self._final}
         self.observe(Observation(event, at=moment(at).timestamp(), received=received, tpp=tpp, values=values))
 
     def observe(self, observed: Observation) -> None:
-        """Show an observation to every clause that may take note of it."""
+        """Pass an observation to every clause that it may concern."""
         self.observed += 1
         key = static_key(observed)
         row = self._rows.get(key)
@@ -465,31 +465,31 @@ class Auditor:
         tested = [(machine, machine.tests(observed)) for machine in self._machines]
         for check in self.checks:
             # Without a valid signature only the signature can be judged.
-            seen = None if nobody and check.group != "signing" else fits(check.seen, observed)
+            seen = None if nobody and check.group != "signing" else predicate(check.seen, observed)
             if seen is None:
                 continue
-            judging: list[tuple[_Machine, Fits]] = []
+            judging: list[tuple[_Machine, Predicate]] = []
             opening: list[_Tested] = []
             for machine, tests in tested:
                 if machine.check is not check:
                     continue
                 if machine.word != "itself":
                     opening.append((machine, tests))
-                elif seen is anything and tests.wants is anything:
+                elif seen is always_true and tests.wants is always_true:
                     passed.append(machine.record)
                 else:
-                    judging.append((machine, tests.wants or nothing))
+                    judging.append((machine, tests.wants or always_false))
             if judging or opening:
-                seeing.append((None if seen is anything else seen, tuple(judging), tuple(opening)))
+                seeing.append((None if seen is always_true else seen, tuple(judging), tuple(opening)))
         deciding = () if nobody else tuple(pair for pair in tested if _decides(*pair))
         return _Row(tuple(passed), deciding, tuple(seeing))
 
     def verdicts(
         self, now: float, received: float, *, over: bool = False, beliefs: Mapping[str, Belief] | None = None
     ) -> Mapping[str, Record]:
-        """What is known of each check at `now` (bank time in seconds) and `received` (real time).
+        """The record of each check at `now` (bank time in seconds) and `received` (real time).
 
-        `over`: no more will come; `beliefs`: what the TPP believes of each payment and account, by id.
+        `over`: no more observations follow; `beliefs`: the claims of the TPP, by the id of a payment or account.
         """
         records = {
             name: Record(record.passed, record.failed, record.skipped, list(record.failures))
@@ -507,7 +507,7 @@ class Auditor:
         return records
 
     def claimable(self) -> tuple[set[str], set[str]]:
-        """The payments and the accounts about which checks want to know what the TPP believes."""
+        """The ids of payments and of accounts whose claims the checks need."""
         payments: set[str] = set()
         accounts: set[str] = set()
         for machine in self._machines:

@@ -1,4 +1,4 @@
-"""The baseline: checks that are known to fail, so that a build turns red for new failures only (CONTRACT 17)."""
+"""The baseline: checks that are known to fail, so that a build fails for new failures only (CONTRACT 17)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BaselineError(Exception):
 
 
 def load(file: Path, known: Collection[str]) -> frozenset[str]:
-    """The names of the checks in a baseline file, `known-failures: [name, ...]`; each one of `known`."""
+    """The check names of a baseline file, `known-failures: [name, ...]`, all in `known`; raises BaselineError."""
     try:
         value = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -33,7 +33,7 @@ def load(file: Path, known: Collection[str]) -> frozenset[str]:
 
 
 def write(file: Path, report: Mapping[str, Any]) -> None:
-    """Write the checks that fail in this report to a baseline file."""
+    """Write the failing checks of a report to a baseline file; raises BaselineError."""
     names = [row["check"] for row in report["checks"] if row["verdict"] in ("fail", "warn", "known")]
     text = "# Checks that are known to fail. bank-emulator conformance ... --write-baseline writes this file.\n"
     try:
@@ -42,11 +42,11 @@ def write(file: Path, report: Mapping[str, Any]) -> None:
         raise BaselineError(f"{file}: {error.strerror or error}") from None
 
 
-def laid_over(report: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], list[str]]:
-    """The report with the failures of these checks `known`; and those of them that pass now."""
+def applied(report: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+    """The report in which failures of these checks are `known`, and the names of those that pass now."""
     rows = [
         {**row, "verdict": "known"} if row["check"] in names and row["verdict"] in ("fail", "warn") else row
         for row in report["checks"]
     ]
-    healed = [row["check"] for row in rows if row["check"] in names and row["verdict"] == "pass"]
-    return summed(rows), healed
+    fixed = [row["check"] for row in rows if row["check"] in names and row["verdict"] == "pass"]
+    return summed(rows), fixed

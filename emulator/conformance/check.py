@@ -1,23 +1,23 @@
-"""A check as its file states it (CONTRACT 17): what it is about, when its occasion arises, what a good TPP does then.
+"""The file of a check (CONTRACT 17): what it judges, when its occasion arises, and what a good TPP does then.
 
-`seen` describes the observation that is the occasion. `expect` is one or several clauses, each judged by itself:
+`seen` describes the observation that is the occasion. `expect` has one or several clauses, each judged on its own:
 
-    itself: MATCH        the occasion itself fits
-    next: MATCH          the next observation that the clause concerns fits
-    never: MATCH         none fits
-    at_most: N           no more than N observations that the clause concerns
-    from_link: true      the address of the occasion is one that an answer gave
-    claim: MATCH         what the TPP says it believes (`--claims`) fits
+    itself: MATCH        the occasion itself matches
+    next: MATCH          the next observation that the clause concerns matches
+    never: MATCH         no observation matches
+    at_most: N           at most N observations that the clause concerns
+    from_link: true      the address of the occasion was a link of an answer
+    claim: MATCH         the claim of the TPP (`--claims`) matches
 
-    of: MATCH            which observations the clause concerns (default: every request)
-    by: [FACT]           ... with these facts as the occasion has them
-    same, differ: [FACT] what fits has these facts as the occasion has them, or otherwise
-    within: P1D | end    how long the clause lasts, in bank time; `end`: until the plan's run is over
+    of: MATCH            the observations that the clause concerns (default: every request)
+    by: [FACT]           ... if they have the same values of these facts as the occasion
+    same, differ: [FACT] the observation has the same, or other, values of these facts as the occasion
+    within: P1D | end    how long the clause lasts, in bank time; `end`: until the end of the run
     clock: real          ... in real time
     until: MATCH         an observation that ends it
 
-A MATCH names facts (`facts.py`) and what they must be: a value (`*` stands for any characters), a list of values, or
-`{gt, lt, absent, not}`. What a clause concerns always comes from the TPP of the occasion.
+A MATCH names facts (`facts.py`) and their values: a value (`*` stands for any characters), a list of values, or
+`{gt, lt, absent, not}`. A clause only concerns observations of the TPP of its occasion.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "c
 _DURATION = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)S)?)?")
 
 Test = Callable[[Any], bool]
-Fits = Callable[[Observation], bool]
+Predicate = Callable[[Observation], bool]
 
 
 class CheckError(Exception):
-    """A check's file cannot be used; the argument says which file, where and why."""
+    """The file of a check cannot be used; the argument names file, place and cause."""
 
 
 def seconds(text: str) -> int:
-    """The seconds of an ISO 8601 duration without years and months; ValueError for anything else."""
+    """The seconds of an ISO 8601 duration without years and months; raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None or text[-1] in "PT":
         raise ValueError(f"{text!r} is not a duration such as PT10M or P1D")
@@ -63,7 +63,7 @@ def _duration(value: Any) -> str:
     if value == "end":
         return "end"
     if not isinstance(value, str) or _DURATION.fullmatch(value) is None or value[-1] in "PT":
-        raise Unfit("a length of time such as PT10M or P1D, or end")
+        raise Unfit("a duration such as PT10M or P1D, or end")
     return value
 
 
@@ -75,7 +75,7 @@ def _fact(value: Any) -> str:
 
 def _match(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unfit("facts and what they must be")
+        raise Unfit("facts with their values")
     for name, wanted in value.items():
         if name == "event":
             if wanted not in EVENTS:
@@ -91,7 +91,7 @@ def _match(value: Any) -> dict[str, Any]:
 
 
 def _test(wanted: Any) -> Test:
-    """The test of one fact."""
+    """The test of the value of one fact; raises ValueError."""
     if isinstance(wanted, Mapping):
         return _all_of(wanted)
     if isinstance(wanted, list):
@@ -103,11 +103,11 @@ def _test(wanted: Any) -> Test:
             )
         return lambda value: any(test(value) for test in tests)
     if isinstance(wanted, str) and "*" in wanted:
-        fits = re.compile(translate(wanted.replace("[", "[[]").replace("?", "[?]"))).match
-        return lambda value: _any(value, lambda one: isinstance(one, str) and fits(one) is not None)
+        pattern = re.compile(translate(wanted.replace("[", "[[]").replace("?", "[?]"))).match
+        return lambda value: _any(value, lambda one: isinstance(one, str) and pattern(one) is not None)
     if isinstance(wanted, str | bool | int | float):
         return lambda value: value == wanted if not isinstance(value, tuple) else wanted in value
-    raise ValueError(f"{wanted!r} is no value that a fact can have")
+    raise ValueError(f"{wanted!r} is not a value that a fact can have")
 
 
 def _any(value: Any, test: Test) -> bool:
@@ -120,7 +120,7 @@ def _all_of(wanted: Mapping[str, Any]) -> Test:
 
 
 def _bounded(word: str, bound: Any) -> Test:
-    """The test that one of `absent`, `not`, `gt` and `lt` asks for."""
+    """The test of one of `absent`, `not`, `gt` and `lt`."""
     if word == "absent" and isinstance(bound, bool):
         return lambda value: (value is None or value == ()) is bound
     if word == "not":
@@ -129,11 +129,11 @@ def _bounded(word: str, bound: Any) -> Test:
     if word in ("gt", "lt") and isinstance(bound, int | float) and not isinstance(bound, bool):
         compare = gt if word == "gt" else lt
         return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, bound)
-    raise ValueError(f"{word}: {bound!r} is not understood; known are gt, lt, absent and not")
+    raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
 def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any] | None:
-    """The rest of a match to test for observations with the same static facts; None: it cannot fit them."""
+    """The part of a match that remains to be tested for observations with these static facts; None: it cannot match."""
     if match.get("event", "request") != observed.event:
         return None
     left = {}
@@ -147,29 +147,29 @@ def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any]
     return left
 
 
-def fits(match: Mapping[str, Any], observed: Observation) -> Fits | None:
-    """The test of the rest of a match for observations with these static facts; None: it cannot fit them."""
+def predicate(match: Mapping[str, Any], observed: Observation) -> Predicate | None:
+    """The test of the part of a match that remains for observations with these static facts; None: it cannot match."""
     left = remaining(match, observed)
     if not left:
-        return None if left is None else anything
-    (first, fits_first), *others = [(name, _test(wanted)) for name, wanted in left.items()]
+        return None if left is None else always_true
+    (first, first_test), *others = [(name, _test(wanted)) for name, wanted in left.items()]
     if not others:
-        return lambda observed: fits_first(observed[first])
-    return lambda observed: fits_first(observed[first]) and all(test(observed[name]) for name, test in others)
+        return lambda observed: first_test(observed[first])
+    return lambda observed: first_test(observed[first]) and all(test(observed[name]) for name, test in others)
 
 
-def anything(_: Observation) -> bool:
-    """The test of a match of which nothing is left."""
+def always_true(_: Observation) -> bool:
+    """The test that every observation passes."""
     return True
 
 
-def nothing(_: Observation) -> bool:
-    """The test of a match that cannot fit."""
+def always_false(_: Observation) -> bool:
+    """The test that no observation passes."""
     return False
 
 
 def matches(match: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
-    """Whether facts that are known by name fit; `event` is request where it does not say otherwise."""
+    """Whether facts, by name, match; `event` is `request` if it is missing."""
     if match.get("event", "request") != facts.get("event", "request"):
         return False
     return all(_test(wanted)(facts.get(name)) for name, wanted in match.items() if name != "event")
@@ -185,7 +185,7 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class _Form(Model):
-    """A form of a check's file; its members are written as CONTRACT 17 has them."""
+    """A part of the file of a check; its members are written in snake_case (CONTRACT 17)."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -210,7 +210,7 @@ class Clause(_Form):
 
     @property
     def word(self) -> str:
-        """The word that says what is expected."""
+        """The kind of the clause: which one of WORDS it has."""
         return next(word for word in WORDS if getattr(self, word) is not None)
 
     @model_validator(mode="after")
@@ -229,7 +229,7 @@ WORDS = ("itself", "next", "never", "at_most", "from_link", "claim")
 
 
 class Step(_Form):
-    """What the plan plays once it has seen something: bank time, the customer's presence, a change by control."""
+    """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
 
     after: Match
     advance: Duration | None = None
@@ -240,9 +240,9 @@ class Step(_Form):
 
 
 class Arm(_Form):
-    """What the plan sets before the TPP starts.
+    """How a run prepares the bank before the TPP starts.
 
-    `task`: what the TPP is to do (`BANK_TASK`); `psu`: what the customer does at each SCA.
+    `task`: what the TPP has to do (`BANK_TASK`); `psu`: what the customer does at each SCA.
     """
 
     task: Literal["pay", "pay-and-cancel", "pay-bulk", "read", "read-unattended"] = "pay"
@@ -255,9 +255,9 @@ class Arm(_Form):
 
 
 class Check(_Form):
-    """A check: `check` is its name, `role` whom it is for, `group` where reports and `--group` put it.
+    """A check. `check` is its name, `role` the TPPs that it is for, `group` its part of reports and of `--group`.
 
-    `practice`: what real banks do; `advice`: what a good TPP does; `spec`: the page and anchor of the manual.
+    `practice`: what real banks do; `advice`: what a good TPP does; `spec`: page and anchor in the manual.
     """
 
     check: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,60}$")
@@ -281,7 +281,7 @@ class Check(_Form):
 
 
 def read(text: str, name: str) -> Check:
-    """The check that a YAML text states; `name`: its file, for messages. Raises CheckError."""
+    """The check in a YAML text; `name` is its file, for messages. Raises CheckError."""
     try:
         value, origin = parsed(text, name)
         check, problems = validate(Check, value)
@@ -299,7 +299,7 @@ def read_all(folder: Path) -> tuple[tuple[Check, ...], tuple[str, ...]]:
         try:
             check = read(file.read_text(encoding="utf-8"), file.name)
             if check.check != file.stem:
-                raise CheckError(f"{file.name}: check is {check.check!r}; it has to be the file's name")
+                raise CheckError(f"{file.name}: check is {check.check!r}; it must be the name of the file")
         except CheckError as error:
             refused.append(str(error))
         except (OSError, UnicodeDecodeError) as error:
@@ -315,10 +315,10 @@ def _ready() -> tuple[tuple[Check, ...], tuple[str, ...]]:
 
 
 def ready() -> tuple[Check, ...]:
-    """The checks that come with the bank, by group and name."""
+    """The checks of this package, by group and name."""
     return _ready()[0]
 
 
-def left_out() -> tuple[str, ...]:
-    """A sentence for each file among them that cannot be used; the other checks do without it."""
+def unusable() -> tuple[str, ...]:
+    """A sentence for each of their files that cannot be used; the other checks are not affected."""
     return _ready()[1]

@@ -1,8 +1,7 @@
-"""What the TPP says it believes (`--claims`), held against the bank's ledger (CONTRACT 17).
+"""What the TPP claims about payments and accounts (`--claims`), compared with the ledger of the bank (CONTRACT 17).
 
 The TPP answers `GET {claims}/payments/{id}` with `{"state": "paid|open|failed"}` and `GET {claims}/accounts/{id}` with
-`{"balance": "100.00", "transactions": 12}`; a member that it does not know it leaves out,
-and members of its own are ignored.
+`{"balance": "100.00", "transactions": 12}`. It omits a member that it does not know; other members are ignored.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from urllib.request import ProxyHandler, build_opener
 
 STATES = ("paid", "open", "failed")
 MEMBERS = {"payments": ("state",), "accounts": ("balance", "transactions")}
-PATIENCE = 5.0  # seconds for one answer
-LARGEST = 65_536  # bytes of one answer
+TIMEOUT = 5.0  # seconds for one answer
+MOST_BYTES = 65_536  # of one answer
 
 _open = build_opener(ProxyHandler({})).open
 
@@ -31,17 +30,17 @@ class ClaimUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PaymentBelief:
-    """What the TPP believes of a payment, and what is true."""
+    """The state that the TPP claims of a payment, and its true state."""
 
     state: str
     true: str
 
     @property
     def text(self) -> str:
-        return f"It believes {self.state}; the payment is {self.true}."
+        return f"It claims that the payment is {self.state}; it is {self.true}."
 
     def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether the belief is as the check demands; None when the payment has moved on since."""
+        """Whether the claim is what the check demands; None if the payment has changed since."""
         wanted = claim.get("state")
         if isinstance(wanted, Mapping):
             return self.state != wanted.get("not")
@@ -50,7 +49,7 @@ class PaymentBelief:
 
 @dataclass(frozen=True, slots=True)
 class AccountBelief:
-    """What the TPP believes of an account, and what the ledger has; None: it did not say."""
+    """What the TPP claims of an account (None: nothing), and what the ledger has."""
 
     balance: Decimal | None
     transactions: int | None
@@ -60,26 +59,26 @@ class AccountBelief:
     @property
     def text(self) -> str:
         return (
-            f"It believes in {self.balance} and {self.transactions} transactions; "
+            f"It claims {self.balance} and {self.transactions} transactions; "
             f"the account has {self.true_balance} and {self.true_transactions}."
         )
 
     def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether the belief is as the check demands; None when the TPP does not say."""
+        """Whether the claim is what the check demands; None if the TPP claims nothing."""
         if "balance" in claim:
             return None if self.balance is None else self.balance == self.true_balance
         return None if self.transactions is None else self.transactions == self.true_transactions
 
 
 def state_of(status: str) -> str:
-    """The state that a payment with this transactionStatus is in."""
+    """The state of a payment with this transactionStatus."""
     if status == "ACSC":
         return "paid"
     return "failed" if status in ("RJCT", "CANC") else "open"
 
 
 def ask(address: str, payments: Iterable[str], accounts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """What the TPP believes of these payments and accounts, by id; and a sentence for each that could not be asked."""
+    """What the TPP claims of these payments and accounts, by id, and a sentence for each request that failed."""
     beliefs: dict[str, Any] = {}
     problems: list[str] = []
     wanted = [("payments", payment) for payment in payments] + [("accounts", account) for account in accounts]
@@ -93,20 +92,20 @@ def ask(address: str, payments: Iterable[str], accounts: Iterable[str]) -> tuple
 
 def _asked(url: str, kind: str) -> dict[str, Any]:
     if not url.startswith(("http://", "https://")):
-        raise ClaimUnreadable(f"{url} is no http address")
+        raise ClaimUnreadable(f"{url} is not an http or https address")
     try:
-        with _open(url, timeout=PATIENCE) as answer:
-            text = answer.read(LARGEST + 1)
+        with _open(url, timeout=TIMEOUT) as answer:
+            text = answer.read(MOST_BYTES + 1)
     except HTTPError as error:
         raise ClaimUnreadable(f"{url} answered {error.code}") from None
     except (URLError, OSError, HTTPException, ValueError) as error:
         raise ClaimUnreadable(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
-    if len(text) > LARGEST:
-        raise ClaimUnreadable(f"{url} answered more than {LARGEST} bytes")
+    if len(text) > MOST_BYTES:
+        raise ClaimUnreadable(f"{url} answered more than {MOST_BYTES} bytes")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ClaimUnreadable(f"{url} answered something that is no JSON") from None
+        raise ClaimUnreadable(f"{url} answered something that is not JSON") from None
     problem = unreadable(kind, value)
     if problem is not None:
         raise ClaimUnreadable(f"{url} answered {problem}")
@@ -114,21 +113,21 @@ def _asked(url: str, kind: str) -> dict[str, Any]:
 
 
 def unreadable(kind: str, value: Any) -> str | None:
-    """What is wrong with a claim about one of `kind` (payments or accounts), None when nothing is."""
+    """What is wrong with a claim of `kind` (payments or accounts); None if nothing is."""
     if not isinstance(value, dict):
-        return "something that is no object"
+        return "something that is not an object"
     if kind == "payments":
         return None if value.get("state") in STATES else f"no state of {', '.join(STATES)}"
     if value.get("balance") is not None and decimal(value["balance"]) is None:
-        return "a balance that is no decimal text"
+        return "a balance that is not a decimal in a string"
     transactions = value.get("transactions")
     if transactions is not None and (not isinstance(transactions, int) or isinstance(transactions, bool)):
-        return "transactions that are no whole number"
+        return "transactions that are not an integer"
     return None
 
 
 def decimal(value: Any) -> Decimal | None:
-    """A decimal number given as text, None for anything else."""
+    """The decimal number in a string; None for anything else."""
     try:
         number = Decimal(value) if isinstance(value, str) else None
     except InvalidOperation:

@@ -1,8 +1,8 @@
-"""What a check can ask of an observation: one row per fact, worked out when a check asks for it.
+"""The facts of an observation that checks can name: one row per fact, computed when a check needs it.
 
-An observation is one thing that the bank saw: a TPP's request with its answer, a browser at an SCA page, or a change
-(an SCA that ended, a payment's new status, a consent given or withdrawn). A fact is a value (text, number, boolean), a
-tuple of which any may fit, or None where the observation has no such thing; nothing fits None but `absent: true`.
+An observation is a request of a TPP with its answer, a browser at an SCA page, or a change (an SCA that ended, the new
+status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
+which any element may match, or None if the observation has no such fact; only `absent: true` matches None.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from emulator.bank.clock import moment, oslo_date
 from emulator.conformance.observer import END_OF_PAGE, PAGES
 from emulator.httpsig.dates import parse_date
 
-MOST_CERTIFICATES = 1000  # whose expiry is remembered
-_OUTSIDE = re.compile(r"^(answer|body|header|query|redirect)\.")
+MOST_CERTIFICATES = 1000  # whose expiry is cached
+_MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
 class Observation(dict[str, Any]):
-    """One thing that the bank saw: its facts by name, worked out when they are asked for; None where it has none.
+    """One observation of the bank: its facts by name, computed on first use; None for a fact that it does not have.
 
     `event`: `request`, `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`; `at`:
-    bank time in seconds since 1970; `received`: the same in real time; `tpp`: whom it concerns, None when that is
+    bank time in seconds since 1970; `received`: the same in real time; `tpp`: the TPP that it concerns, None if
     unknown; `values`: facts that are known already.
     """
 
@@ -66,7 +66,7 @@ class Observation(dict[str, Any]):
         if self.exchange is None:
             return None
         row = FACTS.get(name)
-        value = self[name] = row.read(self) if row is not None else _outside(self, name)
+        value = self[name] = row.read(self) if row is not None else _read_member(self, name)
         return value
 
     @property
@@ -79,14 +79,14 @@ class Observation(dict[str, Any]):
 
 
 class Links(NamedTuple):
-    """The addresses and ids that answers gave to a TPP, of which at most a bounded number is remembered."""
+    """The addresses and ids in the answers to a TPP, up to a bounded number."""
 
     addresses: Mapping[str, None]
     ids: Mapping[str, None]
 
 
 class Fact(NamedTuple):
-    """A row of the vocabulary: how it is read from an observed request, and what it is, for people."""
+    """A row of the vocabulary: how to read it from an observed request, and a description."""
 
     read: Callable[[Observation], Any]
     about: str
@@ -111,7 +111,7 @@ def _parameter(name: str) -> Callable[[Observation], str | None]:
 
 
 def answer(observed: Observation) -> Any:
-    """The answer's JSON value, None when it is none."""
+    """The JSON value of the answer; None if it is not JSON."""
     if " answer" not in observed:
         response = _exchange(observed).response
         observed[" answer"] = _json(response.body) if response is not None else None
@@ -139,7 +139,7 @@ def _member(value: Any, path: str) -> Any:
     return value
 
 
-def _outside(observed: Observation, name: str) -> Any:
+def _read_member(observed: Observation, name: str) -> Any:
     """`answer.x`, `body.x`, `header.x`, `query.x`: a member of the request or of its answer."""
     place, _, path = name.partition(".")
     if place == "answer":
@@ -194,7 +194,7 @@ SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-r
 
 
 def _digest(observed: Observation) -> str | None:
-    """`match`, `mismatch`, `missing` (the operation takes a body and none was sent); None where none is needed."""
+    """`match`, `mismatch` or `missing` (though the operation takes a body); None if none is needed."""
     exchange = _exchange(observed)
     if type(exchange.signature) is Verified:
         return "match" if "digest" in observed.headers else None
@@ -207,7 +207,7 @@ def _digest(observed: Observation) -> str | None:
 
 
 def _skew(observed: Observation) -> float | None:
-    """Seconds between the request's Date and real time, whichever is ahead."""
+    """Seconds between the Date of the request and real time, whichever is ahead."""
     text = observed.headers.get("date")
     try:
         return None if text is None else abs(parse_date(text)[0] - observed.received)
@@ -216,13 +216,13 @@ def _skew(observed: Observation) -> float | None:
 
 
 def _fingerprint(observed: Observation) -> int:
-    """The same for requests that ask the same: method, address, body, customer and agreement."""
+    """Equal for requests with the same method, address, body, customer and agreement."""
     request, sent = _exchange(observed).request, observed.headers
     return hash((request.method, request.target, sent.get("psu-id"), sent.get("psu-corporate-id"), request.body))
 
 
 def _content(observed: Observation) -> str:
-    """The same for bodies with the same bytes."""
+    """Equal for bodies with the same bytes."""
     return blake2b(_exchange(observed).request.body, digest_size=12).hexdigest()
 
 
@@ -233,7 +233,7 @@ def _certificate_days(observed: Observation) -> float | None:
     return (_expires(signature.certificate) - observed.received) / 86400
 
 
-_EXPIRIES: dict[int, tuple[Certificate, float]] = {}  # by the object's id: a TPP's certificate is read once
+_EXPIRIES: dict[int, tuple[Certificate, float]] = {}  # by the id of the object, as reading a certificate is slow
 
 
 def _expires(certificate: Certificate) -> float:
@@ -250,7 +250,7 @@ def _attended(observed: Observation) -> bool:
 
 
 def _address_kind(observed: Observation) -> str | None:
-    """`public` or `private` (also loopback, link-local, documentation); None without PSU-IP-Address."""
+    """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address."""
     text = observed.headers.get("psu-ip-address")
     return None if text is None else _kind_of(text)
 
@@ -265,7 +265,7 @@ def _kind_of(text: str) -> str | None:
     return "public" if address.is_global or documentation else "private"
 
 
-# Reserved for documentation and tests: what a test suite uses in place of a real customer's address.
+# Reserved for documentation: what a test suite uses in place of the address of a real customer.
 _DOCUMENTATION = tuple(
     map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"))
 )
@@ -282,7 +282,7 @@ def _payment_status(observed: Observation) -> str | None:
 
 
 def _sca(observed: Observation) -> str | None:
-    """The last part of the scaRedirect that the answer gives: the SCA that the request opened."""
+    """The last part of the scaRedirect in the answer: the SCA that the request opened."""
     href = _member(answer(observed), "_links.scaRedirect.href")
     return href.rpartition("/")[2] if isinstance(href, str) else None
 
@@ -302,7 +302,7 @@ def _answer_lost(observed: Observation) -> bool:
 
 
 def _linked(observed: Observation) -> bool | None:
-    """Whether the address with its query is, byte for byte, one that an answer gave."""
+    """Whether the address with its query was, byte for byte, in an answer."""
     if observed.links is None:
         return None
     request = _exchange(observed).request
@@ -314,7 +314,7 @@ def _known_ids(observed: Observation) -> bool | None:
     call = _exchange(observed).call
     if call is None or observed.links is None:
         return None
-    # A page has hundreds of transactions, whose ids are not worth remembering.
+    # Not those of transactions, of which a page has hundreds: they are not kept.
     ids = [value for name, value in call.params.items() if name in ("id", "paymentId", "basketId", "consentId")]
     return all(value in observed.links.ids for value in ids) if ids else None
 
@@ -329,7 +329,7 @@ def _days_back(observed: Observation) -> int | None:
 
 
 def _more_pages(observed: Observation) -> bool | None:
-    """Whether the page has a link to a next one; None where the answer is no page of transactions."""
+    """Whether the page has a link to a next one; None if the answer is not a page of transactions."""
     exchange = _exchange(observed)
     if exchange.operation not in PAGES or exchange.response is None or exchange.status != 200:
         return None
@@ -345,7 +345,7 @@ def _retry_after(observed: Observation) -> float | None:
 
 
 FACTS: dict[str, Fact] = {
-    "operation": Fact(_operation, "operationId, as the interface description has it"),
+    "operation": Fact(_operation, "operationId, as in the OpenAPI document"),
     "service": Fact(_parameter("payment-service"), "payments, bulk-payments or periodic-payments"),
     "product": Fact(_parameter("payment-product"), "the payment product"),
     "method": Fact(lambda observed: _exchange(observed).request.method, "the HTTP method"),
@@ -353,8 +353,8 @@ FACTS: dict[str, Fact] = {
     "status": Fact(lambda observed: _exchange(observed).status, "the HTTP status of the answer"),
     "code": Fact(_codes, "the error codes of the answer"),
     "rule": Fact(lambda observed: tuple(_exchange(observed).rules), "the scripted rules that acted"),
-    "lost": Fact(_lost, "whether the connection was closed in place of an answer"),
-    "answerLost": Fact(_answer_lost, "the same, after the bank had acted"),
+    "lost": Fact(_lost, "whether the connection was closed instead of an answer"),
+    "answerLost": Fact(_answer_lost, "whether it was closed after the bank had processed the request"),
     "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
     "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
     "skew": Fact(_skew, "seconds between Date and real time"),
@@ -367,30 +367,30 @@ FACTS: dict[str, Fact] = {
     "address": Fact(_header("psu-ip-address"), "PSU-IP-Address"),
     "addressKind": Fact(_address_kind, "public or private"),
     "attended": Fact(_attended, "whether PSU-IP-Address was sent"),
-    "fingerprint": Fact(_fingerprint, "the same for requests that ask the same"),
-    "content": Fact(_content, "the same for bodies with the same bytes"),
+    "fingerprint": Fact(_fingerprint, "equal for requests that ask the same"),
+    "content": Fact(_content, "equal for bodies with the same bytes"),
     "payment": Fact(_payment, "the payment that the request is about, or created"),
-    "paymentStatus": Fact(_payment_status, "the transactionStatus that the answer tells"),
+    "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
     "account": Fact(_parameter("id"), "the account or card in the address"),
     "basket": Fact(_parameter("basketId"), "the signing basket in the address"),
     "consent": Fact(_parameter("consentId"), "the consent in the address"),
-    "sca": Fact(_sca, "the SCA whose scaRedirect the answer gives"),
-    "linked": Fact(_linked, "whether an answer gave this very address"),
-    "knownIds": Fact(_known_ids, "whether answers gave every id in the address"),
+    "sca": Fact(_sca, "the SCA of the scaRedirect in the answer"),
+    "linked": Fact(_linked, "whether this address was, byte for byte, in an answer"),
+    "knownIds": Fact(_known_ids, "whether every id in the address was in an answer"),
     "daysBack": Fact(_days_back, "days from dateFrom to bank time"),
     "morePages": Fact(_more_pages, "whether the page links to a next one"),
     "retryAfter": Fact(_retry_after, "seconds of Retry-After"),
 }
 
 EVENT_FACTS: dict[str, str] = {
-    "link": "of a page: given (as an answer gave it), altered or unknown",
+    "link": "of a page: given (as in the answer), altered or unknown",
     "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
     "purpose": "of an SCA: access, payment, basket or cancellation",
     "previous": "of a payment's change: the status before",
-    "forged": "of a customer's return: it does not belong to the flow it came back to",
+    "forged": "of a customer's return: whether it belongs to another flow",
     "present": "of the customer: whether the customer is there",
     "context": "of a customer's return: PRIVATE or CORPORATE",
-    "news": "of a notification: whether no answer has told before how its payment ended",
+    "news": "of a notification: whether no answer had the final status of its payment before",
 }
 
 
@@ -406,11 +406,11 @@ STATIC = (
     "code",
     "paymentStatus",
 )
-"""Facts that take few values: what a check says about them is worked out once for all observations that agree."""
+"""Facts with few values: they are tested once for all observations with the same values of them."""
 
 
 def is_static(name: str, observed: Observation) -> bool:
-    """Whether a fact is the same for all observations with the static key of this one."""
+    """Whether a fact is the same for all observations with the `static_key` of this one."""
     if observed.exchange is None or name not in STATIC:
         return False
     return name != "paymentStatus" or _about_a_payment(observed.exchange)
@@ -421,7 +421,7 @@ def _about_a_payment(exchange: Exchange) -> bool:
 
 
 def static_key(observed: Observation) -> tuple[Any, ...]:
-    """The static facts of a request; of another event its name."""
+    """The static facts of a request; for another event its name."""
     exchange = observed.exchange
     if exchange is None:
         return (observed.event,)
@@ -442,5 +442,5 @@ def static_key(observed: Observation) -> tuple[Any, ...]:
 
 
 def is_fact(name: str) -> bool:
-    """Whether a check may ask for a fact of this name."""
-    return name in FACTS or name in EVENT_FACTS or _OUTSIDE.match(name) is not None
+    """Whether there is a fact of this name."""
+    return name in FACTS or name in EVENT_FACTS or _MEMBER.match(name) is not None

@@ -1,9 +1,8 @@
-"""The conformance report of one bank: what it saw is judged as it comes, and shown when somebody asks (CONTRACT 17).
+"""The conformance report of one bank (CONTRACT 17).
 
-What was seen waits in a queue, and is judged when the process has nothing else to do (`judge_some`) or when a report is
-asked for, so that no client waits for it. A queue that is full is shortened by two for each observation that comes, so
-that it is bounded in entries and bytes and nobody waits for long. The checks are read from their files when the first
-observation is judged.
+Observations are queued, and judged when the process is idle (`judge_some`) or when a report is requested, so that no
+client waits for it. If the queue is full, each new observation makes two of them be judged: the queue is bounded in
+entries and bytes, and no request waits for long. The files of the checks are read before the first judgement.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from emulator.bank.tpp import prefix
 if TYPE_CHECKING:
     from emulator.conformance.auditor import Auditor, Belief
 
-MOST_WAITING = 8192  # observations
+MOST_QUEUED = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
 PAGES = ("getTransactions", "getCardTransactions")
-END_OF_PAGE = 2048  # bytes in which the links of a page stand; nothing else of it is judged
-STATUSES = 20_000  # payments whose last status is remembered
+END_OF_PAGE = 2048  # the last bytes of a page, which hold its links; the rest is not judged
+MOST_STATUSES = 20_000  # payments whose last status is kept
 
 Change = tuple[str, str | None, str, dict[str, Any]]
-"""Another event than a request: its name, the TPP, the stamp of bank time, and its facts."""
+"""An event other than a request: its name, the TPP, the stamp of bank time, and its facts."""
 
 
 class Conformance:
@@ -41,7 +40,7 @@ class Conformance:
         self._bank = bank
         self.clock = clock
         self._auditor: Auditor | None = None
-        self._waiting: deque[tuple[Exchange | Change, float, int]] = deque()  # with the real time, and bytes of bodies
+        self._queue: deque[tuple[Exchange | Change, float, int]] = deque()  # with the real time, and bytes of bodies
         self._bytes = 0
         self._statuses: OrderedDict[str, str] = OrderedDict()
         self._beliefs: dict[str, Belief] = {}
@@ -54,7 +53,7 @@ class Conformance:
         return self._bank.settings.conformance
 
     def request(self, exchange: Exchange) -> None:
-        """Take note of a request that has been answered."""
+        """Record a request that has been answered."""
         response = exchange.response
         size = len(exchange.request.body) + (len(response.body) if response is not None else 0)
         if size > 4 * END_OF_PAGE and exchange.operation in PAGES:
@@ -62,15 +61,15 @@ class Conformance:
         self._add(exchange, size)
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
-        """Take note of a browser at an SCA page; `link`: given, altered or unknown."""
+        """Record a browser at an SCA page; `link`: given, altered or unknown."""
         if link != "unknown":
             self._opened[token] = None
-            if len(self._opened) > STATUSES:
+            if len(self._opened) > MOST_STATUSES:
                 self._opened.popitem(last=False)
         self._change("page", tpp, self._bank.clock.stamp(), {"sca": token, "link": link})
 
     def returned(self, redirect: str, tpp: str | None, *, sca: Mapping[str, Any], forged: bool) -> None:
-        """Take note that a browser was sent back to the TPP; `sca`: the one that ended, as far as it is known."""
+        """Record that a browser was sent back to the TPP; `sca`: the SCA that ended, as far as it is known."""
         query = dict(parse_qsl(urlsplit(redirect).query))
         values: dict[str, Any] = {
             "outcome": "finalised" if "psu-id" in query else "failed",
@@ -86,7 +85,7 @@ class Conformance:
         self._change("return", tpp, self._bank.clock.stamp(), values)
 
     def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
-        """Record what a plan has played: `{event: customer, present}` or `{event: return, redirect, forged}`."""
+        """Record what a run did: `{event: customer, present}` or `{event: return, redirect, forged}`."""
         if value["event"] == "customer":
             self._change("customer", tpp, self._bank.clock.stamp(), {"present": value["present"]})
         else:
@@ -107,7 +106,7 @@ class Conformance:
             return
         previous = self._statuses.pop(event["id"], "RCVD")
         self._statuses[event["id"]] = event["status"]
-        if len(self._statuses) > STATUSES:
+        if len(self._statuses) > MOST_STATUSES:
             self._statuses.popitem(last=False)
         values = {"payment": event["id"], "status": event["status"], "previous": previous}
         self._change("payment", payment["tpp"], event["at"], values)
@@ -131,7 +130,7 @@ class Conformance:
             self.returned(sca["redirect"], sca["tpp"], sca=sca, forged=False)
 
     def _notification(self, event: Event) -> None:
-        if event["status"] == "sending":  # what the TPP does about it may come before its answer is noted
+        if event["status"] == "sending":  # the reaction of the TPP may come before the status `sent`
             target = event["target"]
             payment = target if self._bank.documents.exists(PAYMENT, target) else None
             self._change("notification", event["tpp"], event["at"], {"payment": payment})
@@ -140,27 +139,27 @@ class Conformance:
         self._add((event, tpp, at, values))
 
     def _add(self, seen: Exchange | Change, size: int = 0) -> None:
-        self._waiting.append((seen, self.clock(), size))
+        self._queue.append((seen, self.clock(), size))
         self._bytes += size
-        if len(self._waiting) > MOST_WAITING or self._bytes > MOST_BYTES:
+        if len(self._queue) > MOST_QUEUED or self._bytes > MOST_BYTES:
             self.judge_some(2)
 
     def judge_some(self, most: int) -> int:
-        """Judge at most so many of the observations that wait; how many still do."""
-        waiting = self._waiting
-        if waiting:
+        """Judge at most `most` of the queued observations; returns how many are left."""
+        queue = self._queue
+        if queue:
             auditor = self._auditor_now()
-            for _ in range(min(most, len(waiting))):
-                seen, received, size = waiting.popleft()
+            for _ in range(min(most, len(queue))):
+                seen, received, size = queue.popleft()
                 self._bytes -= size
                 if isinstance(seen, Exchange):
                     auditor.request(seen, received)
                 else:
                     auditor.change(*seen, received=received)
-        return len(waiting)
+        return len(queue)
 
     def _judge(self) -> Auditor:
-        self.judge_some(len(self._waiting))
+        self.judge_some(len(self._queue))
         return self._auditor_now()
 
     def _auditor_now(self) -> Auditor:
@@ -172,8 +171,8 @@ class Conformance:
         return self._auditor
 
     def forget(self) -> None:
-        """Begin again: nothing has been seen."""
-        self._waiting.clear()
+        """Drop all observations and start again."""
+        self._queue.clear()
         self._bytes = 0
         self._statuses.clear()
         self._beliefs.clear()
@@ -182,7 +181,7 @@ class Conformance:
             self._auditor.forget()
 
     def facts(self, exchange: Exchange, names: Iterable[str]) -> dict[str, Any]:
-        """Facts of a request in the log, by name, for a plan that waits for an occasion; unknown names are None."""
+        """Facts of a request in the log, by name, for a run that waits for an occasion; None for an unknown name."""
         from emulator.conformance.facts import Observation
 
         at = moment(exchange.at).timestamp()
@@ -194,12 +193,12 @@ class Conformance:
         return list(self._opened)
 
     def claimable(self) -> dict[str, list[str]]:
-        """The payments and accounts of which a check wants to know what the TPP believes."""
+        """The ids of payments and accounts whose claims the checks need."""
         payments, accounts = self._judge().claimable()
         return {"payments": sorted(payments), "accounts": sorted(accounts)}
 
     def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take what the TPP believes, by the id of a payment or account; other ids are ignored."""
+        """Record the claims of the TPP, by the id of a payment or account; other ids are ignored."""
         from emulator.conformance.claims import AccountBelief, PaymentBelief, decimal, state_of
 
         for identity, belief in beliefs.items():
@@ -215,12 +214,12 @@ class Conformance:
                 )
 
     def _booked(self, account: str) -> int:
-        """How many booked transactions an account shows in the 90 days that a list goes back."""
+        """How many booked transactions an account shows in the last 90 days, as a list does."""
         since = (oslo_date(self._bank.clock.now()) - timedelta(days=90)).isoformat()
         return self._bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
 
     def report(self, *, over: bool = False) -> dict[str, Any]:
-        """The current state of every check (`GET /_emulator/conformance`); `over`: no more observations follow."""
+        """The report (`GET /_emulator/conformance`); `over`: no more observations follow."""
         from emulator.conformance.report import report
 
         auditor = self._judge()

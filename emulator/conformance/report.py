@@ -16,13 +16,14 @@ from emulator.conformance.check import Check
 
 Verdict = Literal["pass", "fail", "warn", "not-seen", "skipped", "known"]
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "known", "not-seen", "skipped", "pass")
-_TELLING: tuple[Verdict, ...] = ("fail", "warn", "known", "pass", "skipped", "not-seen")  # of two, the first stands
-# Headers that the signature makes useless for a repeat; `bank-emulator request` or the proxy makes new ones.
-_OF_THE_SIGNATURE = frozenset({"signature", "digest", "date", "tpp-signature-certificate", "host", "content-length"})
+# Of two verdicts the first one counts.
+_PRECEDENCE: tuple[Verdict, ...] = ("fail", "warn", "known", "pass", "skipped", "not-seen")
+# Headers of the signature, which cannot be sent again; `bank-emulator request` and the proxy add new ones.
+_SIGNATURE_HEADERS = frozenset({"signature", "digest", "date", "tpp-signature-certificate", "host", "content-length"})
 
 
 class FailureShown(BaseModel):
-    """One failure: what was expected, the request that was the occasion, and the one that was seen instead."""
+    """One failure: what was expected, the request that was the occasion, and the one that came instead."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,7 +54,7 @@ class CheckShown(BaseModel):
 
 
 class Report(BaseModel):
-    """The report on a TPP: every check, and how many have each verdict."""
+    """The report on a TPP: every check, and the number of checks per verdict."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,12 +63,12 @@ class Report(BaseModel):
 
 
 def report(checks: Iterable[Check], records: Mapping[str, Record]) -> dict[str, Any]:
-    """The report as JSON has it; `records` by the check's name."""
+    """The report as JSON; `records` by the name of the check."""
     return summed([_shown(check, records.get(check.check, Record())) for check in checks])
 
 
 def summed(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The report that has these checks."""
+    """The report with these checks."""
     return {
         "checks": list(rows),
         "summary": {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS},
@@ -75,7 +76,7 @@ def summed(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def merged(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One report of several banks: occasions are added up, and of two verdicts the worse one stands."""
+    """One report of several banks: occasions are added up, and of two verdicts the worse one counts."""
     rows: dict[str, dict[str, Any]] = {}
     for one in reports:
         for row in one["checks"]:
@@ -85,7 +86,7 @@ def merged(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    worse, better = sorted((one, other), key=lambda row: _TELLING.index(row["verdict"]))
+    worse, better = sorted((one, other), key=lambda row: _PRECEDENCE.index(row["verdict"]))
     return {
         **worse,
         "passed": one["passed"] + other["passed"],
@@ -95,7 +96,7 @@ def _added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict_of(check: Check, record: Record) -> Verdict:
-    """The verdict that these occasions give."""
+    """The verdict of these occasions."""
     if record.failed:
         return "fail" if check.level == "must" else "warn"
     if record.passed:
@@ -111,9 +112,9 @@ def _shown(check: Check, record: Record) -> dict[str, Any]:
         text += f" ({record.failed} times; the first {len(failures)} are shown.)"
     verdict = verdict_of(check, record)
     if verdict == "not-seen":
-        text = "The occasion never arose."
+        text = "There was no occasion."
     elif verdict == "skipped":
-        text = "What the TPP believes is not known: --claims tells where to ask."
+        text = "The claims of the TPP are not known: --claims names their address."
     return {
         "check": check.check,
         "level": check.level,
@@ -141,10 +142,10 @@ def _failure(failure: Failure) -> dict[str, Any]:
 
 
 def curl(request: Evidence) -> str:
-    """The request as a curl line for the signing proxy, which signs it again."""
+    """The request as a curl command for the signing proxy."""
     words = ["curl", "-X", request.method, f"$PROXY{request.target}"]
     for name, value in request.headers:
-        if name.lower() not in _OF_THE_SIGNATURE:
+        if name.lower() not in _SIGNATURE_HEADERS:
             words += ["-H", f"{name}: {value}"]
     if request.body:
         words += ["--data-binary", request.body]
@@ -152,7 +153,7 @@ def curl(request: Evidence) -> str:
 
 
 def exit_status(shown: Mapping[str, Any], *, require_seen: bool = False) -> int:
-    """0 when no must has failed, else 1; with `require_seen` also 1 for an occasion that never arose."""
+    """0 if no check of level must failed, else 1; with `require_seen` also 1 for a verdict not-seen."""
     summary = shown["summary"]
     return int(bool(summary["fail"] or (require_seen and summary["not-seen"])))
 
@@ -167,8 +168,8 @@ _MARKS: Mapping[str, str] = {
 }
 
 
-def terminal(shown: Mapping[str, Any], *, healed: Iterable[str] = (), planned: bool = False) -> str:
-    """The report for a terminal: a table, the failures in full, and the sums; `planned`: of a run of the plan."""
+def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bool = False) -> str:
+    """The report for a terminal: a table, the failures in full, and the sums; `planned`: of `conformance run`."""
     lines = []
     width = max((len(row["check"]) for row in shown["checks"]), default=0)
     for row in shown["checks"]:
@@ -187,19 +188,20 @@ def terminal(shown: Mapping[str, Any], *, healed: Iterable[str] = (), planned: b
             if failure["requests"]:
                 lines.append(f"    look at: bank-emulator requests show {failure['requests'][-1]}")
             lines += [f"    again:   {line}" for line in failure["curl"][-1:]]
-    for name in healed:
-        lines += ["", f"{name} is in the baseline and passes now: take it out with --write-baseline."]
+    for name in fixed:
+        lines += ["", f"{name} is in the baseline and passes now: remove it with --write-baseline."]
     sums = ", ".join(f"{count} {_MARKS[verdict].lower()}" for verdict, count in shown["summary"].items() if count)
-    lines += ["", sums or "nothing was judged"]
+    lines += ["", sums or "no checks"]
     if shown["summary"].get("not-seen"):
-        more = "your TPP left its tasks early" if planned else "run more of your flows, or the plan (conformance run)"
-        lines.append(f"What was not seen is not passed: {more}.")
+        more = "your TPP ended its tasks early" if planned else "use more of your flows, or `conformance run`"
+        lines.append(f"A check that is not seen has not passed: {more}.")
     return "\n".join(lines)
 
 
 def junit(shown: Mapping[str, Any]) -> str:
-    """The report as JUnit XML; what was not seen, skipped or known is a skipped test, a should that failed passes
-    with its text in system-out.
+    """The report as JUnit XML.
+
+    The verdicts not-seen, skipped and known are skipped tests; warn is a passed test with its text in system-out.
     """
     rows = shown["checks"]
     suite = ElementTree.Element(
@@ -223,7 +225,7 @@ def junit(shown: Mapping[str, Any]) -> str:
 
 
 def html(shown: Mapping[str, Any], *, title: str = "Conformance report") -> str:
-    """The report as one page without scripts and links to other files; what was not seen stands first."""
+    """The report as one HTML page without scripts and external files; checks that were not seen come first."""
     from jinja2 import Environment
 
     template = files("emulator.conformance").joinpath("report.html.j2").read_text(encoding="utf-8")

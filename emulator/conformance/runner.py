@@ -1,8 +1,7 @@
-"""The plan: for each check a bank of its own is armed, the TPP is started, customer and bank time are played, and then
-the check is judged (CONTRACT 17, `conformance run`).
+"""Runs the checks (`conformance run`, CONTRACT 17).
 
-Everything goes through the control interface of a running bank, so that the TPP meets nothing that it would not meet
-outside the plan.
+For each check it creates and prepares a bank, starts the TPP, acts as the customer, advances bank time, and then judges
+the check. It only uses the control interface of a running bank, so the TPP sees nothing but a normal bank.
 """
 
 from __future__ import annotations
@@ -29,42 +28,42 @@ from emulator.conformance import claims
 from emulator.conformance.check import Check, Step, matches
 from emulator.scenario.transport import Running, TransportFailed
 
-GLANCE = 0.02  # seconds between two looks at what the TPP has done
-PATIENCE = 10.0  # seconds for the TPP's own addresses
-OUTPUT_SHOWN = 2000  # characters of a command's output
+POLL_INTERVAL = 0.02  # seconds
+VISIT_TIMEOUT = 10.0  # seconds for an answer of the TPP
+OUTPUT_SHOWN = 2000  # the last characters of the output of a command
 
 
 class RunFailed(Exception):
-    """The plan cannot be run at all; the argument is a sentence."""
+    """The checks cannot be run; the argument is a sentence."""
 
 
 class Control(Protocol):
     """The control interface of one bank."""
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of the answer; raises RunFailed for a refusal and where the bank cannot be reached."""
+        """The JSON of the answer; raises RunFailed if the bank refuses the request or cannot be reached."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the TPP is reached: by `command`, by `hook` (POSTed per check), or by hand when both are None.
+    """How to run the TPP: by `command`, by `hook` (POSTed per check), or by hand if both are None.
 
-    `patience`: seconds that a check may take; `claims`: where the TPP says what it believes; `jobs`: how many checks
-    run side by side.
+    `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP; `jobs`: how many checks run at
+    the same time.
     """
 
     command: str | None = None
     hook: str | None = None
     claims: str | None = None
-    patience: float = 30.0
+    timeout: float = 30.0
     by_hand: Callable[[Check, Mapping[str, str]], None] | None = None
     jobs: int = 1
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The verdict of one check as a row of the report, what went wrong around it, and whether the TPP sent anything."""
+    """The verdict of one check, as a row of the report, problems of its run, and whether the TPP sent a request."""
 
     row: dict[str, Any]
     problems: list[str] = field(default_factory=list)
@@ -80,7 +79,7 @@ _open = build_opener(ProxyHandler({}), _NoRedirect()).open
 
 
 def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> Control:
-    """The control interface of the bank at this base address; `ca`: of its TLS certificate."""
+    """The control interface of the bank at this base address; `ca` is that of its TLS certificate."""
     try:
         bank = Running(base, token=token, ca=ca, timeout=60.0)
     except TransportFailed as failed:
@@ -108,9 +107,9 @@ def _text(body: bytes) -> str:
 def run(
     checks: Iterable[Check], base: str, plan: Plan, *, token: str | None = None, ca: str | None = None
 ) -> Iterator[Outcome]:
-    """Run the plan check by check against the bank at `base`; the checks' outcomes in their order.
+    """Run the checks on the bank at `base`; yields their outcomes in order.
 
-    Raises RunFailed where that bank cannot be reached; what goes wrong with one check is in its outcome.
+    Raises RunFailed if that bank cannot be reached; problems of one check are in its outcome.
     """
     connect = partial(control_of, token=token, ca=ca)
     process = connect(base)
@@ -127,8 +126,8 @@ def run(
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as side_by_side:
-        yield from side_by_side.map(outcome, checks)
+    with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
+        yield from pool.map(outcome, checks)
 
 
 def _unjudged(check: Check) -> dict[str, Any]:
@@ -183,19 +182,19 @@ def _credentials(folder: Path, tpp: Mapping[str, Any]) -> dict[str, Path]:
 
 
 def persons_of(bank: Control, context: str) -> tuple[str, str]:
-    """The customer of the plan, and somebody else."""
+    """The identity numbers of the customer of a run, and of somebody else."""
     people = bank("GET", "/people")["people"]
     corporate = [person for person in people if person.get("agreements")]
     private = [person for person in people if person.get("accounts") and not person.get("agreements")]
     chosen = corporate if context == "CORPORATE" else private
     if not chosen:
-        raise RunFailed(f"the bank has nobody who can act in the context {context}")
+        raise RunFailed(f"the bank has no person for the context {context}")
     other = next(person for person in people if person["nationalId"] != chosen[0]["nationalId"])
     return chosen[0]["nationalId"], other["nationalId"]
 
 
 def debtor_of(bank: Control, person: str) -> str:
-    """An account that the customer can pay from."""
+    """The IBAN of an account that the customer can pay from."""
     known = next(entry for entry in bank("GET", "/people")["people"] if entry["nationalId"] == person)
     accounts = known.get("accounts") or [
         account for agreement in known.get("agreements", []) for account in agreement.get("accounts", [])
@@ -226,17 +225,17 @@ def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) ->
 
 
 def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: Customer) -> list[str]:
-    """Let the TPP act while customer and bank time are played, until it ends or patience does."""
-    until = time.monotonic() + plan.patience
+    """Run the TPP, and act as the customer meanwhile; returns problems. Ends with the TPP or at the timeout."""
+    deadline = time.monotonic() + plan.timeout
     if plan.command is not None:
         with tempfile.TemporaryFile() as output, _started(plan.command, environment, output) as process:
-            while process.poll() is None and time.monotonic() < until:
+            while process.poll() is None and time.monotonic() < deadline:
                 customer.play()
-                time.sleep(GLANCE)
+                time.sleep(POLL_INTERVAL)
             customer.play()
             return _ended(process, plan, output)
     if plan.hook is not None:
-        return _hooked(plan, environment, customer, until)
+        return _hooked(plan, environment, customer, deadline)
     if plan.by_hand is not None:
         plan.by_hand(check, environment)
     customer.play()
@@ -252,12 +251,12 @@ def _ended(process: subprocess.Popen[bytes], plan: Plan, output: IO[bytes]) -> l
     printed = output.read().decode("utf-8", "replace").strip()
     last = f"; it printed: {printed}" if printed else ""
     if status is None:
-        return [f"the command did not end within {plan.patience:g} s and was stopped{last}"]
+        return [f"the command did not end within {plan.timeout:g} s and was stopped{last}"]
     return [f"the command ended with status {status}{last}"]
 
 
-def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, until: float) -> list[str]:
-    """POST the environment to the hook; while it has not answered, customer and bank time are played."""
+def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, deadline: float) -> list[str]:
+    """POST the environment to the hook, and act as the customer until it answers; returns problems."""
     from concurrent.futures import ThreadPoolExecutor
 
     body = {name.removeprefix("BANK_").lower(): value for name, value in environment.items()}
@@ -269,7 +268,7 @@ def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, unti
             request = Request(
                 plan.hook or "", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
             )
-            with _open(request, timeout=plan.patience):
+            with _open(request, timeout=plan.timeout):
                 return None
         except HTTPError as error:
             return f"the hook answered {error.code}"
@@ -278,25 +277,25 @@ def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, unti
 
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(post)
-        while not answer.done() and time.monotonic() < until:
+        while not answer.done() and time.monotonic() < deadline:
             customer.play()
-            time.sleep(GLANCE)
+            time.sleep(POLL_INTERVAL)
         customer.play()
         problem = answer.result()
     return [] if problem is None else [problem]
 
 
 def visit(redirect: str) -> None:
-    """Open the TPP's address as the customer's browser would; there is no app here to open an app's scheme."""
+    """Open an address of the TPP as the customer's browser would; addresses of apps cannot be opened here."""
     if redirect.startswith(("http://", "https://")):
-        with suppress(URLError, OSError, HTTPException, ValueError), _open(redirect, timeout=PATIENCE):
+        with suppress(URLError, OSError, HTTPException, ValueError), _open(redirect, timeout=VISIT_TIMEOUT):
             pass
 
 
 class Customer:
-    """The customer and bank time: looks at what the TPP has done and does what the check has armed.
+    """Acts as the customer and advances bank time, as the check says, in reaction to the requests of the TPP.
 
-    `visit` opens an address of the TPP; `clock` gives real seconds.
+    `visit` opens an address of the TPP; `clock` gives real time in seconds.
     """
 
     def __init__(
@@ -318,7 +317,7 @@ class Customer:
         self._visit = visit
         self._clock = clock
         self.present = True
-        self._met: dict[str, float] = {}
+        self._opened_at: dict[str, float] = {}
         self._done: set[str] = set()
         self._newest = 0
         self._left = [step.times for step in check.arm.clock]
@@ -329,7 +328,7 @@ class Customer:
         return self._newest > 0
 
     def play(self) -> None:
-        """Answer every SCA whose page was opened, and take the steps whose occasion has come."""
+        """Complete every SCA whose page was opened, and take the steps that are due."""
         opened = set(self._bank("GET", "/conformance/opened")["opened"]) - self._done
         for sca in self._bank("GET", "/sca?limit=100")["sca"] if opened else ():
             if sca["status"] == "started" and sca["id"] in opened:
@@ -342,7 +341,7 @@ class Customer:
 
     def _authenticate(self, sca: Mapping[str, Any]) -> None:
         arm, identity = self._check.arm, sca["id"]
-        first = self._met.setdefault(identity, self._clock())
+        first = self._opened_at.setdefault(identity, self._clock())
         if arm.psu == "abandon" or (arm.psu == "approve-slowly" and self._clock() - first < 1.0):
             return
         self._done.add(identity)
@@ -356,16 +355,16 @@ class Customer:
         self._after(lambda _: {"event": "return", "outcome": "finalised" if "psu-id=" in redirect else "failed"})
 
     def _forge(self, sca: Mapping[str, Any]) -> None:
-        """Send a browser to the TPP with the psu-id of somebody else, as from another flow."""
+        """Send a browser to the TPP with the psu-id of somebody else, as if from another flow."""
         foreign = self._bank("POST", "/sessions", {"tpp": self._tpp_id, "nationalId": self._other})
         parts = urlsplit(sca["redirectUri"])
         query = [(name, f"{value}-of-another-flow") for name, value in parse_qsl(parts.query)]
         query += [("psu-id", foreign["psuId"]), ("tpp-session-id", foreign["tppSessionId"]), ("context", "PRIVATE")]
         redirect = urlunsplit(parts._replace(query=urlencode(query)))
-        self._tell({"event": "return", "redirect": redirect, "forged": True})
+        self._report({"event": "return", "redirect": redirect, "forged": True})
         self._visit(redirect)
 
-    def _tell(self, observation: Mapping[str, Any]) -> None:
+    def _report(self, observation: Mapping[str, Any]) -> None:
         self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
 
     def _facts(self, identity: str, names: Iterable[str]) -> dict[str, Any]:
@@ -385,7 +384,7 @@ class Customer:
     def _take(self, step: Step) -> None:
         if step.customer is not None:
             self.present = step.customer == "present"
-            self._tell({"event": "customer", "present": step.customer == "present"})
+            self._report({"event": "customer", "present": step.customer == "present"})
         if step.advance is not None:
             self._bank("POST", "/clock/advance", {"by": step.advance})
         if step.control is not None:
@@ -404,10 +403,10 @@ class Customer:
 
 def _judged(check: Check, bank: Control, plan: Plan, problems: list[str], *, reached: bool) -> Outcome:
     if plan.claims is not None:
-        wanted = bank("GET", "/conformance/claims")
-        beliefs, unread = claims.ask(plan.claims, wanted["payments"], wanted["accounts"])
+        questions = bank("GET", "/conformance/claims")
+        beliefs, unanswered = claims.ask(plan.claims, questions["payments"], questions["accounts"])
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
-        problems += unread
+        problems += unanswered
     shown = bank("GET", "/conformance?over=true")
     row = next(row for row in shown["checks"] if row["check"] == check.check)
     return Outcome(row, problems, reached)

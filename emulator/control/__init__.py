@@ -1,9 +1,8 @@
 """The control interface `/_emulator`: unsigned JSON for tests and tools (CONTRACT 9).
 
-One file for each noun in `operations/`, whose rows make the table that routing and the OpenAPI document are read
-from.
+Each file in `operations/` has the rows of one noun. Together they are the table for routing and the OpenAPI document.
 """
 
-from emulator.control.room import Control
+from emulator.control.interface import Control
 
 __all__ = ["Control"]

@@ -1,4 +1,4 @@
-"""What the control interface answers: the forms of its bodies and events, for the OpenAPI document and its tests."""
+"""The forms of the answers and events of the control interface, for the OpenAPI document and its tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ closed = with_config(ConfigDict(extra="forbid"))
 
 @closed
 class Message(TypedDict):
-    """What is wrong, and with which member, header or parameter."""
+    """A problem, and the member, header or parameter that has it (`path`)."""
 
     category: Literal["ERROR", "WARNING"]
     code: str
@@ -22,17 +22,17 @@ class Message(TypedDict):
 
 @closed
 class Error(TypedDict):
-    """A refusal; nothing was changed, and every problem is named."""
+    """A refused request: every problem is listed, and nothing was changed."""
 
     tppMessages: list[Message]
     _links: NotRequired[dict[str, Any]]
 
 
 class Event(TypedDict):
-    """What happened, sent as JSON in the data of a server-sent event of the same `type`.
+    """A change or request, sent as JSON in the data of a server-sent event of the same `type`.
 
-    `request` events have the members of a line of `GET requests` besides; those that tell how far long work is have
-    `done` and `of`, how much there is to do.
+    `request` events also have the members of a line of `GET requests`. Events about the progress of long work have
+    `done` and `of`, the amount of work.
     """
 
     type: str
@@ -70,7 +70,7 @@ class ClockTime(TypedDict):
 
 @closed
 class Consent(TypedDict):
-    """What a customer shares with a TPP."""
+    """The accounts and cards that a customer shares with a TPP."""
 
     consentId: str
     tpp: str
@@ -93,7 +93,7 @@ class Consents(TypedDict):
 
 @closed
 class Counts(TypedDict):
-    """How much was generated."""
+    """How many customers, accounts and transactions were generated."""
 
     customers: int
     accounts: int
@@ -102,7 +102,7 @@ class Counts(TypedDict):
 
 @closed
 class GeneratedCustomer(TypedDict):
-    """A generated customer; nationalId is of the person who acts for it."""
+    """A generated customer; `nationalId` is that of the person who acts for it."""
 
     customerId: str
     customerNumber: str
@@ -114,7 +114,7 @@ class GeneratedCustomer(TypedDict):
 
 @closed
 class Generated(TypedDict):
-    """What was generated."""
+    """The generated customers, and counts."""
 
     counts: Counts
     customers: list[GeneratedCustomer]
@@ -152,7 +152,7 @@ class Amount(TypedDict):
 
 @closed
 class StatusChange(TypedDict):
-    """A status of a payment, and since when in bank time."""
+    """A status of a payment, and the bank time at which it began."""
 
     status: str
     at: str
@@ -160,7 +160,7 @@ class StatusChange(TypedDict):
 
 @closed
 class PayeeVerification(TypedDict):
-    """How the creditor's name matches that of the account's holder; `matchedName`: of a close match."""
+    """How the creditor's name matches that of the account holder; `matchedName` is given for a close match."""
 
     partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
     matchedName: NotRequired[str]
@@ -168,7 +168,7 @@ class PayeeVerification(TypedDict):
 
 @closed
 class NotificationDelivery(TypedDict):
-    """An attempt: the HTTP status of the receiver's answer, or why there was none."""
+    """An attempt: the HTTP status of the answer, or why there was none."""
 
     at: str
     status: NotRequired[int]
@@ -177,7 +177,7 @@ class NotificationDelivery(TypedDict):
 
 @closed
 class Notification(TypedDict):
-    """A change of status that a TPP is notified of; `place`: in the order of its target's notifications."""
+    """A notification about a change of status; `place` is its number among those of its target."""
 
     id: str
     target: str
@@ -283,7 +283,7 @@ class OwnAccount(TypedDict):
 
 @closed
 class OwnContext(TypedDict):
-    """As what a person acts, with the accounts and cards that it sees there."""
+    """A context in which a person acts, with the accounts and cards visible in it."""
 
     context: str
     psuCorporateId: NotRequired[str]
@@ -293,7 +293,7 @@ class OwnContext(TypedDict):
 
 @closed
 class OwnPayment(TypedDict):
-    """A payment (or, `cancels`, the cancellation of one) that waits for a person's approval."""
+    """A payment that waits for approval by a person; `cancels`: its cancellation waits."""
 
     paymentId: str
     cancels: bool
@@ -307,7 +307,7 @@ class OwnPayment(TypedDict):
 
 @closed
 class Read(TypedDict):
-    """How often an account was read in the last 24 hours without the customer, of how many times at most."""
+    """How often an account was read without the customer in the last 24 hours, and the limit."""
 
     resourceId: str
     operation: str
@@ -325,7 +325,7 @@ class OwnConsent(Consent):
 
 @closed
 class Customer(TypedDict):
-    """What a person sees at the bank: accounts, payments that wait for approval, consents."""
+    """What a person sees at the bank: accounts, payments that wait for approval, and consents."""
 
     nationalId: str
     name: str
@@ -336,7 +336,7 @@ class Customer(TypedDict):
 
 @closed
 class Decision(TypedDict):
-    """What became of a payment; `code`: why its SCA failed."""
+    """The status of a payment after a decision; `code`: why its SCA failed."""
 
     paymentId: str
     transactionStatus: str | None
@@ -353,7 +353,7 @@ class Repeated(TypedDict):
 
 @closed
 class Exchange(TypedDict):
-    """A request of a TPP and its answer in one line."""
+    """A summary of a request of a TPP and its answer."""
 
     id: str
     at: str
@@ -395,7 +395,7 @@ class SentAnswer(TypedDict):
 
 
 class ExchangeDetail(Exchange):
-    """A whole exchange; `signature` is the diagnosis of its signature: valid, the signing string, what differs."""
+    """A request with its answer; `signature` is the diagnosis: validity, signing strings, differences."""
 
     request: SentRequest
     response: NotRequired[SentAnswer]
@@ -411,7 +411,7 @@ class Count(TypedDict):
 
 @closed
 class Reset(TypedDict):
-    """What the bank starts from now."""
+    """The fixture and the scenario that the bank was reset to."""
 
     fixtures: str
     scenario: str | None
@@ -419,7 +419,7 @@ class Reset(TypedDict):
 
 @closed
 class RuleCount(TypedDict):
-    """How often a rule has matched and acted since it was added; `setting`: where a setting brought it."""
+    """How often a rule has matched and acted since it was added; `setting` names the setting that added it, if any."""
 
     name: str
     scenario: str | None
@@ -430,7 +430,7 @@ class RuleCount(TypedDict):
 
 @closed
 class Rules(TypedDict):
-    """The rules as JSON of exactly the YAML's shape, in their order, and their counts in the same order."""
+    """The rules, as JSON of the same structure as their YAML, and their counts; both in evaluation order."""
 
     rules: list[dict[str, Any]]
     counts: list[RuleCount]
@@ -462,7 +462,7 @@ class Scas(TypedDict):
 
 @closed
 class Redirect(TypedDict):
-    """Where the browser would go; null: nowhere."""
+    """The address that the browser would go to; null for none."""
 
     redirect: str | None
 
@@ -471,7 +471,8 @@ class Redirect(TypedDict):
 class ScenarioLine(TypedDict):
     """A ready scenario: what it does, whether it can be applied, and what applying it replaces.
 
-    `parameters`: `{default, about?}` by name; `reset`: the documents of the bank are replaced; `clock`: the time set.
+    `parameters`: `{default, about?}` by name; `reset`: whether the documents of the bank are replaced; `clock`: the
+    bank time that is set.
     """
 
     name: str
@@ -493,7 +494,7 @@ class Scenarios(TypedDict):
 
 @closed
 class Applied(TypedDict):
-    """What applying a scenario did: whether the bank was reset, bank time, how many rules, which settings."""
+    """The result of applying a scenario: whether the bank was reset, bank time, number of rules, settings."""
 
     scenario: str
     reset: bool
@@ -503,13 +504,13 @@ class Applied(TypedDict):
 
 
 class Preview(Applied):
-    """What applying a scenario would do; `lost`: the data of the bank that would be lost, in sentences."""
+    """The expected result of applying a scenario; `lost` describes the data of the bank that it would replace."""
 
     lost: list[str]
 
 
 class PlayedStep(TypedDict):
-    """How a step of a story went."""
+    """The result of a step of a story."""
 
     step: int
     action: str
@@ -521,7 +522,7 @@ class PlayedStep(TypedDict):
 
 @closed
 class Played(TypedDict):
-    """How a story went."""
+    """The result of a story."""
 
     scenario: str
     summary: str
@@ -581,7 +582,7 @@ class Tpps(TypedDict):
 
 @closed
 class IssuedTpp(Tpp):
-    """A new TPP with its key and the CA in PEM; `keystore`: both as PKCS #12 in base64, where it was asked for."""
+    """A new TPP with its key and the CA in PEM; `keystore`: certificate and key as PKCS #12 in base64, on request."""
 
     key: str
     caCertificate: str
@@ -589,7 +590,7 @@ class IssuedTpp(Tpp):
 
 
 @closed
-class MadeBank(Bank):
+class CreatedBank(Bank):
     """A new bank, and its TPP if one was requested."""
 
     tpp: NotRequired[IssuedTpp]
@@ -602,5 +603,5 @@ class BankCertificate(TypedDict):
     certificate: str
 
 
-# Documents of the bank by kind, settings by name, a scenario or a document about the interface.
+# The documents of the bank by kind, settings by name, a scenario, or a document about the interface.
 AnyObject = dict[str, Any]

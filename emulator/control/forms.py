@@ -1,4 +1,4 @@
-"""What bodies of several operations have in common: who authenticates, which scenario, which fixture."""
+"""Parts of the bodies of several operations: the person who authenticates, the scenario, the fixture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Empty(Model):
 
 
 class Who(Model):
-    """Who authenticates, in which context and under which agreement, and which accounts it shares."""
+    """The context and agreement in which a person authenticates, and the accounts that it shares."""
 
     context: Maybe[Context] = None
     agreement: Maybe[Text200] = Field(None, description="psuCorporateId.")
@@ -30,14 +30,14 @@ class Who(Model):
 
 
 class ReadyScenario(Model):
-    """A ready scenario by its name, with values for its parameters."""
+    """The name of a ready scenario, with values of its parameters."""
 
     name: Text
     parameters: dict[str, Any] = Field({}, description="Values of the scenario's parameters, by name.")
 
 
 def scenario_in(value: Any, origin: Origin) -> Scenario:
-    """The ready scenario that {name, parameters?} names, or the one in the body itself; raises ScenarioRefused."""
+    """The ready scenario of {name, parameters?}, or the scenario that the value itself is; raises ScenarioRefused."""
     if isinstance(value, str):
         return _ready(value, {}, (), origin)
     if not isinstance(value, dict) or "name" not in value or "scenario" in value:
@@ -72,16 +72,16 @@ def _scenario(value: Any) -> Scenario:
 
 
 _CHOICE = {
-    "description": "The name of a ready scenario, {name, parameters}, or a scenario as applyScenario takes it.",
+    "description": "The name of a ready scenario, {name, parameters}, or a scenario, as in applyScenario.",
     "type": ["string", "object"],
 }
 ScenarioChoice = Annotated[Any, Reads(_scenario, _CHOICE)]
 
 
 def chosen_fixture(name: str | None, own: str | None = None) -> str | None:
-    """The name of a fixture that comes with the emulator; None when none is named, or `own`.
+    """The name of a fixture of the emulator; None for None or `own`. Raises FORMAT_ERROR for any other name.
 
-    Files are for the command line: what comes over the network names no path of this machine.
+    Files are for the command line only: a request cannot name a path of this machine.
     """
     if name is None or name == own:
         return None
@@ -91,5 +91,5 @@ def chosen_fixture(name: str | None, own: str | None = None) -> str | None:
     return name
 
 
-# The body of applyScenario: a ready scenario, or a scenario itself.
+# The body of applyScenario: the name of a ready scenario, or a scenario.
 ScenarioBody = ReadyScenario | ScenarioFile

@@ -1,4 +1,4 @@
-"""Who may use the control interface, and in which form (CONTRACT 1, 9): token, Host, content type, JSON."""
+"""The checks before every control operation (CONTRACT 1, 9): token, Host, origin, content type, JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
 
 class Gate:
-    """The checks before any operation; `token` None: none is needed."""
+    """Checks that a request may use the control interface; `token`: the required one, None for no check."""
 
     def __init__(self, *, token: str | None, allowed_hosts: Iterable[str]) -> None:
         self._token = token.encode() if token is not None else None
@@ -31,13 +31,13 @@ class Gate:
         """Raise FORBIDDEN for a foreign Host (403), and for a missing or wrong token (401)."""
         host = headers.get("host")
         if host is not None and not self._hosts.include(host, request.base):
-            # A page of another name that resolves to this machine would otherwise read and change everything.
+            # Otherwise a page of a host name that resolves to this machine could read and change everything.
             text = "The control interface does not answer to this Host name; see --allow-host."
             raise BankError("FORBIDDEN", text, "Host", status=403)
         if self._token is not None:
             scheme, _, given = (headers.get("authorization") or "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
-                text = "The control interface asks for Authorization: Bearer with the --control-token."
+                text = "The control interface requires Authorization: Bearer with the --control-token."
                 raise BankError("FORBIDDEN", text, "Authorization", status=401)
         origin = headers.get("origin")
         if origin is not None and request.method in CHANGING:
@@ -45,14 +45,16 @@ class Gate:
             if not host_of_page or not self._hosts.include(host_of_page, request.base):
                 raise BankError("FORBIDDEN", "A page of another origin may not change the bank.", "Origin", status=403)
         if headers.get("user-agent", "").startswith(NOTIFICATION_AGENT):
-            # --allow-notify may name this machine, and the TPP has chosen the address that was posted to
+            # --allow-notify may name this machine, and the TPP chooses the address of a notification
             raise BankError("FORBIDDEN", "A notification may not change a bank.", "User-Agent", status=403)
         if headers.get("sec-fetch-site") == "cross-site" and request.method in CHANGING:
-            raise BankError("FORBIDDEN", "Another site's page may not change the bank.", "Sec-Fetch-Site", status=403)
+            raise BankError(
+                "FORBIDDEN", "A page of another site may not change the bank.", "Sec-Fetch-Site", status=403
+            )
 
 
 def is_yaml(headers: Headers) -> bool:
-    """Whether the body is announced as YAML."""
+    """Whether the content type of the body is YAML."""
     return media_type(headers) in YAML_TYPES
 
 
@@ -61,21 +63,21 @@ def media_type(headers: Headers) -> str:
     return (headers.get("content-type") or "").partition(";")[0].strip().lower()
 
 
-def demand_json(request: Request, headers: Headers) -> None:
-    """Raise 415 for a change whose content type is not JSON: what a form on a foreign page could send.
+def require_json(request: Request, headers: Headers) -> None:
+    """Raise 415 for a change whose content type is not JSON: a form on a foreign page could have sent it.
 
-    Without a body and a content type (an empty one counts as missing) it counts as {}: a form always sends a content
-    type, and a script of a foreign page is known by its Origin.
+    A request without body and content type (an empty one counts as missing) passes: a form always sends a content
+    type, and the Origin of a foreign script is checked elsewhere.
     """
     if not request.body and not headers.get("content-type"):
         return
     if media_type(headers) != "application/json":
-        text = "Changes need Content-Type: application/json."
+        text = "Changes require Content-Type: application/json."
         raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
 
 
 def json_value(request: Request, headers: Headers) -> Any:
-    """The body of a change as a JSON value; an empty one counts as {}. Text that cannot be stored is FORMAT_ERROR."""
+    """The body of a change as a JSON value; an empty one counts as {}. Raises FORMAT_ERROR."""
     if not request.body.strip():
         return {}
     value = _plain(read_json(request.body, headers))
@@ -83,12 +85,12 @@ def json_value(request: Request, headers: Headers) -> Any:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise BankError("FORMAT_ERROR", "The body holds half of a surrogate pair.") from None
+            raise BankError("FORMAT_ERROR", "The body contains half of a surrogate pair.") from None
     return value
 
 
 def _plain(value: Any) -> Any:
-    """Numbers with a fraction as floats, as YAML has them."""
+    """The value with decimals as floats, as a YAML parser gives them."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, dict):
@@ -99,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def yaml_text(request: Request) -> str:
-    """The body of a change as text; FORMAT_ERROR when it is not UTF-8, 413 over 1 MiB."""
+    """The body of a change as text; raises FORMAT_ERROR if it is not UTF-8, and 413 above 1 MiB."""
     if len(request.body) > LARGEST_BODY:
         raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes.", status=413)
     try:

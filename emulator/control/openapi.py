@@ -1,4 +1,4 @@
-"""The OpenAPI document of the control interface, made from its table and the forms that it names."""
+"""The OpenAPI document of the control interface, generated from the table of its operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 def document(base: str) -> dict[str, Any]:
-    """The document, with `base` as the server's address."""
+    """The OpenAPI document, with `base` as the address of the server."""
     writer = Writer()
     refused = content(writer.schema(answers.Error))
     for row in table():
@@ -28,7 +28,10 @@ def document(base: str) -> dict[str, Any]:
         components={
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "--control-token"}},
             "responses": {
-                "refused": {"description": "Refused, every problem named; nothing was changed.", "content": refused}
+                "refused": {
+                    "description": "Refused: every problem is listed, and nothing was changed.",
+                    "content": refused,
+                }
             },
         },
     )

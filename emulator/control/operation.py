@@ -1,4 +1,4 @@
-"""One row per operation of the control interface, as the TPP interface has them."""
+"""An operation of the control interface as a row of data, as in the TPP interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from emulator.ca import CertificateAuthority
 from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import Transport
 
-LIMIT = QueryParameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
+LIMIT = QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=1000, default=100)
 
 Body = TypeVar("Body")
 
@@ -38,7 +38,7 @@ class BankSpec:
 
 
 class Banks(Protocol):
-    """The banks of this process, as assemble hands them in."""
+    """The banks of this process; `emulator.assemble` implements it."""
 
     def made_with(self, bank: Bank) -> FixtureSource: ...
     def names(self) -> list[str]: ...
@@ -49,16 +49,16 @@ class Banks(Protocol):
     def close_bank(self, name: str) -> None: ...
     def publish_to_all(self, kind: str, name: str, status: str) -> None: ...
     def transport(self) -> Transport:
-        """A new bank for a story to play on, which is none of those that there are."""
+        """A new, separate bank to play a story on."""
         ...
 
 
 @dataclass(slots=True)
 class ControlCall(Generic[Body]):
-    """A request on its way to its handler: the bank it is about, its parameters and its body.
+    """The argument of a handler: the bank, the parameters and the body of a request.
 
-    `scenario_target` has what scenarios change; `body` is the checked body, `value` the JSON value that it was made
-    from, `text` a body that came as YAML.
+    `scenario_target` is the bank with all that scenarios change; `body` is the validated body, `value` its JSON value,
+    and `text` the text of a YAML body.
     """
 
     service: BankService
@@ -78,11 +78,11 @@ class ControlCall(Generic[Body]):
         return self.service.bank
 
     def publish(self, kind: str, status: str) -> None:
-        """Tell the watchers about a change of the bank as a whole (CONTRACT 9.4, events)."""
+        """Publish an event about a change of the whole bank (CONTRACT 9.4)."""
         self.bank.publish(_event(self.bank, kind, self.bank.name, status))
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
-        """Tell the watchers of all banks about a change of the process: its TPPs, its banks."""
+        """Publish an event about a change of the process (its TPPs, its banks) at every bank."""
         self.banks.publish_to_all(kind, name, status)
 
 
@@ -91,7 +91,7 @@ def _event(bank: Bank, kind: str, name: str, status: str) -> Event:
 
 
 def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
-    """The problems of a body or scenario as one FORMAT_ERROR with an entry each."""
+    """One FORMAT_ERROR with an entry for each problem of a body or scenario."""
     messages = []
     for problem in problems:
         place = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
@@ -101,7 +101,7 @@ def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of an operation: what it is, in a phrase, and the form of its body (None: it has none)."""
+    """An answer of an operation: a description, and the form of its body (None if it has none)."""
 
     text: str
     form: Any = None
@@ -109,17 +109,17 @@ class Answer:
 
 
 Handler = Callable[[ControlCall[Any]], Response | Stream | Steps]
-"""What takes long is a generator: other requests are answered between its steps."""
+"""A handler of long work is a generator: other requests are answered between its steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlOperation:
     """One operation; `path` follows /_emulator.
 
-    `answers`: by status; refusals all have the form of an error. `body`: the form that the body is checked with, a
-    type or `module:Name`; None: it takes none. An empty body counts as {}; `required`: the form has members that must
-    be there. `checks_body`: the handler checks the body itself. `yaml`: the body may come as application/yaml;
-    `values`: what a parameter of the path may be, by its name.
+    `answers`: by status; refusals all have the form of an error. `body`: the form that validates the body, a type or
+    `module:Name`; None if it takes no body. An empty body counts as {}; `required`: the form has required members.
+    `checks_body`: the handler validates the body itself. `yaml`: the body may be application/yaml. `values`: the
+    allowed values of path parameters, by name.
     """
 
     id: str
@@ -137,5 +137,5 @@ class ControlOperation:
     checks_body: bool = False
 
     def body_form(self) -> Any:
-        """The form of the body, imported where it is named by its module."""
+        """The form of the body; imported if it is given as `module:Name`."""
         return resolved(self.body)

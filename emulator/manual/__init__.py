@@ -1,8 +1,8 @@
-"""The manual: Markdown pages in this folder, rendered to HTML and searched; it knows no room of the bank.
+"""The manual: Markdown pages in this folder, rendered as HTML, with a search; independent of the bank.
 
 `index.md` is the table of contents: its second-level headings are the groups, the links below them the pages, in the
 order in which they are listed. Pages link to each other by relative file names (`../reference/errors.md#conflict`),
-which also work where the repository is read; links that begin with `/` lead to addresses of the running bank.
+which also work in the repository; links that start with `/` are addresses of the running bank.
 Blocks between `<!-- generated: NAME -->` and `<!-- end: NAME -->` are written by `python -m tests.docs.sections`.
 """
 
@@ -73,13 +73,13 @@ class Group:
 
 
 def plain(text: str) -> str:
-    """Markdown as the words that a reader sees."""
+    """The text of Markdown, without its markup."""
     words = re.sub(r"[`*]", "", _LINK.sub(r"\1", text))
     return " ".join(re.sub(r"\||^> ?|^ *[-#]+ |:?-{3,}:?", " ", words, flags=re.MULTILINE).split())
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading, as the hosts of repositories make it."""
+    """The anchor of a heading, in the form of repository hosts."""
     return re.sub(r"[^\w\- ]", "", plain(title).lower()).replace(" ", "-")
 
 
@@ -148,7 +148,7 @@ def resolved(page: str, target: str) -> tuple[str | None, str]:
 
 @cache
 def _renderer() -> Any:
-    """The Markdown renderer; imported with the first page that is read. HTML in the text is shown, not obeyed."""
+    """The Markdown renderer, imported on use. HTML in the text is escaped."""
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
@@ -189,7 +189,7 @@ def _renderer() -> Any:
 
 
 def _served(page: str, target: str, root: str) -> str:
-    """A link as the bank serves it."""
+    """The address of a link in the served manual."""
     address, anchor = resolved(page, target)
     if address is None:
         return root + target if target.startswith("/") else target
@@ -200,7 +200,7 @@ def _served(page: str, target: str, root: str) -> str:
 
 @lru_cache(maxsize=256)
 def rendered(address: str, root: str) -> str:
-    """A page as HTML; `root` stands before the addresses that it links to. Raises KeyError for an unknown page."""
+    """A page as HTML; `root` is the prefix of its links. Raises KeyError for an unknown page."""
     page = pages()[address]
     return str(_renderer().render(page.text, {"page": address, "root": root}))
 
@@ -210,7 +210,7 @@ def rendered(address: str, root: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a search may find: an address below `/docs`, where it stands, its title and its words."""
+    """An entry of the search: an address below `/docs`, its place, title and text."""
 
     address: str
     place: str
@@ -220,7 +220,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An entry that fits, with the words around the first match; `parts` alternate plain and matching text."""
+    """A matching entry, with the text around the first match; `parts` alternate plain and matching text."""
 
     entry: Entry
     parts: tuple[str, ...]
@@ -228,7 +228,7 @@ class Hit:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Every section of every page, without the programs that it shows."""
+    """Every section of every page, without its code blocks."""
     return tuple(
         Entry(section.address, section.page_title, section.title, plain(_FENCED.sub("", section.text)))
         for page in pages().values()
@@ -242,7 +242,7 @@ _AROUND = 90  # characters of context on either side of a match
 
 
 def search(query: str, among: Sequence[Entry]) -> list[Hit]:
-    """The entries that hold every word of `query`, the best first; where none does, those that hold the most."""
+    """The entries with every word of `query`, best first; if there is none, those with the most words."""
     words = [word.casefold() for word in _WORD.findall(query)][:8]
     if not words:
         return []
@@ -258,7 +258,7 @@ def search(query: str, among: Sequence[Entry]) -> list[Hit]:
 
 
 def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:
-    """How many of the words the entry holds, and how well: whole words and titles count more."""
+    """The number of words in the entry, and a score: whole words and titles count more."""
     title, place, text = entry.title.casefold(), entry.place.casefold(), entry.text.casefold()
     matched = points = 0
     for word in words:

@@ -17,11 +17,11 @@ IDENTIFIER = "PSDNO-SBX-"
 
 
 class ActorFailed(Exception):
-    """Somebody of the story cannot act; the argument is a sentence."""
+    """An actor of the story cannot act; the argument is a sentence."""
 
 
 class Actors:
-    """The people of one story."""
+    """The TPPs and customers of one story."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
@@ -31,9 +31,9 @@ class Actors:
 
     def today(self) -> date:
         """The Oslo date of bank time."""
-        return oslo_date(datetime.fromisoformat(self._asked("GET", "/clock")["now"]))
+        return oslo_date(datetime.fromisoformat(self._ask("GET", "/clock")["now"]))
 
-    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.transport.control(method, path, body)
         if answer.lost or answer.status >= 400:
             messages = (answer.json() or {}).get("tppMessages") or [{}]
@@ -46,7 +46,7 @@ class Actors:
 
     def _identity(self, wish: TppWish) -> tuple[Identity, str]:
         if wish not in self._identities:
-            asked = {
+            body = {
                 "name": STORED_AS + wish.name,
                 "subject": wish.name,
                 "roles": list(wish.roles),
@@ -54,18 +54,18 @@ class Actors:
                 "replace": True,
             }
             if wish.flaw is not None:
-                asked["flaw"] = wish.flaw
-            issued = self._asked("POST", "/tpps", asked)
+                body["flaw"] = wish.flaw
+            issued = self._ask("POST", "/tpps", body)
             identity = Identity.from_pem(issued["certificate"], issued["key"])
             self._identities[wish] = (identity, issued["tppId"])
         return self._identities[wish]
 
     def person(self, persona: Persona, *clues: Any) -> str | None:
-        """The customer behind a request: the named one, else the owner of an account in `clues`, else the last one."""
+        """The customer of a request: that of `persona`, else the owner of an account in `clues`, else the last one."""
         if persona.national_id is not None:
             self._person = persona.national_id
             return self._person
-        people = self._asked("GET", "/people?limit=1000000")["people"][::-1]
+        people = self._ask("GET", "/people?limit=1000000")["people"][::-1]
         named = set(_texts(clues))
         for person in people:
             if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):
@@ -73,24 +73,24 @@ class Actors:
                 return self._person
         if self._person is None:
             holders = [person for person in people if person["accounts"]]
-            # A private customer needs no agreement to be chosen.
+            # Private customers first: they need no agreement.
             holders.sort(key=lambda person: bool(person["agreements"]))
             self._person = holders[0]["nationalId"] if holders else None
         return self._person
 
     def actor(self, persona: Persona, person: str | None) -> Tpp:
-        """The TPP with what it remembers of a person: PSU-ID, session, agreement; seeded at the first use."""
+        """The TPP with PSU-ID, session and agreement of a person; a session is created at the first use."""
         key = (persona.tpp, person, persona.context, persona.agreement)
         if key not in self._actors:
-            tpp = self.stranger(persona)
+            tpp = self.without_customer(persona)
             tpp.psu_context = persona.context
             self._actors[key] = tpp
             if persona.session and person is not None:
                 self._seed(tpp, persona, person)
         return self._actors[key]
 
-    def stranger(self, persona: Persona) -> Tpp:
-        """The TPP without any customer, for operations that need none."""
+    def without_customer(self, persona: Persona) -> Tpp:
+        """The TPP without a customer, for operations that need none."""
         return Tpp(self.transport.base, self._identity(persona.tpp)[0])
 
     def _seed(self, tpp: Tpp, persona: Persona, person: str) -> None:
@@ -101,7 +101,7 @@ class Actors:
             "agreement": persona.agreement,
             "accounts": None if persona.accounts is None else list(persona.accounts),
         }
-        seeded = self._asked("POST", "/sessions", {name: value for name, value in wished.items() if value is not None})
+        seeded = self._ask("POST", "/sessions", {name: value for name, value in wished.items() if value is not None})
         tpp.psu_id = seeded["psuId"]
         tpp.session_id = seeded["tppSessionId"]
         tpp.psu_corporate_id = seeded.get("psuCorporateId")
@@ -113,12 +113,12 @@ class Actors:
             prepared = prepare()
             check_sendable(prepared.method, prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
-            raise ActorFailed(f"The request cannot be made: {error}.") from None
+            raise ActorFailed(f"The request cannot be sent: {error}.") from None
         return self.transport.send(prepared)
 
 
 def _texts(value: Any) -> list[str]:
-    """Every text in a value, and every segment of those that are paths."""
+    """Every string in a value, and the segments of each string that is a path."""
     if isinstance(value, str):
         return [value, *value.partition("?")[0].split("/")]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: `10s`, `2m`, `1h30m`, `3d`, and ISO 8601 such as `PT1H` or `P1DT12H`."""
+"""Durations in text: `10s`, `2m`, `1h30m`, `3d`, and ISO 8601 such as `PT1H` or `P1DT12H`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from datetime import datetime, timedelta
 
 from emulator.bank.clock import OSLO
 
-EXPECTED = "a length of time such as 10s, 2m, 1h30m, 3d or PT1H"
-LONGEST = timedelta(days=36_525)  # a hundred years: beyond it is a slip of the keys
-TOO_LONG = "a length of time of at most a hundred years"
+EXPECTED = "a duration such as 10s, 2m, 1h30m, 3d or PT1H"
+LONGEST = timedelta(days=36_525)  # a hundred years; a longer one is a typing error
+TOO_LONG = "a duration of at most a hundred years"
 
 _PLAIN = re.compile(
     r"(?:(?P<weeks>\d+)w)?(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?"
     r"(?:(?P<seconds>\d+(?:\.\d{1,6})?)s)?(?:(?P<milliseconds>\d+)ms)?",
     re.ASCII,
 )
-_FRACTION = r"(?:[.,]\d{1,6}(?=.\Z))?"  # of the smallest unit alone; a part of a month or year has no length
+_FRACTION = r"(?:[.,]\d{1,6}(?=.\Z))?"  # only of the smallest unit; a fraction of a month or year has no fixed length
 _ISO = re.compile(
     rf"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+{_FRACTION})W)?(?:(?P<days>\d+{_FRACTION})D)?"
     rf"(?:T(?=\d)(?:(?P<hours>\d+{_FRACTION})H)?(?:(?P<minutes>\d+{_FRACTION})M)?(?:(?P<seconds>\d+{_FRACTION})S)?)?",
@@ -27,7 +27,7 @@ _ISO = re.compile(
 
 
 def _schema_pattern() -> str:
-    """The form of an `exact` duration as JSON Schema writes it: no names of groups, no months and years."""
+    """The pattern of an `exact` duration for JSON Schema: without group names, months and years."""
     plain, iso = (re.sub(r"\?P<\w+>", "?:", form.pattern) for form in (_PLAIN, _ISO))
     pattern = rf"^(?=.)(?:{plain})$|^(?=P.)(?!P[^T]*[YM])(?:{iso})$"
     return pattern.replace(r"\Z", "$").replace(r"\d", "[0-9]")
@@ -38,13 +38,13 @@ SCHEMA_PATTERN = _schema_pattern()
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time: whole months of the calendar and an exact rest."""
+    """A duration: whole calendar months, and an exact rest."""
 
     months: int
     rest: timedelta
 
     def after(self, start: datetime) -> datetime:
-        """The moment this long after `start`; months keep day and time of day in Oslo, a 31st becomes the last."""
+        """The time this long after `start`. Months keep day and time in Oslo; a 31st becomes the last of the month."""
         if not self.months:
             return start + self.rest
         local = start.astimezone(OSLO)
@@ -54,7 +54,7 @@ class Duration:
 
 
 def parse(text: object) -> Duration | None:
-    """The duration that `text` says, or None; never negative, at most a hundred years."""
+    """The duration in `text`, or None; never negative, at most a hundred years."""
     parts = _parts(text)
     if not parts:
         return None
@@ -68,7 +68,7 @@ def parse(text: object) -> Duration | None:
 
 
 def _parts(text: object) -> dict[str, str]:
-    """The digits of each unit; nothing for what has not the form of a duration."""
+    """The digits of each unit; empty if the form is not that of a duration."""
     if not isinstance(text, str) or len(text) > 60:
         return {}
     match = _PLAIN.fullmatch(text) or _ISO.fullmatch(text)
@@ -76,13 +76,13 @@ def _parts(text: object) -> dict[str, str]:
 
 
 def expected(text: object, *, calendar: bool = True) -> str:
-    """What was expected in place of a text that is refused; without `calendar` months and years are refused too."""
+    """What was expected instead of a text; without `calendar` months and years are refused too."""
     if not calendar and parse(text) is not None:
-        return "a length of time without months and years, such as 30d"
+        return "a duration without months and years, such as 30d"
     return TOO_LONG if _parts(text) else EXPECTED
 
 
 def exact(text: object) -> timedelta | None:
-    """A duration without months and years, whose lengths differ; None for anything else."""
+    """A duration without months and years, which differ in length; None for anything else."""
     length = parse(text)
     return None if length is None or length.months else length.rest

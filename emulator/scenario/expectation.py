@@ -1,4 +1,4 @@
-"""`expect` of a story's step: what the answer must be like, and in plain words where it is not."""
+"""`expect` of a step: the form, and the differences of an answer from it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LONGEST_SHOWN = 600
 
 
 class Expect(Model):
-    """What the answer to a step must be like."""
+    """The expected answer of a step."""
 
     model_config = ConfigDict(title="expect")
 
     status: Maybe[Single] = None
     json_body: Maybe[Nested] = Field(
-        None, alias="json", description="Members that the answer must have; others may be there too."
+        None, alias="json", description="Members that the answer must have; it may have others."
     )
     headers: dict[str, Single] = Field(default_factory=dict)
     body: Maybe[Single] = None
@@ -34,21 +34,23 @@ class Expect(Model):
 
 
 def differences(expected: Mapping[str, Any] | None, answer: Answer) -> list[str]:
-    """What about the answer is not as expected, one sentence each; without an expectation it must not be an error."""
+    """Each difference from the expected answer, as a sentence; without an expectation an error is one."""
     wanted, problems = validate(Expect, dict(expected or {}))
     if wanted is None:
         return [f"expect.{problem.where()}: {problem.text}" for problem in problems]
     if answer.lost != wanted.lost:
-        return ["expected an answer, the connection was closed" if answer.lost else "expected no answer, one came"]
+        return [
+            "expected an answer, but the connection was closed" if answer.lost else "expected no answer, received one"
+        ]
     if answer.lost:
         return []
     if expected is None and answer.status >= LEAST_FAILURE:
-        return [f"expected no error, found status {answer.status}: {brief(answer)}"]
+        return [f"expected no error, received status {answer.status}: {brief(answer)}"]
     return list(_differences(wanted, answer))
 
 
 def _differences(wanted: Expect, answer: Answer) -> Iterator[str]:
-    """In the order of the form."""
+    """The differences, in the order of the form."""
     received: Mapping[str, Callable[[], Any]] = {
         "status": lambda: answer.status,
         "json_body": lambda: answer.json() if answer.body else ABSENT,
@@ -73,7 +75,7 @@ def _compared(stated: Any, value: Any, name: str, *, strict: bool) -> Iterator[s
 
 
 def brief(answer: Answer) -> str:
-    """The body of an answer, cut to what fits on a screen."""
+    """The body of an answer, cut to a readable length."""
     value = answer.json()
     text = json.dumps(value, ensure_ascii=False) if value is not None else answer.body.decode("utf-8", "replace")
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."

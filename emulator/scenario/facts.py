@@ -1,4 +1,4 @@
-"""The facts of a request that a rule can match: the same for a request in progress and for one in the log."""
+"""The facts of a request that rules match; the same for a request in progress and for one in the log."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from emulator.bank.tpp import Tpp
 
 
 class Facts:
-    """One request; each fact is worked out when a rule asks for it.
+    """The facts of one request, each computed when a rule needs it.
 
-    A fact is the tuple of values any of which may fit: a header that is sent twice has two, a person is known by
-    national identity number and by PSU-ID, what is not there has none.
+    A fact is a tuple of values of which any may match: a header that is sent twice has two, a person has a national
+    identity number and a PSU-ID, and an absent fact has none.
     """
 
     def __init__(self, request: Request, call: Call | None, exchange: Exchange | None = None) -> None:
@@ -36,16 +36,16 @@ class Facts:
 
     @classmethod
     def of_call(cls, call: Call) -> Facts:
-        """The facts of a request under way."""
+        """The facts of a request in progress."""
         return cls(call.request, call)
 
     @classmethod
     def of_exchange(cls, exchange: Exchange) -> Facts:
-        """The facts of a request in the log, and what is known of it since: its status, the payment created."""
+        """The facts of a request in the log, including its status and the payment that it created."""
         return cls(exchange.request, exchange.call, exchange)
 
     def header(self, name: str) -> tuple[Any, ...]:
-        """The values of a header, whatever its spelling."""
+        """The values of a header, its name in any case."""
         return tuple(self._headers.get(name.lower(), ()))
 
     def query(self, name: str) -> tuple[Any, ...]:
@@ -63,7 +63,7 @@ class Facts:
 
     @cached_property
     def body(self) -> Any:
-        """The JSON body as it was sent; ABSENT when there is none that can be read."""
+        """The JSON body; ABSENT if there is none or it cannot be read."""
         try:
             text = self._request.body.decode(self._charset())
             return json.loads(text) if text else ABSENT
@@ -73,7 +73,7 @@ class Facts:
     def _charset(self) -> str:
         try:
             return charset_of(Headers(self._request.headers))
-        except BankError:  # refused for its content type, which does not keep a rule or a count from reading it
+        except BankError:  # the bank refuses this content type, but a rule or a count can still read the body
             return UTF_8
 
     def _operation(self) -> tuple[Any, ...]:
@@ -89,9 +89,9 @@ class Facts:
 
     @cached_property
     def _tpp(self) -> Tpp | None:
-        """Who signed; before the signature is checked (`unsigned: true`) who the certificate says it is.
+        """The TPP that signed; before the signature is checked (`unsigned: true`) the TPP of the certificate.
 
-        In the log a request that nobody's signature held for is nobody's.
+        A request in the log without a valid signature has no TPP.
         """
         if self._call and self._call.tpp.id:
             return self._call.tpp
@@ -108,7 +108,7 @@ class Facts:
         return () if self._tpp is None else (self._tpp.id, self._tpp.name)
 
     def _persons(self) -> tuple[Any, ...]:
-        """As named, and who that was; one whom access did not come to know is looked up among today's."""
+        """The persons named in headers, and their identity numbers; those not checked yet are looked up."""
         named = [*self.header("PSU-ID"), *self.header("X-PSU-IDENTITY")]
         call = self._call
         if call is not None and call.caller is not None:
@@ -119,7 +119,7 @@ class Facts:
         return tuple(named)
 
     def _context(self) -> tuple[Any, ...]:
-        """The caller's, or what access would find where it has not looked, as when a rule answers before it."""
+        """The context of the caller; if access is not checked yet, the context that the check would find."""
         call = self._call
         if call is None:
             return self.header("PSU-Context")

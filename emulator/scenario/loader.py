@@ -1,4 +1,4 @@
-"""From text or JSON to a checked scenario: every problem at once, with file, line, column and a guess (CONTRACT 10)."""
+"""Reads a scenario from YAML or JSON; reports every problem with file, line, column and a guess (CONTRACT 10)."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) -> Scenario:
-    """The scenario that a value states, with `values` for its parameters; raises ScenarioRefused with every problem."""
-    # The language is imported where a scenario is read: a start without one is quicker.
+    """The scenario in a value, with `values` for its parameters; raises ScenarioRefused with every problem."""
+    # Imported on use, as a start without a scenario is faster without the forms.
     from emulator.bank.validation import validate
     from emulator.scenario import model, parameters
 
     if not isinstance(value, dict):
         raise origin.refused([Problem((), f"Expected a mapping, found {described(value)}.")])
     source = parameters.chosen(value, values or {})
-    at_play = source.get("with") if isinstance(source.get("with"), dict) else {}
+    story_values = source.get("with") if isinstance(source.get("with"), dict) else {}
     chosen = parameters.defaults(source.get("parameters"))
     full = parameters.filled(source, chosen)
     form, invalid = validate(model.ScenarioFile, full)
     problems = [
         *too_large(source),
         *parameters.unknown_values(source, values or {}, at="parameters"),
-        *parameters.unknown_values(source, at_play or {}, at="with"),
+        *parameters.unknown_values(source, story_values or {}, at="with"),
         *parameters.unknown_names(source),
         *invalid,
     ]
@@ -54,14 +54,14 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
         rules=tuple(form.rules),
         rule_sources=tuple(full.get("rules", ())),
         story=model.scenes(form.story, source.get("story", ()), form.as_),
-        story_values={**chosen, **(at_play or {})},
+        story_values={**chosen, **(story_values or {})},
         source=source,
         origin=origin,
     )
 
 
 def too_large(value: Any, path: Path = ()) -> Iterator[Problem]:
-    """Each number that no document can hold."""
+    """A problem for each number that cannot be stored."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from too_large(inner, (*path, name))
@@ -71,21 +71,21 @@ def too_large(value: Any, path: Path = ()) -> Iterator[Problem]:
     elif isinstance(value, float | int) and not isinstance(value, bool):
         fits = math.isfinite(value) if isinstance(value, float) else LEAST <= value <= MOST
         if not fits:
-            yield Problem(path, "This number is too large; in quotes it is text.")
+            yield Problem(path, "This number is too large; write it in quotes, as text.")
 
 
 def from_value(value: Any, values: Mapping[str, Any] | None = None) -> Scenario:
-    """A scenario given as JSON; raises ScenarioRefused."""
+    """The scenario in a JSON value; raises ScenarioRefused."""
     return read(value, Origin("scenario"), values)
 
 
 def from_text(text: str, source: str, values: Mapping[str, Any] | None = None) -> Scenario:
-    """A scenario given as YAML; raises ScenarioRefused with lines and columns."""
+    """The scenario in a YAML text; raises ScenarioRefused with lines and columns."""
     return read(*parsed(text, source), values)
 
 
 def parsed(text: str, source: str) -> tuple[Any, Origin]:
-    """What YAML states, not read as a scenario yet; raises ScenarioRefused."""
+    """The value of a YAML text, not validated yet, and its origin; raises ScenarioRefused."""
     try:
         document = read_yaml(text)
     except YamlError as error:
@@ -94,7 +94,7 @@ def parsed(text: str, source: str) -> tuple[Any, Origin]:
 
 
 def from_file(path: FilePath, source: str | None = None, values: Mapping[str, Any] | None = None) -> Scenario:
-    """A scenario in a file; raises ScenarioRefused."""
+    """The scenario in a file; raises ScenarioRefused."""
     source = source or str(path)
     try:
         with path.open("rb") as file:
@@ -107,7 +107,7 @@ def from_file(path: FilePath, source: str | None = None, values: Mapping[str, An
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ScenarioRefused(source, [Problem((), "UTF-8 was expected.", line, 1)]) from None
+        raise ScenarioRefused(source, [Problem((), "The file is not UTF-8.", line, 1)]) from None
     return from_text(text, source, values)
 
 
@@ -117,7 +117,7 @@ def library() -> Mapping[str, FilePath]:
 
 
 def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
-    """A ready scenario; raises ScenarioRefused with a guess."""
+    """The ready scenario of this name; raises ScenarioMissing with a guess."""
     known = library()
     if name not in known:
         end = guess(name, known) or f"; expected one of {', '.join(known)}."
@@ -126,7 +126,7 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
 
 
 def named_or_file(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
-    """A ready scenario by its name, or a file by its path, as `--scenario` takes it."""
+    """The ready scenario of this name, or the scenario in the file of this path; raises ScenarioRefused."""
     looks_like_file = "/" in source or source.endswith((".yaml", ".yml")) or FilePath(source).is_file()
     return (
         from_file(FilePath(source), None, values)

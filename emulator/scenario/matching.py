@@ -1,4 +1,4 @@
-"""`when` of a rule and `match` of requests/count: which requests are meant (CONTRACT 10, 13)."""
+"""`when` of a rule and `match` of requests/count: the conditions on a request (CONTRACT 10, 13)."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _Values = Callable[[Facts], tuple[Any, ...]]
 
 
 Place = tuple[str, ...]
-"""A fact by its name, or a header, query parameter or member of the body by the names that lead to it."""
+"""The name of a fact, or the names that lead to a header, query parameter or member of the body."""
 
-# Where constants tell most rules apart, the best first.
-_TELLING = ("body", "payment", "account", "psu", "query", "headers", "tpp", "path", "product", "service", "context")
+# The facts whose constants distinguish rules best, best first.
+_SELECTIVE = ("body", "payment", "account", "psu", "query", "headers", "tpp", "path", "product", "service", "context")
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Which requests are meant: all conditions hold. `anchor`: a place where one of these constants has to stand."""
+    """Matches a request if all conditions hold. `anchor`: a place that must have one of these constants."""
 
     conditions: tuple[tuple[_Values, Condition], ...]
     anchor: tuple[Place, frozenset[Constant]] | None = None
 
     def fits(self, facts: Facts) -> bool:
-        """Whether a request is meant."""
+        """Whether a request matches."""
         for values, condition in self.conditions:
             if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
                 return False
@@ -45,7 +45,7 @@ class Matcher:
 
 
 def constants_at(place: Place, facts: Facts) -> Iterable[Constant] | None:
-    """The constants that fit what stands at a place; None where there is a list on the way, of which any entry may."""
+    """The constants that match the value at a place; None if a list is on the way, as any of its entries may match."""
     name, *inner = place
     values: tuple[Any, ...]
     if name == "body":
@@ -63,7 +63,7 @@ def constants_at(place: Place, facts: Facts) -> Iterable[Constant] | None:
 
 
 def _anchors(name: str, condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
-    """The places below one in which a condition asks for constants."""
+    """The places, at or below `place`, where a condition requires constants."""
     constants = conditions.constants(condition)
     if constants is not None:
         yield place, constants
@@ -74,7 +74,7 @@ def _anchors(name: str, condition: Condition, place: Place) -> Iterator[tuple[Pl
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The words that a fact can have; what a condition names outright must be one, or fit one by its `*`."""
+    """Checks that a condition names existing values of a fact, or matches one with `*`."""
 
     fact: str
 
@@ -98,7 +98,7 @@ class _Known:
         return stated
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The words in place of any value, also in `in`."""
+        """The schema with the existing values in place of any value, in `in` too."""
         union = handler(schema)
         word = {"anyOf": [{"enum": list(vocabulary().of(self.fact) or ())}, {"type": "string", "pattern": r"\*"}]}
         listed = {"type": "array", "minItems": 1, "items": word}
@@ -113,7 +113,7 @@ def _is_among(word: Any, known: Collection[str]) -> bool:
 
 
 class When(Model):
-    """Which requests are meant; all must hold."""
+    """The conditions on a request; all must hold."""
 
     model_config = ConfigDict(title="when")
 
@@ -129,19 +129,19 @@ class When(Model):
     context: Annotated[Maybe[Single], _Known("context")] = None
     headers: Maybe[dict[str, Single]] = None
     query: Maybe[dict[str, Single]] = None
-    body: Maybe[Nested] = Field(None, description="Members of the body, nested as they are there.")
+    body: Maybe[Nested] = Field(None, description="Members of the body, nested as in the body.")
 
     @model_validator(mode="before")
     @classmethod
     def _has_no_status(cls, value: Any) -> Any:
         if isinstance(value, dict) and "status" in value and "status" not in cls.model_fields:
-            text = "A rule is asked before there is an answer; status is known only in requests/count."
+            text = "A rule is evaluated before there is an answer; only requests/count can match status."
             refuse(Unfit(text=text, path=("status",), value=value["status"]))
         return value
 
     @cached_property
     def matcher(self) -> Matcher:
-        """The conditions ready to be asked."""
+        """The compiled conditions."""
         pairs: list[tuple[_Values, Condition]] = []
         anchors: list[tuple[Place, frozenset[Constant]]] = []
         for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
@@ -157,18 +157,18 @@ class When(Model):
                 for inner, value in stated.items():
                     pairs.append((_named(by_name, inner), compiled(value)))
                     anchors += _anchors(name, pairs[-1][1], (name, inner))
-        telling = [anchor for anchor in anchors if anchor[0][0] in _TELLING]
-        anchor = min(telling, key=lambda anchor: _TELLING.index(anchor[0][0]), default=None)
+        selective = [anchor for anchor in anchors if anchor[0][0] in _SELECTIVE]
+        anchor = min(selective, key=lambda anchor: _SELECTIVE.index(anchor[0][0]), default=None)
         return Matcher(tuple(pairs), anchor)
 
     @cached_property
     def operations(self) -> frozenset[str]:
-        """The operationIds that `operation` can fit; all of them where it does not say."""
+        """The operationIds that `operation` can match; all if it is not given."""
         return operations_meant(self.operation if "operation" in self.model_fields_set else None, vocabulary())
 
 
 class Match(When):
-    """What `match` of requests/count asks of a request in the log: as `when`, and its status."""
+    """`match` of requests/count: as `when`, and the status of the answer."""
 
     model_config = ConfigDict(title="match")
 

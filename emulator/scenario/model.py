@@ -1,4 +1,4 @@
-"""A scenario: the form of its file with its story, and the scenario that is read from it (CONTRACT 10, 14)."""
+"""The form of a scenario file with its story, and the scenario that is read from it (CONTRACT 10, 14)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
 
 
 def _check_rules(rules: list[Rule]) -> list[Rule]:
-    """Two rules of one name in one file are a slip: nobody could tell which of them acted."""
+    """Refuse two rules of one name in one file: reports could not distinguish them."""
     names: set[str] = set()
     wrong = []
     for index, rule in enumerate(rules):
@@ -51,9 +51,9 @@ class ScenarioFile(Model):
 
     model_config = ConfigDict(alias_generator=None, title="Scenario of the bank emulator")
 
-    scenario: Annotated[
-        str, matching(NAME, "a scenario's name of small letters, digits and dashes, such as slow-bank")
-    ] = Field(description="Its name.")
+    scenario: Annotated[str, matching(NAME, "a name of lower-case letters, digits and dashes, such as slow-bank")] = (
+        Field(description="Its name.")
+    )
     summary: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = Field(
         None, description="What it shows, in one sentence."
     )
@@ -62,7 +62,7 @@ class ScenarioFile(Model):
         dict[str, Parameter],
         AfterValidator(_check_names),
         Adds({"propertyNames": {"pattern": f"^{VARIABLE.pattern}$"}}),
-    ] = Field({}, description="Values that whoever applies it may choose; ${name} in start and rules.")
+    ] = Field({}, description="Values that can be chosen when it is applied; ${name} in start and rules.")
     start: Start = Field(default_factory=lambda: Start.model_validate({}))
     rules: Annotated[list[Rule], Field(max_length=MOST_RULES), AfterValidator(_check_rules)] = Field(
         default_factory=list
@@ -77,10 +77,10 @@ class ScenarioFile(Model):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A whole scenario with values in place of its parameters.
+    """A scenario with values in place of its parameters.
 
-    `source` is its JSON, exactly of the YAML's shape; `rule_sources` that of its rules with the values in them;
-    `origin` the file that it stands in; `story_values` what the story is played with.
+    `source` is its JSON, of the same structure as its YAML; `rule_sources` is that of its rules with the values filled
+    in; `origin` is its file; `story_values` are the values that its story is played with.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Scenario:
 
 @cache
 def scenario_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a scenario; cached, so not to be changed."""
+    """JSON Schema (2020-12) of a scenario; cached: do not change it."""
     schema = json_schema(ScenarioFile)
     shared = schema["$defs"]
     for name in _reached(shared, "Start", "Rule"):
@@ -124,7 +124,7 @@ def _reached(shared: Mapping[str, Any], *names: str) -> set[str]:
 
 
 def _with_placeholders(schema: Any) -> Any:
-    """The schema, with `${name}` allowed in place of every value that a parameter may give."""
+    """The schema, with `${name}` allowed for every value that a parameter may have."""
     if isinstance(schema, list):
         return [_with_placeholders(inner) for inner in schema]
     if not isinstance(schema, dict):
@@ -166,7 +166,7 @@ else:
 
 
 def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody: As | None) -> tuple[Scene, ...]:
-    """The steps ready to play; `stated`: as the file has them; `everybody`: `as` of the story."""
+    """The steps ready to play; `stated`: their source; `everybody`: `as` of the story."""
     declared = Declared()
     base = Persona() if everybody is None else acting(everybody, Persona(), declared)
     ready = []
@@ -177,13 +177,13 @@ def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody
 
 
 def unsaved_names(story: Any, known: Collection[str]) -> Iterator[Problem]:
-    """Each name in a step that no earlier step saves, and that is none of `known`."""
+    """A problem for each name in a step that no earlier step saves and that is not in `known`."""
     saved = set(known)
     for index, step in enumerate(story if isinstance(story, list) else ()):
         for name, path in names_in(step):
             if name not in saved and not is_day(name):
                 similar = guess(name, saved) or "."
                 yield Problem(("story", index, *path), f"No earlier step saves {name!r}{similar}")
-        # What a step with problems saves is known to the steps after it.
+        # A step with problems saves its names too, so that later steps have no further problems.
         save = step.get("save") if isinstance(step, dict) else None
         saved |= save.keys() if isinstance(save, dict) else set()

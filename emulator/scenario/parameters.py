@@ -1,4 +1,4 @@
-"""`parameters` of a scenario: values to choose when it is applied, `${name}` in its rules and start."""
+"""`parameters` of a scenario: values chosen when it is applied, `${name}` in its rules and start."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from emulator.bank.problems import Problem, guess, unknown
 from emulator.bank.validation import Maybe, Model
 from emulator.scenario.variables import PLACE, names_in
 
-FILLED = ("start", "rules")  # the members of a scenario in which parameters stand
+FILLED = ("start", "rules")  # the members of a scenario that may contain parameters
 
 
 class Parameter(Model):
-    """A value with its default; `about` says what it chooses."""
+    """A parameter with its default; `about` describes it."""
 
     model_config = ConfigDict(title="parameter")
 
@@ -25,13 +25,13 @@ class Parameter(Model):
 
 
 def defaults(parameters: Any) -> dict[str, Any]:
-    """The default of each parameter that a file declares, as far as it can be read."""
+    """The default of each declared parameter, as far as it can be read."""
     declared = parameters if isinstance(parameters, dict) else {}
     return {name: form["default"] for name, form in declared.items() if isinstance(form, dict) and "default" in form}
 
 
 def fill(value: Any, values: Mapping[str, Any]) -> Any:
-    """A value with every known `${name}` replaced; a text that is one name only becomes the value itself."""
+    """A value with every known `${name}` replaced; a string of one name only becomes the value itself."""
     if isinstance(value, str):
         whole = PLACE.fullmatch(value)
         if whole is not None:
@@ -45,12 +45,12 @@ def fill(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def filled(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario with `values` in its rules and start."""
+    """The scenario with `values` filled into its rules and start."""
     return {name: fill(part, values) if name in FILLED else part for name, part in source.items()}
 
 
 def chosen(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario with other defaults."""
+    """The scenario with `values` as defaults."""
     parameters = source.get("parameters")
     if not values or not isinstance(parameters, dict):
         return dict(source)
@@ -62,7 +62,7 @@ def chosen(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
 
 
 def unknown_values(source: Mapping[str, Any], values: Mapping[str, Any], *, at: str) -> Iterator[Problem]:
-    """Each of `values` for which the scenario has no parameter; `at`: the member in which they stand."""
+    """A problem for each of `values` without a parameter; `at`: the member that contains them."""
     declared = source.get("parameters")
     known = tuple(declared) if isinstance(declared, dict) else ()
     for name in values:
@@ -72,7 +72,7 @@ def unknown_values(source: Mapping[str, Any], values: Mapping[str, Any], *, at: 
 
 
 def unknown_names(source: Mapping[str, Any]) -> Iterator[Problem]:
-    """Each `${name}` in rules and start that no parameter has."""
+    """A problem for each `${name}` in rules and start without a parameter."""
     declared = source.get("parameters")
     known = set(declared) if isinstance(declared, dict) else set()
     for member in FILLED:

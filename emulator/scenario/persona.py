@@ -1,4 +1,4 @@
-"""`as` of a story or a step: which TPP acts, for which customer, in which context (CONTRACT 13, Story steps)."""
+"""`as` of a story or a step: the TPP that acts, its customer and the context (CONTRACT 13, Story steps)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulator.scenario.values import Context
 
 ROLES = ("PISP", "AISP")
 DEFAULT_TPP = "demo"
-# Stored under other names, the story's certificates never take the place of a TPP's own.
+# The prefix keeps the certificates of stories apart from those of the user.
 STORED_AS = "story-"
 LONGEST_NAME = 63 - len(STORED_AS)
 
@@ -26,7 +26,7 @@ def _name(value: Any) -> str:
     if len(value) > LONGEST_NAME:
         raise Unfit(text=f"Expected text of at most {LONGEST_NAME} characters.")
     if not re.fullmatch(TPP_NAME, value):
-        raise Unfit("a TPP's name of letters, digits, blanks, dots, dashes and underscores")
+        raise Unfit("the name of a TPP, of letters, digits, blanks, dots, dashes and underscores")
     return value
 
 
@@ -47,7 +47,7 @@ class NewTpp(Model):
 
 
 class As(Model):
-    """Who acts; what is left out is as the story says, or as the bank suggests."""
+    """Who acts; omitted members are those of the story, or defaults of the bank."""
 
     model_config = ConfigDict(title="as")
 
@@ -56,17 +56,17 @@ class As(Model):
             Annotated[TppName, Tag("(name)")] | Annotated[NewTpp, Tag("(new)")],
             Discriminator(lambda value: "(new)" if isinstance(value, dict | NewTpp) else "(name)"),
         ]
-    ] = Field(None, description="The TPP whose certificate signs; a name alone: as it was described last.")
-    national_id: Maybe[Text100] = Field(None, description="The customer; left out: who owns the account that pays.")
+    ] = Field(None, description="The TPP that signs; a name alone: as it was described last.")
+    national_id: Maybe[Text100] = Field(None, description="The customer; omitted: the owner of the account that pays.")
     context: Maybe[Context] = None
     agreement: Maybe[Text100] = Field(None, description="psuCorporateId of the agreement.")
-    accounts: Maybe[list[Text]] = Field(None, description="What is shared: iban, bban or resourceId.")
+    accounts: Maybe[list[Text]] = Field(None, description="The accounts to share: iban, bban or resourceId.")
     session: bool = Field(True, description="false: the TPP does not know the customer yet.")
 
 
 @dataclass(frozen=True, slots=True)
 class TppWish:
-    """The certificate that a story's TPP holds."""
+    """The certificate of a TPP of the story."""
 
     name: str = DEFAULT_TPP
     roles: tuple[str, ...] = ROLES
@@ -76,9 +76,9 @@ class TppWish:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Who acts. Without `national_id` it is whoever owns the account that the request is about.
+    """Who acts. Without `national_id` it is the owner of the account in the request.
 
-    `session` False: the TPP does not know the customer yet, and the story shows how it comes to.
+    `session` False: the TPP does not know the customer yet.
     """
 
     tpp: TppWish = TppWish()
@@ -89,7 +89,7 @@ class Persona:
     session: bool = True
 
     def filled(self, fill: Callable[[Any], Any]) -> Persona:
-        """The persona with what `fill` makes of the names in it, for an earlier step may have saved who acts."""
+        """The persona with the `${names}` in it replaced by `fill`, as an earlier step may have saved them."""
         texts = {"national_id": self.national_id, "agreement": self.agreement}
         changes: dict[str, Any] = {name: str(fill(text)) for name, text in texts.items() if text is not None}
         if self.accounts is not None:
@@ -101,9 +101,9 @@ Declared = dict[str, TppWish]
 
 
 def acting(form: As, base: Persona, declared: Declared) -> Persona:
-    """The persona that `as` states, over that of the story.
+    """The persona of `as`, over that of the story.
 
-    `declared`: the TPPs that the story has described so far; a name alone means the one described last under it.
+    `declared`: the TPPs that the story has described so far; a name alone means the last one of that name.
     """
     changes: dict[str, Any] = {name: getattr(form, name) for name in form.model_fields_set}
     if form.accounts is not None:
@@ -115,6 +115,6 @@ def acting(form: As, base: Persona, declared: Declared) -> Persona:
     elif form.tpp is not None:
         changes["tpp"] = declared.get(form.tpp) or TppWish(form.tpp)
     if form.national_id is not None:
-        # Another person acts in another context: what the story says of the first does not hold for it.
+        # Another person has another context: that of the story does not apply to it.
         changes = {"context": None, "agreement": None, "accounts": None, **changes}
     return replace(base, **changes)

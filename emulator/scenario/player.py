@@ -1,4 +1,4 @@
-"""Plays a story step by step: what was expected, what was answered, and the differences (CONTRACT 10, 11)."""
+"""Plays a story step by step and compares each answer with the expected one (CONTRACT 10, 11)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 @dataclass(slots=True)
 class StepResult:
-    """How one step went; `differences` are sentences, `answer` is None for a step that was not played.
+    """The result of one step; `differences` are sentences; `answer` is None for a step that was not played.
 
-    `written` is the title as it stands in the story, where the names in it have been filled in.
+    `title` has the names in it filled in, and `written` is the title as in the file.
     """
 
     number: int
@@ -38,7 +38,7 @@ class StepResult:
     written: str = ""
 
     def received(self) -> dict[str, Any] | None:
-        """What came back, for people and tools."""
+        """The answer, for people and tools."""
         if self.answer is None:
             return None
         if self.answer.lost:
@@ -48,7 +48,7 @@ class StepResult:
         return {"status": self.answer.status, **(shown if self.answer.body else {})}
 
     def as_json(self) -> dict[str, Any]:
-        """The result as the control interface and the command line give it."""
+        """The result as JSON of the control interface and the command line."""
         shown = {
             "step": self.number,
             "action": self.title,
@@ -62,7 +62,7 @@ class StepResult:
 
 @dataclass(slots=True)
 class Played:
-    """How a story went; `refused`: it was not played, as the scenario does not fit the bank."""
+    """The result of a story; `refused`: it was not played, as the bank refused its start."""
 
     scenario: str
     summary: str
@@ -74,7 +74,7 @@ class Played:
         return all(step.outcome == PASSED for step in self.steps)
 
     def as_json(self) -> dict[str, Any]:
-        """The result as the control interface and the command line give it."""
+        """The result as JSON of the control interface and the command line."""
         return {
             "scenario": self.scenario,
             "summary": self.summary,
@@ -84,9 +84,9 @@ class Played:
 
 
 def play(scenario: Scenario, transport: Transport, *, on_step: Callable[[StepResult], None] | None = None) -> Played:
-    """Apply the scenario to the bank on the transport and play its story; the steps after a failed one are skipped.
+    """Apply the scenario to the bank of the transport and play its story; steps after a failed one are skipped.
 
-    `on_step` is called with each step's result as it is known.
+    `on_step` is called with the result of each step.
     """
     results: list[StepResult] = []
 
@@ -112,7 +112,7 @@ def play(scenario: Scenario, transport: Transport, *, on_step: Callable[[StepRes
 
 
 def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
-    """Start the bank as the scenario says; the result of a failure."""
+    """Apply the starts of the scenario; the result of a failure, else None."""
     result = StepResult(0, f"start {scenario.name}", FAILED)
     for start, source in _starts(scenario):
         try:
@@ -131,7 +131,7 @@ def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
 
 
 def _starts(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is applied before the story: `story_start`, if there is one, then the scenario with the story's values."""
+    """The scenarios to apply before the story: `story_start`, if there is one, then the scenario with its values."""
     source = chosen(scenario.source, scenario.source.get("with") or {})
     story_start = source.pop("story_start", None)
     if story_start is not None:
@@ -141,7 +141,7 @@ def _starts(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _is_refusal(result: StepResult | None) -> bool:
-    """Whether the bank refused the start because of the scenario."""
+    """Whether the bank refused the start because of a problem of the scenario."""
     return result is not None and result.answer is not None and result.answer.status == 400
 
 
@@ -172,7 +172,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_report(stories: Sequence[Played]) -> str:
-    """One test suite for each story, one test case for each step, of the same name in every run."""
+    """JUnit XML: a test suite for each story, a test case for each step, with the same names in every run."""
     root = ElementTree.Element("testsuites", name="scenarios")
     for story in stories:
         suite = ElementTree.SubElement(
@@ -202,5 +202,5 @@ def junit_report(stories: Sequence[Played]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text without the characters that XML cannot hold."""
+    """Text with the characters replaced that XML does not allow."""
     return _NOT_XML.sub("?", text)

@@ -1,4 +1,4 @@
-"""A scenario that is refused: its problems, with file, line and column."""
+"""The problems of a refused scenario, with file, line and column."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class ScenarioRefused(Refused):
-    """A scenario with problems; it has changed nothing."""
+    """A scenario has problems; nothing was changed."""
 
 
 class ScenarioMissing(ScenarioRefused):
-    """There is no scenario of that name, or no file that can be read."""
+    """There is no scenario of this name, or the file cannot be read."""
 
 
 class Misfit(Exception):
-    """A scenario does not fit this bank: every problem, each at its part of the scenario."""
+    """A scenario does not fit the bank; `problems` has every problem with its path."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(problem.text for problem in problems))
@@ -37,13 +37,13 @@ class Origin:
     parsed: Parsed | None = None
 
     def refused(self, problems: Sequence[Problem]) -> ScenarioRefused:
-        """The problems with their places, in the order of the text."""
+        """The error for these problems, with their places, in the order of the text."""
         if self.parsed is None:
             return ScenarioRefused(self.source, problems)
         return ScenarioRefused(self.source, placed(problems, self.text, self.parsed.line))
 
     def refused_by(self, messages: Iterable[Mapping[str, Any]], *, start: str = "start") -> ScenarioRefused:
-        """The tppMessages with which a bank refused the scenario as JSON; `start`: the member that holds its start."""
+        """The error for the tppMessages of a bank that refused the scenario; `start`: the member with its start."""
         problems = []
         for entry in messages:
             path: Path = path_of(entry.get("path", ""))

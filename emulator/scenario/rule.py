@@ -1,4 +1,4 @@
-"""One scripted rule of a file: when it applies, how often, and its effects (CONTRACT 10)."""
+"""The form of a scripted rule: when it matches, how often it acts, and its effects (CONTRACT 10)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_RULES = 500
 
 
 class Times(Model):
-    """On which matches a rule acts: one of these; left out, on every match."""
+    """The matches on which a rule acts, by one of these; omitted: every match."""
 
     model_config = ConfigDict(title="times", json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -28,7 +28,7 @@ class Times(Model):
     after: Maybe[Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = Field(None, description="From match N+1 on.")
     chance: Maybe[Annotated[float, Field(ge=0, le=1)]] = Field(None, description="Drawn from the bank's seed.")
     for_: Maybe[Duration] = Field(
-        None, alias="for", description="This long in bank time, counted from when it was added."
+        None, alias="for", description="This long in bank time, from when the rule was added."
     )
 
     @model_validator(mode="after")
@@ -39,7 +39,7 @@ class Times(Model):
         return self
 
     def acts(self, matched: int, *, dice: float, since: timedelta) -> bool:
-        """Whether a rule acts on its match number `matched`, `since` it was added, with `dice` from 0 to 1."""
+        """Whether a rule acts on match number `matched`; `dice`: 0 to 1; `since`: bank time since it was added."""
         if self.first is not None:
             return matched <= self.first
         if self.every is not None:
@@ -61,7 +61,7 @@ class EffectsModel(Model):
         if not self.model_fields_set:
             refuse(Unfit(text=f"A rule needs an effect: one of {', '.join(effects())}."))
         wrong = [
-            Unfit(text=f"{name} has no use beside {instead}, which keeps the bank from acting.", path=(name,))
+            Unfit(text=f"{name} has no effect beside {instead}, with which the bank does not act.", path=(name,))
             for instead, acting in self.effects.items()
             if acting.instead
             for name in self.effects
@@ -73,7 +73,7 @@ class EffectsModel(Model):
 
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
-        """What the rule does, by the names of the effects, in their order."""
+        """The effects by name, in their order."""
         known = effects()
         return {name: known[name].effect(getattr(self, name)) for name in known if name in self.model_fields_set}
 
@@ -89,7 +89,7 @@ else:
 
 
 class Rule(Model):
-    """A scripted rule: which requests are meant, on how many of them it acts, and what happens then."""
+    """A scripted rule: the requests that it matches, on which of them it acts, and its effects."""
 
     model_config = ConfigDict(title="rule")
 
@@ -101,13 +101,13 @@ class Rule(Model):
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
-        """An effect on operations that it does nothing to is a slip that nobody would notice."""
+        """Refuse an effect that cannot act on the operations of `when`: nobody would notice the mistake."""
         wrong = []
         for name in self.then.effects:
             useful = effects()[name].operations
             meant = self.when.operations
             if useful and meant and not meant & frozenset(useful):
-                text = f"{name} does nothing to {', '.join(sorted(meant))}; it acts on {', '.join(useful)}."
+                text = f"{name} has no effect on {', '.join(sorted(meant))}; it acts on {', '.join(useful)}."
                 wrong.append(Unfit(text=text, path=("then", name)))
         if wrong:
             refuse(*wrong)
@@ -115,7 +115,7 @@ class Rule(Model):
 
     @property
     def effects(self) -> Mapping[str, Effect]:
-        """What the rule does, by the names of the effects."""
+        """The effects of the rule, by name."""
         return self.then.effects
 
 

@@ -1,4 +1,4 @@
-"""The scripted rules of one bank: asked about every request, first match wins per effect (CONTRACT 10, 13)."""
+"""The scripted rules of one bank: evaluated for every request, the first match wins per effect (CONTRACT 10, 13)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from emulator.scenario.matching import Place
     from emulator.scenario.rule import Rule
 
-MANY = 8  # rules about one operation that are found by their constants; fewer are simply asked
-REMEMBERED = 100  # rules beside the present ones, whose removal may be undone
+MANY = 8  # with that many rules for an operation they are indexed by their constants
+MOST_REMOVED = 100  # removed rules whose counters are kept, as their removal may be undone
 
 
 @dataclass(frozen=True, slots=True)
 class AddedRule:
-    """A rule with its JSON, exactly of the YAML's shape, and the scenario or setting that brought it, if any."""
+    """A rule with its JSON, of the same structure as its YAML, and the scenario or setting that added it, if any."""
 
     rule: Rule
     source: Mapping[str, Any]
@@ -37,11 +37,11 @@ class AddedRule:
 
 @dataclass(slots=True, eq=False)
 class _ActiveRule:
-    """A rule that is asked. Its counters live in memory: a refused request leaves the documents as they were."""
+    """A rule in use. Its counters are in memory, as a refused request does not change documents."""
 
     added: AddedRule
     at: str
-    purpose: str  # what its dice are drawn for
+    purpose: str  # the name of its random stream
     serial: str
     matched: int = 0
     acted: int = 0
@@ -51,9 +51,9 @@ class _ActiveRule:
         return self.added.rule
 
     def acts(self, bank: Bank) -> Random | None:
-        """Count a match; the dice for its effects where the rule acts on it.
+        """Count a match; returns the dice for its effects if the rule acts on it, else None.
 
-        What is drawn depends on seed, rule and number of the match alone: whichever process answers, it is the same.
+        The dice depend only on seed, rule and number of the match, so they are the same in every process.
         """
         self.matched += 1
         dice = bank.ids.random(f"{self.purpose} {self.matched}")
@@ -80,30 +80,30 @@ class ActingRules:
     effects: dict[str, tuple[Effect, Random]] = field(default_factory=dict)
 
     def before(self, call: Call) -> Reply | None:
-        """Tell the domain what was scripted; the reply that an effect gives in the bank's place."""
+        """Pass scripted behaviour to the domain (`call.script`); returns the reply of an effect that has one."""
         reply: Reply | None = None
-        # An answer may send the customer to an SCA, and what is scripted for that one has to be known by then.
+        # A scripted answer may open an SCA, so the script for that one must be set before.
         for effect, _ in sorted(self.effects.values(), key=lambda acting: acting[0].instead):
             instead = effect.before(call) if effect.before is not None else None
             reply = reply or instead
         return reply
 
     def after(self, response: Response) -> None:
-        """The late faults."""
+        """Change the answer and its delivery."""
         for effect, dice in self.effects.values():
             if effect.after is not None:
                 effect.after(response, dice)
 
 
-class _Asked:
-    """The rules that a request for an operation may concern, in their order, so that the others cost it nothing.
+class _OperationRules:
+    """The rules that may match requests for one operation, in their order.
 
-    Of very many rules most ask for a constant at some place (a creditor's name, an account): they are found by it.
+    Many rules are indexed by a constant that they require at some place, such as a creditor's name or an account.
     """
 
     def __init__(self, named: Iterable[tuple[str, _ActiveRule]]) -> None:
         self._rules = list(named)
-        self._others: list[int] = []  # by their places in the order
+        self._others: list[int] = []  # positions of rules without such a constant
         self._anchored: dict[Place, dict[Constant, list[int]]] = {}
         if len(self._rules) < MANY:
             return
@@ -117,11 +117,11 @@ class _Asked:
                 self._anchored.setdefault(place, {}).setdefault(constant, []).append(number)
 
     @property
-    def nobody(self) -> bool:
+    def is_empty(self) -> bool:
         return not self._rules
 
-    def about(self, facts: Facts) -> Iterable[tuple[str, _ActiveRule]]:
-        """Those that can fit a request."""
+    def candidates(self, facts: Facts) -> Iterable[tuple[str, _ActiveRule]]:
+        """The rules that can match a request."""
         if not self._anchored:
             return self._rules
         from emulator.scenario.matching import constants_at
@@ -135,10 +135,7 @@ class _Asked:
 
 
 class RuleSet:
-    """The rules in the order in which they are asked, counted in memory.
-
-    First those of the document `meta/rules`, then those of the setting `weather`.
-    """
+    """The rules in evaluation order, with their counters: of the document `meta/rules`, then of `weather`."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
@@ -147,34 +144,34 @@ class RuleSet:
         self._weather: tuple[str, list[_ActiveRule]] = ("calm", [])
         self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []
-        self._by_operation: dict[str, _Asked] = {}
+        self._by_operation: dict[str, _OperationRules] = {}
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
         self._additions = 0
         RULES.follow(bank.documents, self._take)
-        SETTINGS.follow(bank.documents, self._take_weather)  # the bank has taken the settings by then
+        SETTINGS.follow(bank.documents, self._take_weather)  # the bank updates its settings first
 
     def _take(self, stored: RulesDocument | None) -> None:
-        """Ask the rules of the document from now on; a rule that was there before counts on."""
+        """Use the rules of the document from now on; a rule that was already there keeps its counters."""
         rules: list[_ActiveRule] = []
         self._taken = None
         for place, entry in enumerate(stored["rules"] if stored is not None else ()):
-            serial = entry.get("serial") or f"{place} {entry}"  # earlier versions wrote none
+            serial = entry.get("serial") or f"{place} {entry}"  # earlier versions wrote no serial
             active = self._known.get(serial) or self._read(place, entry, serial)
             if active is not None:
                 self._known[serial] = active
                 rules.append(active)
-        if len(self._known) > 2 * len(rules) + REMEMBERED:
+        if len(self._known) > 2 * len(rules) + MOST_REMOVED:
             self._known = {active.serial: active for active in rules}
         self._set(rules)
 
     def _take_weather(self, _settings: SettingsDocument | None) -> None:
-        """Ask the rules that come with the setting from now on."""
+        """Use the rules of the setting from now on."""
         weather = self._bank.settings.weather
         if weather != self._weather[0]:
-            self._weather = (weather, self._brought_by(weather))
+            self._weather = (weather, self._weather_rules(weather))
             self._set(self._stored)
 
-    def _brought_by(self, weather: str) -> list[_ActiveRule]:
+    def _weather_rules(self, weather: str) -> list[_ActiveRule]:
         from emulator.scenario.rule import Rule
         from emulator.scenario.weather import WEATHER
 
@@ -187,8 +184,8 @@ class RuleSet:
         ]
 
     def _read(self, place: int, entry: RuleEntry, serial: str) -> _ActiveRule | None:
-        """The rule of a document; None for one that this version does not know, which no start fails for."""
-        # The language of rules is imported where there are any: a start is quicker without it.
+        """The rule of an entry; None for one that this version cannot read, so that the start does not fail."""
+        # Imported on use, as a start without rules is faster without the forms.
         from emulator.bank.validation import validate
         from emulator.scenario.rule import Rule
 
@@ -198,11 +195,11 @@ class RuleSet:
         return self._active(place, AddedRule(rule, entry["rule"], entry.get("scenario")), entry["added"], serial)
 
     def _active(self, place: int, added: AddedRule, at: str, serial: str) -> _ActiveRule:
-        # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
+        # Each rule has a random stream of its own, independent of how often other rules match.
         return _ActiveRule(added, at, f"rule {place} {added.rule.name}", serial)
 
     def _serial(self) -> str:
-        """What no other rule of this bank is called, in another process neither."""
+        """A name that no other rule of this bank has, in any process."""
         self._additions += 1
         return f"{self._bank.documents.sequence + 1}.{self._additions}"
 
@@ -213,25 +210,25 @@ class RuleSet:
         self._by_operation = {}
 
     def match(self, call: Call, signed: bool) -> ActingRules | None:
-        """The effects that act on a request: unsigned rules are asked before the signature, the others after it.
+        """The effects that act on a request: of unsigned rules before the signature is checked, of the others after it.
 
-        A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.
+        A rule is skipped, and does not count the request, if earlier rules have all of its effects.
         """
         if not self.rules:
             return None
         operation = call.operation.id
-        asked = self._by_operation.get(operation)
-        if asked is None:
-            asked = _Asked((name, a) for name, a in self._named if operation in a.rule.when.operations)
-            self._by_operation[operation] = asked
-        if asked.nobody:
+        rules = self._by_operation.get(operation)
+        if rules is None:
+            rules = _OperationRules((name, a) for name, a in self._named if operation in a.rule.when.operations)
+            self._by_operation[operation] = rules
+        if rules.is_empty:
             return None
         from emulator.scenario.facts import Facts
 
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
         acting = ActingRules()
-        for name, active in asked.about(facts):
+        for name, active in rules.candidates(facts):
             rule = active.rule
             if rule.unsigned == signed or taken.issuperset(rule.effects):
                 continue
@@ -244,20 +241,20 @@ class RuleSet:
         return acting if acting.names else None
 
     def _by_name(self) -> Iterator[tuple[str, _ActiveRule]]:
-        """The rules with their names: a rule without one is called by its place, as no other is called."""
+        """The rules with their names; a rule without a name gets one from its position that no other rule has."""
         given = {active.rule.name for active in self.rules}
         for number, active in enumerate(self.rules, 1):
             place = f"rule {number}"
             yield active.rule.name or (f"{place} without a name" if place in given else place), active
 
     def _taken_by(self, call: Call) -> set[str]:
-        """The effects that have a rule already, also from before the signature of the same request."""
+        """The effects that have a rule already, including those of unsigned rules for the same request."""
         if self._taken is None or self._taken[0] is not call:
             self._taken = (call, set())
         return self._taken[1]
 
     def sources(self) -> list[dict[str, Any]]:
-        """The rules in their order, as JSON of exactly the YAML's shape."""
+        """The rules in evaluation order, as JSON of the same structure as their YAML."""
         return [dict(active.added.source) for active in self.rules]
 
     def counts(self) -> list[dict[str, Any]]:
@@ -274,42 +271,42 @@ class RuleSet:
         ]
 
     def counters(self) -> dict[str, tuple[int, int]]:
-        """By the serial of a rule: how often it has matched and acted."""
+        """How often each rule has matched and acted, by its serial."""
         return {active.serial: (active.matched, active.acted) for active in self.rules}
 
     def count_from(self, counters: Mapping[str, Sequence[int]]) -> None:
-        """Count on from `counters`, which another process has counted to."""
+        """Continue from `counters` of another process."""
         for active in self.rules:
             active.matched, active.acted = counters.get(active.serial, (0, 0))
 
     def add(self, rules: Iterable[AddedRule]) -> None:
-        """Append rules; they are asked after those that are there."""
+        """Append rules."""
         at = self._bank.clock.stamp()
         new = [self._active(place, added, at, self._serial()) for place, added in enumerate(rules, len(self._stored))]
         self._store([*self._stored, *new])
 
     def restart(self) -> None:
-        """Count the matches of every rule from zero: the bank was restored to a snapshot."""
+        """Set the counters of every rule to zero, after a snapshot was restored."""
         fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self._stored)]
         weather = self._weather[0]
-        self._weather = (weather, self._brought_by(weather) if weather != "calm" else [])
+        self._weather = (weather, self._weather_rules(weather) if weather != "calm" else [])
         self._known.update((active.serial, active) for active in fresh)
         self._set(fresh)
 
     def remove(self, name: str) -> int:
-        """Remove the rules of this name; how many there were."""
+        """Remove the rules of this name; returns how many."""
         return self._remove([active for called, active in self._named if called != name and not active.added.setting])
 
     def remove_scenario(self, scenario: str) -> int:
-        """Remove the rules that a scenario brought."""
+        """Remove the rules of a scenario; returns how many."""
         return self._remove([active for active in self._stored if active.added.scenario != scenario])
 
     def remove_scenarios(self) -> int:
-        """Remove the rules that any scenario brought."""
+        """Remove the rules of all scenarios; returns how many."""
         return self._remove([active for active in self._stored if active.added.scenario is None])
 
     def clear(self) -> int:
-        """Remove all rules."""
+        """Remove all rules; returns how many."""
         return self._remove([])
 
     def _remove(self, remaining: list[_ActiveRule]) -> int:

@@ -1,4 +1,4 @@
-"""`start` and `story_start` of a scenario: the forms; `target` applies them."""
+"""The forms of `start` and `story_start` in a scenario; `applying` applies them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BASES = [{"enum": [*fixtures.names(), CURRENT]}, {"type": "string", "pattern": 
 
 
 class _Change(Model):
-    """A change to an account or an agreement that is there; at least one member besides its name."""
+    """A change to an existing account or agreement; at least one member besides its name."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 2})
 
@@ -41,17 +41,17 @@ class _Change(Model):
     def _changes_something(self) -> Self:
         if len(self.model_fields_set) == 1:
             names = [field.alias or name for name, field in list(type(self).model_fields.items())[1:]]
-            refuse(Unfit(text=f"What is to change is missing: one of {', '.join(names)}."))
+            refuse(Unfit(text=f"The change is missing: one of {', '.join(names)}."))
         return self
 
     def members(self) -> dict[str, Any]:
-        """What changes, by the names that documents have."""
+        """The changed members, by their names in documents."""
         _, *others = type(self).model_fields.items()
         return {field.alias or key: getattr(self, key) for key, field in others if key in self.model_fields_set}
 
 
 class AccountChange(_Change):
-    """A change to the account of this IBAN, BBAN or resourceId; `*` stands for any characters, and so for several."""
+    """A change to the account with this IBAN, BBAN or resourceId; with `*` (any characters) to all that match."""
 
     account: Text100
     balance: Maybe[Annotated[str, amount(r"-?[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
@@ -62,10 +62,10 @@ class AccountChange(_Change):
 
 
 class AgreementChange(_Change):
-    """A change to the agreement of this psuCorporateId, name or organisation number.
+    """A change to the agreement with this psuCorporateId, name or organisation number.
 
-    `*` stands for any characters: a change to every agreement of a corporate customer that fits, each of which gets
-    another person of the bank where it has too few for two signatures.
+    With `*` (any characters) to all agreements of corporate customers that match; one with too few persons for two
+    signatures gets another person of the bank.
     """
 
     agreement: Text100
@@ -76,14 +76,14 @@ class AgreementChange(_Change):
 
 
 class AccessChange(Model):
-    """A change to what customers have given TPPs: all that is valid is over, as if it had ended by itself."""
+    """A change to the access of TPPs: all valid consents, sessions or quotas end, as if by themselves."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     consents: Maybe[Annotated[str, one_of("state of consents", ("expired", "revoked"))]] = None
     sessions: Maybe[Annotated[str, one_of("state of sessions", ("expired",))]] = None
     quotas: Maybe[Annotated[str, one_of("state of quotas", ("exhausted",))]] = Field(
-        None, description="The reads without the PSU of the next 24 hours, of every account that a consent covers."
+        None, description="Reads without the PSU in the next 24 hours, of every account that a consent covers."
     )
 
 
@@ -120,7 +120,7 @@ Change = Annotated[
 
 
 class Start(Model):
-    """What the bank starts from, and what is changed then."""
+    """The state that the bank starts from, and changes to it."""
 
     model_config = ConfigDict(title="start")
 
@@ -128,7 +128,7 @@ class Start(Model):
         CURRENT, alias="from", description="A fixture, current, or snapshot:NAME."
     )
     clock: Maybe[Moment] = Field(
-        None, description="A moment with its zone; bank time stands still there until advanced."
+        None, description="A time with a UTC offset; bank time stands still there until it is advanced."
     )
     settings: Settings = Field(default_factory=dict)
     feed: Maybe[Feed] = Field(None, description="Effects on the account feed: the setting `feed`.")
@@ -138,12 +138,12 @@ class Start(Model):
     @model_validator(mode="after")
     def _names_the_feed_once(self) -> Self:
         if self.feed is not None and "feed" in self.settings:
-            refuse(Unfit(text="feed stands in settings too; write it once.", path=("feed",)))
+            refuse(Unfit(text="feed is also in settings; write it once.", path=("feed",)))
         return self
 
     @property
     def changed_settings(self) -> dict[str, Any]:
-        """The settings that it changes, with the feed."""
+        """The settings that it changes, the feed included."""
         return self.settings if self.feed is None else {**self.settings, "feed": self.feed}
 
     @property

@@ -1,4 +1,4 @@
-"""Applying a scenario's start and rules, all or nothing (CONTRACT 9.5, 10)."""
+"""Applies scenarios to a bank, in one transaction each (CONTRACT 9.5, 10)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ScenarioTarget:
 
 
 def reset(scenario_target: ScenarioTarget, fixture: str | Fixture | Ready, scenario: Scenario | None = None) -> None:
-    """Reset the bank: documents, clock, settings, rules, request log (CONTRACT 9.1); snapshots stay (assumed).
+    """Reset documents, clock, settings, rules and request log (CONTRACT 9.1); snapshots stay (assumed).
 
-    Raises ScenarioRefused for a scenario that does not fit the bank, and then nothing has changed.
+    Raises ScenarioRefused for a scenario that does not fit the bank; then nothing has changed.
     """
     with _all_or_nothing(scenario_target, scenario):
         fixtures.reset(scenario_target.bank, fixture)
@@ -49,10 +49,10 @@ def reset(scenario_target: ScenarioTarget, fixture: str | Fixture | Ready, scena
 
 
 def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]:
-    """Start the bank as the scenario says and add its rules: `{scenario, reset, clock, rules, settings}` as done.
+    """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings}`.
 
-    Raises ScenarioRefused, and then nothing has changed. Its rules are asked after those that are there; rules of an
-    earlier application of the scenario are replaced (CONTRACT 14).
+    Its rules follow the existing ones; those of an earlier application of the scenario are replaced (CONTRACT 14).
+    Raises ScenarioRefused; then nothing has changed.
     """
     _refuse_play_only(scenario)
     bank = scenario_target.bank
@@ -70,7 +70,7 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]
 def _refuse_play_only(scenario: Scenario) -> None:
     if scenario.play_only:
         name = scenario.name
-        text = f"{name} tells a story and changes nothing by itself; play it: bank-emulator scenario play {name}"
+        text = f"{name} only has a story and changes nothing; play it: bank-emulator scenario play {name}"
         raise scenario.origin.refused([Problem(("play",), f"{text}.")])
 
 
@@ -94,11 +94,11 @@ _COUNTED = (
 
 
 class _Previewed(Exception):
-    """Ends the transaction of a preview, so that nothing stays."""
+    """Rolls the transaction of a preview back."""
 
 
 def preview(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]:
-    """What `apply` would answer, and `lost`: what of the bank would be lost. Nothing is changed; ScenarioRefused."""
+    """The result of `apply`, with `losses` as `lost`, without changing anything; raises ScenarioRefused."""
     _refuse_play_only(scenario)
     bank = scenario_target.bank
     lost = losses(scenario, bank)
@@ -113,7 +113,7 @@ def preview(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, An
 
 
 def losses(scenario: Scenario, bank: Bank) -> list[str]:
-    """What of the bank applying the scenario would replace, one phrase each; empty where nothing is lost."""
+    """The data of the bank that applying the scenario would replace, one phrase each."""
     start, lost = scenario.start, []
     if start.resets:
         for kind, one in _COUNTED:
@@ -130,7 +130,7 @@ def losses(scenario: Scenario, bank: Bank) -> list[str]:
 
 @contextmanager
 def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) -> Iterator[None]:
-    """One transaction; what does not fit the bank is a problem of the scenario."""
+    """One transaction; a Misfit in it becomes ScenarioRefused."""
     try:
         with scenario_target.bank.documents.transaction():
             yield
@@ -140,10 +140,10 @@ def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) 
 
 
 def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
-    # What brings a start about is imported where there is a scenario: a start without one is quicker.
-    from emulator.scenario.begin import begin
+    # Imported on use, as a start without a scenario is faster without the forms.
+    from emulator.scenario.applying import apply_start
 
-    begin(scenario.start, scenario_target)
+    apply_start(scenario.start, scenario_target)
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(
         AddedRule(rule, source, scenario.name)
@@ -153,15 +153,15 @@ def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
 
 
 def applied(bank: Bank) -> dict[str, Any] | None:
-    """The scenario that was applied last, as JSON of exactly the YAML's shape."""
+    """The scenario that was applied last, as JSON of the same structure as its YAML."""
     stored = SCENARIO.read(bank.documents)
     return None if stored is None else stored["source"]
 
 
 def withdraw(scenario_target: ScenarioTarget) -> None:
-    """Forget the applied scenario with its rules, and what earlier ones have left of theirs.
+    """Remove the applied scenario and the rules of all applied scenarios.
 
-    What it changed stays, and so do rules that came by themselves (assumed).
+    Their changes stay, and so do rules that were added otherwise (assumed).
     """
     source = applied(scenario_target.bank)
     if source is not None:

@@ -1,4 +1,4 @@
-"""How a story reaches a bank: in this process without a socket, or a running one over HTTP; both speak the same."""
+"""How a story reaches a bank: one in this process without a socket, or a running one over HTTP."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 BASE = "http://127.0.0.1:8080"
 CONTROL = "/_emulator"
-EVENTS = "text/event-stream"  # without an end: a story sees that it begins, on every transport
-SLOWEST = 3700.0  # seconds: a scripted delay lasts at most an hour
+EVENTS = "text/event-stream"  # has no end, so only its head is read
+TIMEOUT = 3700.0  # seconds: a scripted delay lasts at most an hour
 
 
 class TransportFailed(Exception):
-    """The bank cannot be reached, or not be asked that; the argument is a sentence."""
+    """The bank cannot be reached, or the request cannot be sent; the argument is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; `lost`: the connection was closed without an answer; `seconds`: how long it took."""
+    """An answer; `lost`: the connection was closed without one; `seconds`: how long it took."""
 
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()
@@ -38,7 +38,7 @@ class Answer:
     seconds: float = 0.0
 
     def json(self) -> Any:
-        """The body as a JSON value, or None when it is none."""
+        """The JSON value of the body; None if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -51,17 +51,17 @@ class Transport(Protocol):
     base: str
 
     def send(self, prepared: Prepared) -> Answer:
-        """Send a signed request as it stands."""
+        """Send a signed request."""
         ...
 
     def control(self, method: str, path: str, body: Any = None) -> Answer:
-        """Ask the control interface; `path` is what follows /_emulator, with its slash."""
+        """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
         ...
 
 
 @dataclass(slots=True)
 class InProcess:
-    """A bank in this process: `handle` answers /v1 and /_emulator alike; delays are noted and not waited for."""
+    """A bank in this process; `handle` answers /v1 and /_emulator. Delays are reported, not waited for."""
 
     handle: Callable[[Request], Response | Stream]
     base: str = BASE
@@ -73,7 +73,7 @@ class InProcess:
     def control(self, method: str, path: str, body: Any = None) -> Answer:
         content = _content(body)
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
-        return self._sent(Request(method, _asked(method, path), headers, content, BASE))
+        return self._sent(Request(method, _control_path(method, path), headers, content, BASE))
 
     def _sent(self, request: Request) -> Answer:
         response = self.handle(request)
@@ -92,26 +92,26 @@ def _address(base: str) -> SplitResult:
         raise TransportFailed(f"{error}.") from None
 
 
-def _asked(method: str, path: str) -> str:
-    """Where the control interface is asked; TransportFailed for what cannot be sent."""
+def _control_path(method: str, path: str) -> str:
+    """The path of a control operation; raises TransportFailed if it cannot be sent."""
     try:
         check_sendable(method, path, {})
     except ValueError as error:
-        raise TransportFailed(f"The request cannot be made: {error}.") from None
+        raise TransportFailed(f"The request cannot be sent: {error}.") from None
     return CONTROL + path
 
 
 def _content(body: Any) -> bytes:
-    """JSON as short as it can be written: no file of a scenario is too long for a bank because of its letters."""
+    """Compact JSON in UTF-8, so that a scenario that fits into a file also fits into a request."""
     if body is None:
         return b""
-    # of half a surrogate pair the bank is to hear in JSON's own escape, which is what backslashreplace writes
+    # half of a surrogate pair becomes a JSON escape, which is what backslashreplace writes
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
 
 
 def connection_to(base: str, *, ca: str | None = None, timeout: float | None = None) -> HTTPConnection:
-    """An open connection; over TLS the bank's certificate comes from `ca`, or one of the system's. TransportFailed."""
-    # Imported here: a bank that serves needs no HTTP client.
+    """An open connection; with TLS the CA is that of the file `ca`, or those of the system. Raises TransportFailed."""
+    # Imported on use: `serve` needs no HTTP client.
     import ssl
     from http.client import HTTPConnection, HTTPSConnection
 
@@ -131,16 +131,16 @@ def connection_to(base: str, *, ca: str | None = None, timeout: float | None = N
         text = f"{base} is not trusted: {error.verify_message}; --ca names the CA of its certificate."
         raise TransportFailed(text) from None
     except ssl.SSLError as error:
-        raise TransportFailed(f"{base} does not speak TLS as this program does ({error.reason}): is it http?") from None
+        raise TransportFailed(f"{base} does not speak TLS ({error.reason}): is it http?") from None
     except OSError as error:
         raise TransportFailed(f"{base} does not answer: {error}. Is `bank-emulator serve` running?") from None
     return connection
 
 
 class Running:
-    """A running bank at `base`, such as http://127.0.0.1:8080 or http://127.0.0.1:8080/banks/a; `ca`: see above."""
+    """A running bank at `base`, such as http://127.0.0.1:8080/banks/a; `ca`: see `connection_to`."""
 
-    def __init__(self, base: str, *, token: str | None = None, ca: str | None = None, timeout: float = SLOWEST) -> None:
+    def __init__(self, base: str, *, token: str | None = None, ca: str | None = None, timeout: float = TIMEOUT) -> None:
         self.base = base.rstrip("/")
         self._ca = ca
         self._timeout = timeout
@@ -155,12 +155,12 @@ class Running:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         content = _content(body)
-        return self._sent(method, f"{self._parts.path}{_asked(method, path)}", headers, content)
+        return self._sent(method, f"{self._parts.path}{_control_path(method, path)}", headers, content)
 
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         from http.client import HTTPException
 
-        # One connection for each request: a disconnect that was scripted then disturbs no other.
+        # A connection per request, so that a scripted disconnect does not affect other requests.
         connection = connection_to(self.base, ca=self._ca, timeout=self._timeout)
         began = time.monotonic()
         try:

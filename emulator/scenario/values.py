@@ -1,4 +1,4 @@
-"""Values that rules, starts and stories share: durations, amounts, words of the interface."""
+"""Values of rules, starts and stories: durations, amounts, addresses, settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_ADDRESS = 8000
 
 
 def duration(longest: timedelta = durations.LONGEST) -> Reads:
-    """A length of time without months and years, at most `longest`."""
+    """A duration without months and years, at most `longest`."""
 
     def read(value: Any) -> timedelta:
         length = durations.exact(value)
@@ -30,14 +30,14 @@ def duration(longest: timedelta = durations.LONGEST) -> Reads:
 
     schema = {
         "type": "string",
-        "description": "A length of time: 10s, 2m, 1h30m, 3d, 500ms, PT1H.",
+        "description": "A duration: 10s, 2m, 1h30m, 3d, 500ms, PT1H.",
         "pattern": durations.SCHEMA_PATTERN,
     }
     return Reads(read, schema)
 
 
 def amount(pattern: str) -> Reads:
-    """An amount as text."""
+    """An amount in a string."""
     return matching(re.compile(pattern, re.ASCII), 'an amount in quotes, such as "100.00"')
 
 
@@ -46,7 +46,7 @@ Context = Annotated[str, one_of("context", CONTEXTS)]
 
 
 def or_saved(form: Reads) -> Reads:
-    """What `form` reads, or text that names what an earlier step of a story has saved."""
+    """A value of `form`, or a string with `${name}` of an earlier step."""
 
     def read(value: Any) -> Any:
         return value if isinstance(value, str) and "${" in value else form.read(value)
@@ -74,7 +74,7 @@ def address(*, absolute: bool = True) -> Reads:
 
 
 def _settings(value: Any) -> dict[str, Any]:
-    """Settings by name; every one that is not known or does not fit is refused."""
+    """Validate settings by name: unknown ones and wrong values are refused."""
     if not isinstance(value, dict):
         raise Unfit("a mapping")
     wrong = [

@@ -16,16 +16,16 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d{1,4})\]", re.ASCII)
 
 
 class Unknown(Exception):
-    """Nothing has been saved under a name, or an answer has no such member; the argument is a sentence."""
+    """No step has saved a name, or an answer has no such member; the argument is a sentence."""
 
 
 def is_day(name: str) -> bool:
-    """Whether the name means a date counted from bank time."""
+    """Whether the name stands for a date relative to bank time."""
     return _DAY.fullmatch(name) is not None
 
 
 def names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Every name that is used somewhere in a value, with where."""
+    """Every `${name}` in a value, with its path."""
     if isinstance(value, str):
         for name in PLACE.findall(value):
             yield name, path
@@ -38,7 +38,7 @@ def names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
 
 
 class Variables:
-    """What a story has saved so far; `today` asks the bank for its date."""
+    """The values that a story has saved so far; `today` gives the date of the bank."""
 
     def __init__(self, today: Callable[[], date], saved: Mapping[str, Any] | None = None) -> None:
         self._saved: dict[str, Any] = dict(saved or {})
@@ -49,7 +49,7 @@ class Variables:
         self._saved[name] = value
 
     def fill(self, value: Any) -> Any:
-        """A value with every `${name}` replaced; a text that is one name only becomes the saved value itself."""
+        """A value with every `${name}` replaced; a string of one name only becomes the saved value itself."""
         if isinstance(value, str):
             whole = PLACE.fullmatch(value)
             if whole is not None:
@@ -66,7 +66,7 @@ class Variables:
             return self._saved[name]
         day = _DAY.fullmatch(name)
         if day is None:
-            raise Unknown(f"Nothing has been saved as {name!r}{guess(name, self._saved) or '.'}")
+            raise Unknown(f"No step has saved {name!r}{guess(name, self._saved) or '.'}")
         return (self._today() + timedelta(days=int(day[1] or 0))).isoformat()
 
 

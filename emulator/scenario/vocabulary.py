@@ -1,4 +1,4 @@
-"""The names that exist in this bank: a rule with any other name would never act, so it is refused."""
+"""The names that exist in this bank; a rule with any other name could never match, so it is refused."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Vocabulary:
     products: tuple[str, ...]
 
     def check_operation(self, name: str | None) -> None:
-        """Refuse an operationId of which there is none, with a guess: FORMAT_ERROR."""
+        """Raise FORMAT_ERROR for an operationId that does not exist, with a guess."""
         if name is not None and name not in self.operations:
             raise BankError("FORMAT_ERROR", unknown(name, self.operations, "There is no operation"), "operation")
 
     def of(self, fact: str) -> Collection[str] | None:
-        """The words that a fact of a request can have, or None when anything goes."""
+        """The possible values of a fact; None if it may have any value."""
         known = {
             "operation": self.operations,
             "product": self.products,

@@ -1,7 +1,7 @@
-"""Rules that the setting `weather` adds, for clients that have only seen undisturbed operation.
+"""The rules of the setting `weather`, which disturbs requests at random.
 
-`rough` acts at low rates on what TPPs do with customers' data, not on sandbox data and contact information. Each rule
-draws from the bank's seed, and a client that follows the documented rules loses nothing by any of them.
+`rough` acts, at low rates, on operations with customers' data, not on sandbox data and contact information. The rules
+are seeded, and a client that follows the documented rules loses nothing by them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """For tests in Python: a bank in this process, its TPPs, its customers and its clock.
 
-Nothing is imported until it is asked for: pytest loads the plugin in every project where the emulator is installed.
+The modules are imported on use, as pytest loads the plugin in every project where the emulator is installed.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emulator.testing.customer import BankCustomer
     from emulator.testing.options import BankFactory, BankOptions
     from emulator.testing.receiver import Received, Receiver
-    from emulator.testing.running import BankClock, BankCustomer, RunningBank, TestTpp, TppFiles, banks
+    from emulator.testing.running import BankClock, RunningBank, banks
+    from emulator.testing.tpp import TestTpp, TppFiles
 
 __all__ = [
     "BankClock",
@@ -26,21 +28,21 @@ __all__ = [
     "banks",
 ]
 
-_PLACES = {
+_MODULES = {
     "BankClock": "emulator.testing.running",
-    "BankCustomer": "emulator.testing.running",
+    "BankCustomer": "emulator.testing.customer",
     "BankFactory": "emulator.testing.options",
     "BankOptions": "emulator.testing.options",
     "Received": "emulator.testing.receiver",
     "Receiver": "emulator.testing.receiver",
     "RunningBank": "emulator.testing.running",
-    "TestTpp": "emulator.testing.running",
-    "TppFiles": "emulator.testing.running",
+    "TestTpp": "emulator.testing.tpp",
+    "TppFiles": "emulator.testing.tpp",
     "banks": "emulator.testing.running",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

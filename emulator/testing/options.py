@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
 
 class BankOptions(TypedDict, total=False):
-    """The flags of `serve` that apply to a bank in a test, in Python's spelling, and two more.
+    """The flags of `serve` that apply to a bank in a test, with underscores, and two more.
 
-    `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
-    such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank, such as
-    `{"progression": "manual"}`. `scenario`, `allow_host` and `allow_notify` (default:
-    127.0.0.1) may be one or several. The documents are in memory
-    unless `state` says where or `ephemeral` is False.
+    `now`: the bank time at which the clock stands (default: the time of the start), a datetime with a zone or a string
+    such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank, such as `{"progression": "manual"}`.
+    `scenario`, `allow_host` and `allow_notify` (default: 127.0.0.1) may be one or several. Data is in memory unless
+    `state` names a directory or `ephemeral` is False.
     """
 
     fixtures: str
@@ -45,16 +44,15 @@ class BankFactory(Protocol):
     """Starts banks that stop with the test."""
 
     def __call__(self, **options: Unpack[BankOptions]) -> RunningBank:
-        """A fresh bank on a free port.
+        """A new bank on a free port.
 
-        Raises TypeError for an option that BankOptions does not name, ValueError for a value that `serve` would not
-        take either.
+        Raises TypeError for an option that is not in BankOptions, and ValueError for a value that `serve` refuses.
         """
         ...
 
 
 def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
-    """Settings of a bank for one test: in memory on a free port, unless `options` say otherwise; raises as above."""
+    """Settings of a bank for one test: by default in memory, on a free port; raises TypeError and ValueError."""
     if unknown := sorted(set(options) - set(BankOptions.__annotations__)):
         raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
     options.setdefault("allow_notify", "127.0.0.1")
@@ -66,18 +64,18 @@ def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
 
 
 def _texts(value: object) -> str | list[str] | None:
-    """A value as the command line would have it."""
+    """A value as on the command line."""
     if isinstance(value, (list, tuple)):
         return list(map(str, value))
     return None if value is None else str(value)
 
 
 def moment_of(options: BankOptions) -> datetime | None:
-    """Where the clock of a bank for a test stands; raises ValueError."""
+    """The bank time that `options` set; raises ValueError."""
     now = options.get("now")
     at = datetime.fromisoformat(now) if isinstance(now, str) else now
     if at is not None and getattr(at, "tzinfo", None) is None:  # a date has none either
-        raise ValueError(f"now needs a zone, as in 2026-03-02T09:00:00+01:00, not {now}")
+        raise ValueError(f"now requires a time zone, as in 2026-03-02T09:00:00+01:00, not {now}")
     return at
 
 
@@ -85,10 +83,10 @@ FILTERS = {"operation": str, "status": int, "tpp": str, "payment_id": str, "limi
 
 
 def filters_for(**filters: Any) -> dict[str, Any]:
-    """The filters of `RunningBank.requests` in one spelling; raises TypeError for one that could match nothing."""
+    """The filters of `RunningBank.requests`, by parameter name; raises TypeError for one that could match nothing."""
     filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
     for name, value in filters.items():
         if name not in FILTERS or not isinstance(value, FILTERS[name] | None):
-            taken = ", ".join(f"{known}: {kind.__name__}" for known, kind in FILTERS.items())
-            raise TypeError(f"requests are filtered by {taken}, not by {name}={value!r}")
+            allowed = ", ".join(f"{known}: {kind.__name__}" for known, kind in FILTERS.items())
+            raise TypeError(f"requests are filtered by {allowed}, not by {name}={value!r}")
     return filters

@@ -1,6 +1,6 @@
 """The pytest plugin: fixtures, a marker and a report section, found by the entry point `pytest11`.
 
-pytest imports this file in every project where the emulator is installed, so it imports nothing else at first.
+pytest imports this file in every project where the emulator is installed, so it imports other modules on use only.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --bank-audit."""
-    text = "Write what the conformance checks say of the whole run; .html, .xml (JUnit) or JSON by the file's ending."
+    text = "Write the conformance report of the whole run: .html, .xml (JUnit), else JSON."
     parser.getgroup("bank-emulator").addoption("--bank-audit", metavar="FILE", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker `bank`; collect the reports of banks where --bank-audit asks for them."""
+    """Register the marker `bank`; with --bank-audit, collect the reports of banks."""
     config.addinivalue_line("markers", MARKER)
     config.pluginmanager.register(_Workers(), "bank-emulator-workers")
     if config.getoption("--bank-audit"):
@@ -39,22 +39,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the report on the whole run; under pytest-xdist each worker hands its part to the controller."""
+    """Write the report of the whole run; with pytest-xdist each worker passes its part to the controller."""
     file = session.config.getoption("--bank-audit")
     if not file:
         return
     from emulator.testing import running
 
     audits = running.AUDITS or []
-    handed = getattr(session.config, "workeroutput", None)
-    if handed is not None:
-        handed["bank_audits"] = audits
+    worker_output = getattr(session.config, "workeroutput", None)
+    if worker_output is not None:
+        worker_output["bank_audits"] = audits
         return
     _write_audit(Path(file), audits)
 
 
 class _Workers:
-    """Takes the reports of pytest-xdist's workers."""
+    """Collects the reports of the workers of pytest-xdist."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -81,7 +81,7 @@ def _write_audit(file: Path, audits: list[dict[str, Any]]) -> None:
 def bank_factory() -> Iterator[BankFactory]:
     """Starts banks: `bank_factory(fixtures="empty", seed=7, settings={"progression": "manual"}, now=datetime(...))`.
 
-    The arguments are those of `emulator.testing.BankOptions`. Each bank is fresh, runs on a free port, and stops with
+    The arguments are those of `emulator.testing.BankOptions`. Each bank is new, runs on a free port, and stops with
     the test.
     """
     from emulator.testing import banks
@@ -92,9 +92,9 @@ def bank_factory() -> Iterator[BankFactory]:
 
 @pytest.fixture
 def bank(request: pytest.FixtureRequest, bank_factory: BankFactory) -> RunningBank:
-    """A fresh bank in its known state on a free port; its clock stands still until `bank.clock.advance(...)`.
+    """A new bank in its known state on a free port; its clock stands still until `bank.clock.advance(...)`.
 
-    The marker `@pytest.mark.bank(seed=7, ...)` on a test, class or module gives its options; the closest one wins.
+    The marker `@pytest.mark.bank(seed=7, ...)` on a test, class or module sets its options; the closest one wins.
     """
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("bank"))):
@@ -106,11 +106,11 @@ def bank(request: pytest.FixtureRequest, bank_factory: BankFactory) -> RunningBa
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call() -> Generator[None, Any, None]:
-    """Fail a test that has passed although a rule that it demanded to match has matched nothing."""
+    """Fail a test that has passed although a rule of `apply(..., must_match=True)` has matched no request."""
     outcome = yield
     running = sys.modules.get("emulator.testing.running")
     if running is not None and outcome.excinfo is None:
-        unmatched = [f"{scenario}: {rule!r}" for bank in running.RUNNING for scenario, rule in bank.unmatched_demands()]
+        unmatched = [f"{scenario}: {rule!r}" for bank in running.RUNNING for scenario, rule in bank.take_unmatched()]
         if unmatched:
             outcome.force_exception(pytest.fail.Exception(f"Rules that matched no request: {', '.join(unmatched)}."))
 
@@ -120,7 +120,7 @@ def pytest_runtest_makereport() -> Generator[None, Any, None]:
     """Add the last requests of every running bank to the report of a failing test."""
     outcome = yield
     report = outcome.get_result()
-    running = sys.modules.get("emulator.testing.running")  # not imported: no bank was started
+    running = sys.modules.get("emulator.testing.running")  # imported only if a bank was started
     if report.failed and running is not None:
         for bank in running.RUNNING:
             if requests := bank.report():

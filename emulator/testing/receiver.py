@@ -1,4 +1,4 @@
-"""A receiver of status notifications inside a test: an HTTP server on a free port that notes what it is sent."""
+"""A receiver of status notifications in a test: an HTTP server on a free port that records its requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from emulator.testing.running import LoopThread
+    from emulator.testing.loop import LoopThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Received:
 
 
 class Receiver:
-    """Takes notifications at `uri` and answers 204; `received` has them in the order in which they came."""
+    """Receives notifications at `uri` and answers 204; `received` has them in the order of arrival."""
 
     def __init__(self, loop: LoopThread) -> None:
         self.received: list[Received] = []
@@ -38,7 +38,7 @@ class Receiver:
         self._answers.extend(statuses)
 
     def bodies(self) -> list[dict[str, Any]]:
-        """What the notifications said, in the order in which they came."""
+        """The bodies of the notifications, in the order of arrival."""
         return [one.body for one in self.received]
 
     def stop(self) -> None:
@@ -46,13 +46,13 @@ class Receiver:
         self._loop.run(self._runner.cleanup())
 
     async def _start(self) -> tuple[web.ServerRunner, int]:
-        runner = web.ServerRunner(web.Server(self._take))
+        runner = web.ServerRunner(web.Server(self._receive))
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         return runner, runner.addresses[0][1]
 
-    async def _take(self, request: web.BaseRequest) -> web.Response:
+    async def _receive(self, request: web.BaseRequest) -> web.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.received.append(Received(request.path, headers, json.loads(await request.read())))
         return web.Response(status=self._answers.popleft() if self._answers else 204)

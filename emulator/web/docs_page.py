@@ -52,7 +52,7 @@ class DocsPage:
             "operations": Book(
                 "operations",
                 "TPP operations",
-                "What a third-party provider calls. Every request is signed.",
+                "The operations for third-party providers. Every request is signed.",
                 "/openapi.json",
                 "/openapi.json",
                 operations,
@@ -60,7 +60,7 @@ class DocsPage:
             "control": Book(
                 "control",
                 "Control operations",
-                "What tests and tools call. Requests are not signed.",
+                "The operations for tests and tools. Requests are not signed.",
                 "/_emulator/openapi.json",
                 "/console/openapi.json",
                 control,
@@ -71,7 +71,7 @@ class DocsPage:
     def handle(self, _service: BankService, request: Request) -> Response:
         """Answer GET and HEAD."""
         if not self._guard.knows_host(request):
-            return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
+            return bare(request, 403, "Host name not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD"):
             return bare(request, 405, "Method not allowed", "This page is read with GET.", ("Allow", "GET, HEAD"))
         here = path_below(request).removeprefix("/docs").strip("/")

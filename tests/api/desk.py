@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.messages import Request
 from emulator.api.service import BankService
-from emulator.assemble.answers import response_signer
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions

@@ -82,7 +82,7 @@ def test_the_moment_that_the_clock_shows_is_no_step_back(desk: ControlDesk) -> N
     assert desk.do("PUT", "/clock", shown) == shown
     assert desk.service.bank.clock.now() == before
     earlier = desk.ask("PUT", "/clock", {"now": "2026-03-02T07:59:59+00:00"})
-    assert "Bank time is 2026-03-02T08:00:00+00:00 already" in earlier.texts()
+    assert "Bank time is already 2026-03-02T08:00:00+00:00" in earlier.texts()
 
 
 @pytest.mark.parametrize("by", ["P300Y", "P9999Y", "99999999999d", "36526d", "P99999999999999999999D"])

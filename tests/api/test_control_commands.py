@@ -18,8 +18,8 @@ from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.sandbox.generate import plan_from
 from emulator.ca import CertificateAuthority
-from emulator.cli import bank, control, main
-from emulator.cli.control import MOST_CUSTOMERS
+from emulator.cli import bank, main, sca
+from emulator.cli.generate import MOST_CUSTOMERS
 from emulator.scenario import transport as transports
 from emulator.scenario.transport import Answer
 from tests.api.conftest import Run
@@ -55,7 +55,7 @@ def test_the_clock_is_shown_set_and_moved(run: Run) -> None:
     assert run("clock", "set", "--mode", "live")[0] == 0
     status, out, err = run("clock", "advance", "soon")
     assert (status, out) == (2, "")
-    expected = "Expected a length of time such as 10s, 2m, 1h30m, 3d or PT1H, found the text 'soon'."
+    expected = "Expected a duration such as 10s, 2m, 1h30m, 3d or PT1H, found the text 'soon'."
     assert err == f"bank-emulator: by: {expected}\n"
 
 
@@ -126,7 +126,7 @@ def test_latest_is_named_on_a_terminal_so_that_nobody_approves_another_sca(
 def test_an_sca_is_named_by_its_address_which_also_names_its_bank(
     target: str, url: str | None, base: str, name: str
 ) -> None:
-    assert control.sca_place(target, url) == (base, name)
+    assert sca.sca_place(target, url) == (base, name)
 
 
 def test_events_are_followed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +244,9 @@ NAMING = (
 
 
 @pytest.mark.parametrize("command", NAMING)
-@pytest.mark.parametrize("name, told", [("", "it is empty"), ("bl\udce5", "it is not UTF-8")], ids=["empty", "latin-1"])
+@pytest.mark.parametrize(
+    "name, told", [("", "must not be empty"), ("bl\udce5", "must be UTF-8")], ids=["empty", "latin-1"]
+)
 def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run, command: str, name: str, told: str) -> None:
     run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')
     status, out, err = run(*command.split(), name)
@@ -284,7 +286,7 @@ def test_a_scenario_is_shown_whatever_the_address_of_the_bank(run: Run, monkeypa
 def test_a_closed_stdin_is_told(run: Run, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     for command in (("explain", "-"), ("request", "POST", "/v1/consents", "--json", "@-", "--state", str(state))):
-        assert run(*command) == (2, "", "bank-emulator: stdin is closed, there is nothing to read\n")
+        assert run(*command) == (2, "", "bank-emulator: stdin is closed: there is nothing to read\n")
 
 
 def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path) -> None:
@@ -407,7 +409,7 @@ def test_a_story_is_told_step_by_step_with_what_was_expected_and_what_came(run: 
     assert lines[3] == "      status: expected the number 201, found the number 200"
     assert lines[4] == "      account.iban: expected the text 'NO1', found the text 'NO8599901000014'"
     assert lines[5].startswith('      expected: {"status": 201')
-    assert lines[6].startswith('      found: {"status": 200, "json": {"account":')
+    assert lines[6].startswith('      received: {"status": 200, "json": {"account":')
     assert lines[7] == "    3 skipped clock advance 1s"
     assert '<testsuite name="two-steps" tests="3" failures="1" skipped="1"' in junit.read_text()
     assert 'message="status: expected the number 201, found the number 200; account.iban' in junit.read_text()
@@ -435,7 +437,7 @@ def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
     file.write_text(f"scenario: unsendable\nstart: {{from: known-state}}\nstory:\n  - {saved}\n  - {step}\n")
     status, out, err = run("scenario", "play", str(file), "slow-bank")
     assert (status, err) == (1, "bank-emulator: 1 of 2 failed: unsendable\n")
-    assert f"The request cannot be made: {told}" in out
+    assert f"The request cannot be sent: {told}" in out
     assert "slow-bank: " in out
 
 
@@ -469,7 +471,7 @@ def test_an_address_that_cannot_be_asked_is_one_line_and_2(
 def test_a_scenario_without_a_story_is_said_to_have_none(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "rules-alone.yaml"
     file.write_text("scenario: rules-alone\nsummary: No story.\n")
-    told = "rules-alone: No story.\n  it tells no story: nothing but its start is tried\n"
+    told = "rules-alone: No story.\n  it has no story: only its start is tried\n"
     assert run("scenario", "play", str(file)) == (0, told, "")
 
 
@@ -532,7 +534,7 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["scenario", "play"], "name a scenario or a file, or say --all"),
+        (["scenario", "play"], "name a scenario or a file, or use --all"),
         (["scenario", "play", "slow-bnk"], "did you mean slow-bank?"),
         (["scenario", "play", "none.yaml"], "There is no such file"),
         (["scenario", "play", "slow-bank", "--junit", "/nowhere/x.xml"], "--junit /nowhere/x.xml: No such file"),
@@ -589,7 +591,7 @@ def test_another_program_at_the_address_is_no_bank(
             return Answer(status, body=body)
 
     monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
-    told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
+    told = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
     assert run(*command.split()) == (2, "", told)
 
 
@@ -602,7 +604,7 @@ def test_what_another_program_answers_is_no_stream_of_events(
         status=200, **{"getheader.return_value": None, "read.return_value": body}
     )
     monkeypatch.setattr(transports, "connection_to", lambda *_, **__: connection)
-    told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
+    told = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
     assert run("requests", "tail", "--last", "0") == (2, "", told)
 
 

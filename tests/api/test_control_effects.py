@@ -165,7 +165,7 @@ def test_any_json_may_be_answered(desk: Desk) -> None:
         ),
         (
             {"status": 303, "category": "WARNING"},
-            {"category": "WARNING", "code": "FORMAT_ERROR", "text": "A scripted rule answers this."},
+            {"category": "WARNING", "code": "FORMAT_ERROR", "text": "This answer comes from a scripted rule."},
         ),
     ],
 )

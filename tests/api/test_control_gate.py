@@ -137,7 +137,7 @@ def test_a_number_that_no_document_holds_is_refused_with_its_place(desk: Control
         refused = desk.raw("POST", path, JSON, body=(body % number).encode())
         told = json.loads(refused.body)["tppMessages"]
         assert (refused.status, [(entry["code"], entry["path"]) for entry in told]) == (400, [("FORMAT_ERROR", at)])
-        assert told[0]["text"] == "This number is too large; in quotes it is text."
+        assert told[0]["text"] == "This number is too large; write it in quotes, as text."
 
 
 def test_an_operation_without_a_body_takes_none(desk: ControlDesk) -> None:

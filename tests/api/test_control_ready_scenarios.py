@@ -525,7 +525,7 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
         ({"name": "lost-answer", "parameters": {"creditr": "x"}}, "parameters.creditr", "did you mean creditor?"),
         ({"name": "consent-expired", "parameters": {"x": "y"}}, "parameters.x", "The scenario has no parameters."),
         ({"name": "lost-answer", "parameters": []}, "parameters", "Expected a mapping, found a list."),
-        ({"name": "bank-down", "parameters": {"outage": "soon"}}, "rules[0].times.for", "Expected a length of time"),
+        ({"name": "bank-down", "parameters": {"outage": "soon"}}, "rules[0].times.for", "Expected a duration"),
         ({"name": "lost-answer", "parameters": {"creditor": []}}, "parameters.creditor.default", "Expected one value"),
     ],
 )

@@ -315,7 +315,7 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(
 def test_a_clock_that_would_go_back_is_told_what_sets_it_back(desk: ControlDesk) -> None:
     earlier = {"scenario": "x", "start": {"clock": "2020-01-01T00:00:00Z"}}
     assert desk.ask("POST", "/scenario", earlier).texts() == (
-        "Bank time is 2026-03-02T08:00:00+00:00 already; only a start from a fixture or a snapshot sets it back."
+        "Bank time is already 2026-03-02T08:00:00+00:00; only a start from a fixture or a snapshot sets it back."
     )
 
 
@@ -401,7 +401,7 @@ def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> No
     told = [(entry["path"], entry["text"]) for entry in json.loads(response.body)["tppMessages"]]
     assert response.status == 400
     assert told[0][0] == "rules[0].then.delay"
-    assert told[0][1].startswith("Line 3, column 12: Expected a length of time")
+    assert told[0][1].startswith("Line 3, column 12: Expected a duration")
     assert told[1] == ("sumary", "Line 4, column 1: There is no member 'sumary'; did you mean summary?")
     for broken in (b"scenario: [", b"\xff", b"- &a x"):
         assert desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=broken).status == 400

@@ -64,7 +64,7 @@ def test_a_damaged_bank_is_503_and_names_file_and_byte(
     [message] = body["tppMessages"]
     assert (status, message["code"]) == (503, "SYSTEM_ERROR")
     assert message["text"].startswith(f"Bank x cannot be opened: {snapshot} is damaged at byte 0: ")
-    assert message["text"].endswith(" PUT or DELETE /_emulator/banks/x, or state check --repair, helps.")
+    assert message["text"].endswith(" Replace or delete it (/_emulator/banks/x), or run state check --repair.")
     assert asked(application, "GET", target) == (status, body)
     [logged] = caplog.records
     assert "documents.json" in logged.getMessage()

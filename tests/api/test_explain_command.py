@@ -99,12 +99,12 @@ def test_a_request_whose_signature_nobody_looked_at_is_said_so(run: Run, tpp: De
 def test_what_a_bank_has_judged_is_not_judged_by_other_measures(run: Run, more: list[str]) -> None:
     status, _, err = run("explain", "--request", "latest", *more)
     assert (status, err.count("\n")) == (2, 1)
-    assert "are for a FILE" in err
+    assert "go with a FILE" in err
 
 
 @pytest.mark.parametrize("command", [["explain", "--request", "latest"], ["requests", "show", "latest"]])
 def test_an_empty_log_has_no_latest_request(run: Run, command: list[str]) -> None:
-    assert run(*command) == (2, "", "bank-emulator: the log is empty\n")
+    assert run(*command) == (2, "", "bank-emulator: the request log is empty\n")
 
 
 def raw(prepared: Prepared) -> bytes:

@@ -27,7 +27,7 @@ from emulator.bank.problems import Problem
 from emulator.bank.sandbox import patterns
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
-from emulator.control.room import Control
+from emulator.control import Control
 from emulator.settings import ServeSettings
 from emulator.store import Image
 from emulator.web.events import Watchers

@@ -85,7 +85,7 @@ def test_the_help_tells_every_flaw_and_what_it_needs_to_be_refused(run: Run) -> 
 def test_a_keystore_has_a_password(run: Run, state: Path) -> None:
     status, out, err = run("tpp", "new", "shop", "--keystore-password", "")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "'--keystore-password': it is empty" in err
+    assert "'--keystore-password': must not be empty" in err
     assert not (state / "tpps" / "shop").exists()
 
 

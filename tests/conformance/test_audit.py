@@ -79,7 +79,7 @@ def test_the_command_ends_with_1_for_a_must_that_failed_and_names_it(bank: Runni
 def test_an_empty_log_is_no_failure_unless_every_occasion_is_demanded(bank: RunningBank) -> None:
     ended = command("conformance audit", bank)
     assert ended.returncode == 0
-    assert "What was not seen is not passed" in ended.stdout
+    assert "A check that is not seen has not passed" in ended.stdout
     assert command("conformance audit", bank, "--require-seen").returncode == 1
 
 
@@ -91,7 +91,7 @@ def test_wrong_words_are_one_line_with_a_guess(bank: RunningBank) -> None:
 
 
 def test_what_waits_is_bounded_and_judged_in_the_end(bank: RunningBank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer, "MOST_WAITING", 3)
+    monkeypatch.setattr(observer, "MOST_QUEUED", 3)
     monkeypatch.setattr(BankApplication, "_use_idle_time", lambda _: None)
     tpp = bank.tpp().log_in()
     for _ in range(10):

@@ -37,9 +37,9 @@ def http(body: bytes) -> bytes:
     ("raw", "problem"),
     [
         (b"SSH-2.0-server\r\n", "cannot be reached"),
-        (http(b"[" * 60_000), "no JSON"),
-        (http(b"<html>"), "no JSON"),
-        (http(b"[1]"), "no object"),
+        (http(b"[" * 60_000), "not JSON"),
+        (http(b"<html>"), "not JSON"),
+        (http(b"[1]"), "not an object"),
         (http(b'{"state": "perhaps"}'), "no state of"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.conformance import baseline, report
 from emulator.conformance.auditor import Auditor, Record
-from emulator.conformance.check import CheckError, left_out, read, read_all, ready
+from emulator.conformance.check import CheckError, read, read_all, ready, unusable
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
@@ -68,7 +68,7 @@ def test_each_form_says_why_a_check_was_skipped(failing: dict[str, Any]) -> None
     record = Record(skipped=1)
     shown = report.report(ready(), {"balance-follows-the-ledger": record})
     (row,) = [row for row in shown["checks"] if row["verdict"] == "skipped"]
-    why = "--claims tells where to ask"
+    why = "--claims names their address"
     assert why in row["text"]
     assert why in report.terminal(shown)
     assert why in report.html(shown)
@@ -77,19 +77,19 @@ def test_each_form_says_why_a_check_was_skipped(failing: dict[str, Any]) -> None
     assert why in str(skipped.get("message"))
 
 
-def test_a_baseline_turns_a_known_failure_green_and_names_one_that_is_healed(
+def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
     failing: dict[str, Any], tmp_path: Path
 ) -> None:
     file = tmp_path / "known.yaml"
     baseline.write(file, failing)
     known = baseline.load(file, CHECKS)
     assert known == {"repeats-a-lost-answer"}
-    laid, healed = baseline.laid_over(failing, known)
+    laid, fixed = baseline.applied(failing, known)
     assert report.exit_status(laid) == 0
-    assert healed == []
+    assert fixed == []
     good = [{**row, "verdict": "pass"} if row["check"] in known else row for row in failing["checks"]]
-    laid, healed = baseline.laid_over(report.summed(good), known)
-    assert healed == ["repeats-a-lost-answer"]
+    laid, fixed = baseline.applied(report.summed(good), known)
+    assert fixed == ["repeats-a-lost-answer"]
     assert "known" not in {row["verdict"] for row in laid["checks"]}
 
 
@@ -136,8 +136,8 @@ expect: {never: {}}
         ("seen: {operation", "seen: {operatoin", "a.yaml:10:8: .*did you mean operation"),
         ("expect: {never", "expect: {nevver", "did you mean never"),
         ("{never: {}}", "{never: {}, at_most: 1}", "Exactly one of"),
-        ("{never: {}}", "{never: {}, within: soon}", "a length of time"),
-        ("createPayment}", "{near: x}}", "is not understood"),
+        ("{never: {}}", "{never: {}, within: soon}", "a duration"),
+        ("createPayment}", "{near: x}}", "is not valid"),
         ("about: Something that a TPP does.", "", "about"),
     ],
 )
@@ -151,10 +151,10 @@ def test_a_file_that_cannot_be_used_is_named_and_the_other_checks_go_on(tmp_path
     (tmp_path / "another.yaml").write_text(GOOD)
     (tmp_path / "broken.yaml").write_text(GOOD.replace("level: must", "level: musst"))
     (tmp_path / "latin.yaml").write_bytes(b"about: \xe6\xf8\xe5")
-    checks, left_out = read_all(tmp_path)
+    checks, problems = read_all(tmp_path)
     assert [check.check for check in checks] == ["a-check"]
-    assert [problem.partition(":")[0] for problem in left_out] == ["another.yaml", "broken.yaml", "latin.yaml"]
+    assert [problem.partition(":")[0] for problem in problems] == ["another.yaml", "broken.yaml", "latin.yaml"]
 
 
 def test_every_file_of_the_bank_can_be_used() -> None:
-    assert left_out() == ()
+    assert unusable() == ()

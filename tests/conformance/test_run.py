@@ -98,8 +98,8 @@ def test_an_unknown_check_is_named_with_a_guess() -> None:
     [
         (("--command", ""), "--command is empty"),
         (("--command", "/no/such/program --once"), "there is no program /no/such/program that can be run"),
-        (("--command", "sh -c 'x"), "--command is empty or has a quotation mark without its other half"),
-        (("--hook", "nonsense"), "--hook takes an http address"),
+        (("--command", "sh -c 'x"), "--command is empty or has an unclosed quotation mark"),
+        (("--hook", "nonsense"), "--hook takes an http or https address"),
         (("--command", "true", "--baseline", "no-such-file"), "no-such-file"),
     ],
 )

@@ -58,52 +58,52 @@ def _bar(row: Mapping[str, Any], top: int) -> list[str]:
     return drawn
 
 
-# The rooms of the program
+# The packages of the program
 
 _INK, _SOFT, _LINE, _SEA, _WASH, _SAND = "#12252b", "#55676b", "#c9c2b2", "#0f5c57", "#e4f0ee", "#faefd9"
 _PAGE, _BESIDE, _GAP, _BOX, _STEP = 980, 250, 14, 62, 26
 
 
 def layers(pyproject: Path) -> list[list[str]]:
-    """The rooms of the first layers contract of import-linter, the highest layer first."""
+    """The packages of the first layers contract of import-linter, the highest layer first."""
     contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
     first = next(contract for contract in contracts if contract["type"] == "layers")
     return [[name.strip().removeprefix("emulator.") for name in re.split("[|:]", row)] for row in first["layers"]]
 
 
-def rooms_picture(pyproject: Path, about: Callable[[str], str]) -> str:
-    """The layers from top to bottom, beside them the packages that are in none; `about` gives a sentence on a room."""
+def packages_picture(pyproject: Path, about: Callable[[str], str]) -> str:
+    """The layers from top to bottom, and the packages that are in none; `about` describes a package."""
     rows = layers(pyproject)
-    inside = {room for row in rows for room in row}
+    inside = {package for row in rows for package in row}
     source = pyproject.parent / "emulator"
     beside = sorted(file.parent.name for file in source.glob("*/__init__.py") if file.parent.name not in inside)
     height = 56 + max(len(rows), len(beside)) * (_BOX + _STEP)
     width = _PAGE - _BESIDE - 60
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_PAGE} {height}" role="img" {FONT}>',
-        "<title>The rooms of the program: each imports only rooms below it</title>",
+        "<title>The packages of the program: each imports only packages below it</title>",
         f'<rect width="{_PAGE}" height="{height}" fill="#ffffff"/>',
-        f'<text x="20" y="26" fill="{_SOFT}">Each room imports only rooms below it</text>',
+        f'<text x="20" y="26" fill="{_SOFT}">Each package imports only packages below it</text>',
         f'<text x="{_PAGE - _BESIDE - 10}" y="26" fill="{_SOFT}">Beside them</text>',
     ]
     for number, row in enumerate(rows):
         top = 42 + number * (_BOX + _STEP)
         each = (width - _GAP * (len(row) - 1)) / len(row)
-        for place, room in enumerate(row):
-            parts += _room(room, about(room), 20 + place * (each + _GAP), top, each, _WASH)
+        for place, package in enumerate(row):
+            parts += _package(package, about(package), 20 + place * (each + _GAP), top, each, _WASH)
         if number < len(rows) - 1:
             middle = 20 + width / 2
             parts.append(
                 f'<path d="M{middle:g} {top + _BOX + 4}v{_STEP - 10}m-5 -6l5 6l5 -6" fill="none" stroke="{_SEA}" '
                 'stroke-width="1.6"/>'
             )
-    for number, room in enumerate(beside):
+    for number, package in enumerate(beside):
         top = 42 + number * (_BOX + _STEP)
-        parts += _room(room, about(room), _PAGE - _BESIDE - 10, top, _BESIDE - 10, _SAND)
+        parts += _package(package, about(package), _PAGE - _BESIDE - 10, top, _BESIDE - 10, _SAND)
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _room(name: str, text: str, left: float, top: float, width: float, fill: str) -> list[str]:
+def _package(name: str, text: str, left: float, top: float, width: float, fill: str) -> list[str]:
     lines = textwrap.wrap(text, max(12, int(width / 6.6)))
     shown = [lines[0], f"{lines[1].rstrip(',;:')} …"] if len(lines) > 2 else lines
     drawn = [

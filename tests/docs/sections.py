@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator import manual
-from tests.docs.pictures import chart, rooms_picture, statuses_picture
+from tests.docs.pictures import chart, packages_picture, statuses_picture
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
@@ -147,11 +147,11 @@ def control() -> str:
     return _table(("Below `/_emulator`", "operationId", "What it does"), rows)
 
 
-def rooms() -> str:
+def packages() -> str:
     """The folders of the program, each with the first sentence of its own description."""
     folders = sorted(file.parent for file in SOURCE.glob("**/__init__.py") if file.parent != SOURCE)
     rows = ((f"`emulator/{folder.relative_to(SOURCE).as_posix()}`", about(folder)) for folder in folders)
-    return _table(("Folder", "What it holds"), rows)
+    return _table(("Package", "What it contains"), rows)
 
 
 def about(folder: Path) -> str:
@@ -280,7 +280,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "effects": effects,
     "steps": steps,
     "control": control,
-    "rooms": rooms,
+    "packages": packages,
     "speed": speed,
     "scenarios": scenarios,
     "commands": commands,
@@ -291,7 +291,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
 }
 PICTURES: dict[str, Callable[[], str]] = {
     "speed.svg": lambda: chart(json.loads(BENCH.read_text())["rows"]),
-    "rooms.svg": lambda: rooms_picture(ROOT / "pyproject.toml", lambda room: about(SOURCE / room)),
+    "packages.svg": lambda: packages_picture(ROOT / "pyproject.toml", lambda package: about(SOURCE / package)),
     "statuses.svg": statuses_picture,
 }
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[^>]+?) -->\n).*?(<!-- end: (?P=name) -->)", re.DOTALL)

@@ -164,16 +164,16 @@ def test_every_picture_is_shown() -> None:
 # The pictures
 
 
-def test_the_picture_of_the_rooms_has_every_layer_and_what_stands_beside() -> None:
-    drawn = PICTURES["rooms.svg"]()
-    rooms = [room for row in layers(ROOT / "pyproject.toml") for room in row]
+def test_the_picture_of_the_packages_has_every_layer_and_what_stands_beside() -> None:
+    drawn = PICTURES["packages.svg"]()
+    layered = [package for row in layers(ROOT / "pyproject.toml") for package in row]
     packages = [folder.parent.name for folder in (ROOT / "emulator").glob("*/__init__.py")]
-    assert set(rooms) <= set(packages)
+    assert set(layered) <= set(packages)
     for package in packages:
         assert f">{package}</text>" in drawn
 
 
-def test_a_new_layer_changes_the_picture_of_the_rooms(tmp_path: Path) -> None:
+def test_a_new_layer_changes_the_picture_of_the_packages(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[[tool.importlinter.contracts]]\ntype = "layers"\nlayers = ["emulator.a | emulator.b", "emulator.c"]\n'
     )

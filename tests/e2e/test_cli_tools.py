@@ -74,7 +74,7 @@ def test_a_new_tpp_is_listed_and_its_key_is_for_its_owner(bank: Served) -> None:
     assert {tpp["name"]: tpp["roles"] for tpp in listed} == {"demo": ["AISP", "PISP"], "shop": ["PISP"]}
     again = run(bank, "tpp", "new", "shop")
     assert (again.returncode, again.stdout) == (2, "")
-    assert "there is a TPP shop already" in again.stderr
+    assert "the TPP shop already exists" in again.stderr
 
 
 @pytest.mark.parametrize("name, flaw, told", [("x", "crooked", "There is no flaw"), ("../out", "expired", "")])
@@ -156,9 +156,7 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
     plain = bank.url.replace("http:", "https:")
     done = run(bank, "clock", "show", "--url", plain)
     assert done.returncode == 2
-    assert done.stderr == (
-        f"bank-emulator: {plain} does not speak TLS as this program does (WRONG_VERSION_NUMBER): is it http?\n"
-    )
+    assert done.stderr == (f"bank-emulator: {plain} does not speak TLS (WRONG_VERSION_NUMBER): is it http?\n")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +164,7 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
     [
         (["GET", "/v1/accounts", "--url", "http://127.0.0.1:1"], "does not answer"),
         (["GET", "/v1/accounts", "--tpp", "nobody"], "bank-emulator tpp new nobody"),
-        (["GET", "/v1/accounts", "--certificate", "c.pem"], "go together"),
+        (["GET", "/v1/accounts", "--certificate", "c.pem"], "must be given together"),
         (["GET", "/v1/accounts", "-H", "no colon"], "Name: value"),
         (["POST", "/v1/consents", "--json", "@missing.json"], "missing.json"),
         (["GET", "/v1/accounts", "-H", "X: \udce6"], "-H X: UTF-8 was expected"),
@@ -452,7 +450,7 @@ def checked(state: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 def test_a_whole_state_is_said_to_be_whole(stopped: Path) -> None:
     done = checked(stopped)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("default: whole, ")
+    assert done.stdout.startswith("default: intact, ")
 
 
 def test_what_is_left_of_a_deleted_bank_is_not_looked_at(stopped: Path, tmp_path: Path) -> None:
@@ -461,7 +459,7 @@ def test_what_is_left_of_a_deleted_bank_is_not_looked_at(stopped: Path, tmp_path
     left.mkdir()
     (left / "journal-000000000006.jsonl").write_text("what came after the part that is gone")
     assert checked(state).returncode == 0
-    assert checked(state, "--repair").stdout.count("whole") == 1
+    assert checked(state, "--repair").stdout.count("intact") == 1
 
 
 def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_path: Path) -> None:
@@ -498,7 +496,7 @@ def test_a_bank_of_a_later_version_hides_nothing_of_the_others(stopped: Path, tm
         (later / "documents.json").write_text('{"_store":{"1":{"format":99,"sequence":1}}}')
     done = checked(state, "--repair")
     assert (done.returncode, done.stderr.count("\n"), done.stderr.count("has format 99")) == (2, 1, 2)
-    assert done.stdout.startswith("default: whole, ")
+    assert done.stdout.startswith("default: intact, ")
     assert "copies of changed files: " in done.stdout
 
 
@@ -514,7 +512,7 @@ def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(stopp
         assert found.returncode == 3
         assert str(file) in found.stderr
         assert "good.snapshot.json" not in found.stdout + found.stderr
-        assert found.stdout.startswith("default: whole, ")
+        assert found.stdout.startswith("default: intact, ")
         assert "bad.snapshot.json at byte 0: " in found.stdout
     [told] = json.loads(checked(state, "--output", "json").stdout)
     assert [entry["file"] for entry in told["snapshots"]] == [str(file)]
@@ -557,7 +555,7 @@ def test_what_cannot_be_mended_is_3_with_what_helps(stopped: Path, monkeypatch: 
 
     finding = Finding(stopped / "documents.json", 7, "it is wrong")
     monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: Report(bank, findings=[finding]))
-    with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be repaired; move .*default away\)"):
+    with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
         check.main(["--repair", "--state", str(stopped)], standalone_mode=False)
 
 

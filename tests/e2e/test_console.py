@@ -271,7 +271,7 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     served.call("GET", "/v1/accounts")
     shows("getAccounts")
     served.control("DELETE", "requests")
-    shows("No request has come in yet")
+    shows("No requests yet")
     opened("/tpps")
     served.control("POST", "tpps", {"name": "newcomer"})
     shows("newcomer")

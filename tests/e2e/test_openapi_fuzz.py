@@ -20,8 +20,8 @@ from emulator.api.tpp_openapi import document
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.client.signing import signed_headers
 from emulator.store import Kind
-from emulator.testing import RunningBank
-from emulator.testing.running import TestTpp, settings_for
+from emulator.testing import RunningBank, TestTpp
+from emulator.testing.options import settings_for
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 KARI = "14888520059"

@@ -23,6 +23,7 @@ from emulator.ca import CertificateAuthority
 from emulator.client import Identity, TppClient
 from emulator.scenario.problems import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
+from emulator.testing import tpp as tpps
 from tests.e2e.process import ALONE
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
@@ -98,14 +99,14 @@ def test_the_clock_is_not_told_two_lengths_of_time_at_once(bank: RunningBank) ->
     with pytest.raises(TypeError, match="not by both"):
         bank.clock.advance("1h", days=1)
     seconds: Any = 10
-    with pytest.raises(TypeError, match='a text such as "10s", a timedelta, or seconds=10, not by 10'):
+    with pytest.raises(TypeError, match='a string such as "10s", a timedelta, or seconds=10, not by 10'):
         bank.clock.advance(seconds)
     assert bank.clock.now == before
 
 
 def test_a_day_without_an_hour_is_no_moment_for_a_clock(bank_factory: BankFactory) -> None:
     day: Any = date(2026, 3, 2)
-    with pytest.raises(ValueError, match="now needs a zone, as in 2026-03-02T09:00:00"):
+    with pytest.raises(ValueError, match="now requires a time zone, as in 2026-03-02T09:00:00"):
         bank_factory(now=day)
 
 
@@ -164,7 +165,7 @@ def test_a_certificate_holds_at_the_real_time_that_a_test_has_moved_to(
     """Other tools of a test stop or move `datetime.now`, by which the bank judges certificates."""
     at = moved = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
     monkeypatch.setattr(running, "real_now", lambda: moved)
-    monkeypatch.setattr(running, "authority", lambda: CertificateAuthority(None, clock=lambda: moved))
+    monkeypatch.setattr(tpps, "authority", lambda: CertificateAuthority(None, clock=lambda: moved))
     for moved in (at, at - timedelta(minutes=29), at - timedelta(days=4000)):
         certificate = bank.tpp(name="traveller").identity.certificate
         assert certificate.not_valid_before_utc <= moved < certificate.not_valid_after_utc

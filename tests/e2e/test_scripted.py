@@ -143,7 +143,7 @@ def test_stories_play_over_the_wire(
     assert capsys.readouterr().err.endswith("(BANK_EMULATOR_CONTROL_TOKEN is not set)\n")
     monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", f"{TOKEN}-of-another")
     assert main.run(["clock", "show", "--url", url]) == 2
-    assert capsys.readouterr().err.endswith("(BANK_EMULATOR_CONTROL_TOKEN is another token)\n")
+    assert capsys.readouterr().err.endswith("(BANK_EMULATOR_CONTROL_TOKEN is a different token)\n")
 
 
 def test_requests_are_followed_as_they_come(bank: Served) -> None:

@@ -41,7 +41,7 @@ def test_a_service_is_moved_there_and_back(tmp_path: Path, store_url: str, capsy
     assert said.startswith("Copied 2 banks, 1 snapshot and 2 TPPs from ")
     assert "emulator-password" not in said
     assert run(["state", "check", "--store", store_url]) == 0
-    assert "default: whole, " in capsys.readouterr().out
+    assert "default: intact, " in capsys.readouterr().out
     with served(tmp_path / "beside", "--store", store_url) as bank:
         assert holding(bank.url) == held
         assert (tmp_path / "beside" / "ca.pem").read_bytes() == (first / "ca.pem").read_bytes()

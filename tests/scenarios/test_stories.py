@@ -26,10 +26,10 @@ def story(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
             "POST /_emulator/tpps answered 400",
         ),
         ([{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}], "no accounts in the context CORPORATE"),
-        ([{"psu": "approve latest"}], "expected no error, found status 404"),
+        ([{"psu": "approve latest"}], "expected no error, received status 404"),
         ([{"tpp": "GET /v1/accounts", "save": {"a": "accounts[9].resourceId"}}], "no entry [9]"),
         ([{"control": "DELETE banks/default"}], "The default bank stays"),
-        ([{"tpp": "GET https://other.example/v1/accounts"}], "The request cannot be made"),
+        ([{"tpp": "GET https://other.example/v1/accounts"}], "The request cannot be sent"),
     ],
 )
 def test_it_says_why(steps: list[dict[str, Any]], told: str, stage_play: Play) -> None:

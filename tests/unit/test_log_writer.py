@@ -62,7 +62,7 @@ def test_an_unread_log_stops_nobody_and_says_how_much_was_dropped(
         seen = read.result()
     seen[0] = seen[0].lstrip("x")
     [note] = [line for line in seen if "dropped" in line]
-    assert note.endswith("lines of the log were dropped, since nobody read them")
+    assert note.endswith("lines of the log were dropped because nobody read them")
     assert int(note.split()[0]) + len(seen) - 1 == 100
 
 
@@ -76,8 +76,8 @@ def test_a_message_that_comes_again_and_again_is_written_some_times_a_minute(pip
     writer.close()
     os.close(writing)
     seen = [line for line in lines_of(reading) if line]
-    assert len(seen) == logs.ALIKE + 2 + 1
-    assert seen[-1] == f"again failed ({1000 - logs.ALIKE} more like this were left out)"
+    assert len(seen) == logs.REPEATS + 2 + 1
+    assert seen[-1] == f"again failed ({1000 - logs.REPEATS} more of these were left out)"
 
 
 def test_a_line_has_a_largest_length(pipe: tuple[int, int]) -> None:
@@ -86,4 +86,4 @@ def test_a_line_has_a_largest_length(pipe: tuple[int, int]) -> None:
     writer.handle(record("x" * 100_000))
     writer.close()
     os.close(writing)
-    assert [len(line) for line in lines_of(reading)] == [logs.LONGEST + 3]
+    assert [len(line) for line in lines_of(reading)] == [logs.LINE_LENGTH + 3]

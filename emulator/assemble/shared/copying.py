@@ -169,7 +169,7 @@ class Directory:
         return copied
 
     def _write_bank(self, bank: StoredBank) -> Path:
-        folder = self._folders.beside()
+        folder = self._folders.temporary()
         make_private(folder)
         write_private(folder / SNAPSHOT, bank.body)
         if bank.snapshots:

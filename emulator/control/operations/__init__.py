@@ -1,4 +1,4 @@
-"""The table of the control interface: every file of this folder adds its rows; a duplicate stops the start."""
+"""The table of the control interface: every file of this folder adds its rows. A duplicate is an error."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from emulator.discovery import constants
 
 @cache
 def table() -> tuple[ControlOperation, ...]:
-    """All rows, in the order of the files' names."""
+    """All rows, in the order of the file names."""
     rows: list[ControlOperation] = [row for _, rows in constants(__path__, __name__, "OPERATIONS") for row in rows]
     seen: set[str] = set()
     for row in rows:
         for name in (row.id, f"{row.method} {row.path}"):
             if name in seen:
-                raise ValueError(f"two control operations are {name}")
+                raise ValueError(f"two control operations are called {name}")
             seen.add(name)
     return tuple(rows)

@@ -1,4 +1,4 @@
-"""`banks`: many independent banks in one process, for tests that run side by side (CONTRACT 9.6, 15)."""
+"""`banks`: independent banks in one process, for tests that run in parallel (CONTRACT 9.6, 15)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SEEDS = 10**18
 
 
 class NewBank(Model):
-    """What a bank is made from."""
+    """The contents of a new bank."""
 
     fixtures: Maybe[Text] = None
     scenario: ScenarioChoice = None
     seed: Maybe[Annotated[int, Field(ge=-SEEDS, le=SEEDS)]] = None
     settings: Settings = Field(default_factory=dict)
-    now: Maybe[Moment] = Field(None, description="Bank time; dates of the fixture are counted from it.")
+    now: Maybe[Moment] = Field(None, description="Bank time; dates in the fixture are relative to it.")
     clock: Maybe[Annotated[str, one_of("mode of the clock", MODES)]] = None
     tpp: Maybe[NewTpp] = Field(None, description="A TPP to issue a new certificate to.")
 
@@ -57,7 +57,7 @@ def _put(call: ControlCall[NewBank]) -> Steps:
         if wanted.settings:
             bank.change_settings(wanted.settings)
         if wanted.scenario is not None:
-            # a new bank has no snapshots, and until it is there the log is that of the one before
+            # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
             target.apply(wanted.scenario, replace(scenario_target, snapshots=Snapshots(None), log=RequestLog()))
         if wanted.tpp is not None:
             shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
@@ -88,7 +88,7 @@ OPERATIONS = (
         id="listBanks",
         method="GET",
         path="/banks",
-        summary="The banks of this process, the default one first, the others by name.",
+        summary="List the banks of this process: the default one, then the others by name.",
         handler=_list,
         answers={200: Answer("Name and base address of each.", answers.Banks)},
         query=(LIMIT,),
@@ -97,11 +97,11 @@ OPERATIONS = (
         id="putBank",
         method="PUT",
         path="/banks/{name}",
-        summary="Make a bank of this name, in place of one that is there: own documents, clock, rules, log and seed.",
+        summary="Create or replace the bank of this name, with its own documents, clock, rules, log and seed.",
         handler=_put,
         answers={
-            200: Answer("It took the place of another.", answers.MadeBank),
-            201: Answer("It is new.", answers.MadeBank),
+            200: Answer("A bank was replaced.", answers.CreatedBank),
+            201: Answer("A bank was created.", answers.CreatedBank),
         },
         body=NewBank,
         example={
@@ -120,7 +120,7 @@ OPERATIONS = (
         summary="Delete the bank and its documents.",
         handler=_delete,
         answers={
-            204: Answer("Done."),
+            204: Answer("The bank was deleted."),
             404: Answer("There is no such bank."),
             409: Answer("The default bank cannot be deleted."),
         },

@@ -1,4 +1,4 @@
-"""`clock`: bank time, live or frozen; what falls due happens in order (CONTRACT 9.2)."""
+"""`clock`: bank time, live or frozen. What falls due happens in order (CONTRACT 9.2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODES = ("live", "frozen")
 
 
 class SetClock(Model):
-    """Bank time, and whether it runs; at least one of the two."""
+    """Bank time and mode; at least one of the two."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -44,7 +44,7 @@ def _duration(value: Any) -> Duration:
 
 
 class Advance(Model):
-    """How far bank time moves on."""
+    """How far to advance bank time."""
 
     by: Annotated[Any, Reads(_duration, {"type": "string", "minLength": 1, "description": durations.EXPECTED})]
 
@@ -61,9 +61,9 @@ def _set(call: ControlCall[SetClock]) -> Steps:
         mode = "live" if call.body.mode == "live" else "frozen"
     if now is not None and now < (standing := call.bank.clock.now()):
         if date_time(now) != date_time(standing):
-            text = f"Bank time is {date_time(standing)} already; it goes back only by a reset."
+            text = f"Bank time is already {date_time(standing)}; only a reset sets it back."
             raise BankError("FORMAT_ERROR", text, "now")
-        now = None  # what the clock shows is no change, although it stands between two seconds
+        now = None  # the second that the clock shows is no change, although it is a fraction earlier
     return (yield from _moved(call, now, mode))
 
 
@@ -85,7 +85,7 @@ OPERATIONS = (
         id="getClock",
         method="GET",
         path="/clock",
-        summary="Bank time, and whether it is live or frozen.",
+        summary="Get bank time, and whether it is live or frozen.",
         handler=_shown,
         answers={200: Answer("Bank time.", answers.ClockTime)},
     ),
@@ -93,7 +93,7 @@ OPERATIONS = (
         id="putClock",
         method="PUT",
         path="/clock",
-        summary="Set bank time to a later moment, or let it run or stand still.",
+        summary="Set bank time to a later time, and its mode: live or frozen.",
         handler=_set,
         answers={200: Answer("Bank time.", answers.ClockTime)},
         body=SetClock,
@@ -104,7 +104,7 @@ OPERATIONS = (
         id="advanceClock",
         method="POST",
         path="/clock/advance",
-        summary="Move bank time forward; all that falls due happens in order.",
+        summary="Advance bank time; what falls due happens in order.",
         handler=_advance,
         answers={200: Answer("Bank time.", answers.ClockTime)},
         body=Advance,

@@ -1,4 +1,4 @@
-"""`conformance`: the report on what the TPPs of a bank do, and what a plan tells the bank (CONTRACT 17)."""
+"""`conformance`: the report on the TPPs of a bank, and what a run of checks needs (CONTRACT 17)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
 class Observation(Model):
-    """What a plan has played: the customer came or left (`present`), or a browser was sent to the TPP (`redirect`).
+    """An action of a run: the customer came or left (`present`), or a browser was sent to the TPP (`redirect`).
 
     `forged`: the redirect belongs to another flow.
     """
@@ -30,7 +30,7 @@ class Observation(Model):
 
 
 class Belief(Model):
-    """What the TPP believes of a payment or an account."""
+    """What the TPP claims about a payment or an account."""
 
     state: Maybe[Literal["paid", "open", "failed"]] = None
     balance: Maybe[str] = None
@@ -38,14 +38,14 @@ class Belief(Model):
 
 
 class Beliefs(Model):
-    """What the TPP believes, by the id of the payment or account."""
+    """What the TPP claims, by the id of the payment or account."""
 
     beliefs: dict[str, Belief]
 
 
 @with_config(ConfigDict(extra="forbid"))
 class Claimable(TypedDict):
-    """The payments and accounts of which a check wants to know what the TPP believes."""
+    """The ids of payments and accounts whose claims the checks need."""
 
     payments: list[str]
     accounts: list[str]
@@ -65,31 +65,31 @@ class Facts(TypedDict):
     facts: dict[str, Any]
 
 
-def _of(call: ControlCall[Any]) -> Conformance:
+def _observer(call: ControlCall[Any]) -> Conformance:
     observer = call.service.observer
     if not isinstance(observer, Conformance):
-        raise TypeError("a bank is observed by its conformance report")
+        raise TypeError("the observer of a bank is its conformance report")
     return observer
 
 
 def _report(call: ControlCall[Any]) -> Response:
-    return json_response(200, _of(call).report(over=bool(call.query.get("over"))))
+    return json_response(200, _observer(call).report(over=bool(call.query.get("over"))))
 
 
 def _forget(call: ControlCall[Any]) -> Response:
-    _of(call).forget()
+    _observer(call).forget()
     call.publish("conformance", "cleared")
     return Response(204)
 
 
 def _observe(call: ControlCall[Observation]) -> Response:
     body = call.body
-    _of(call).observe(body.tpp, body.model_dump())
+    _observer(call).observe(body.tpp, body.model_dump())
     return Response(204)
 
 
 def _opened(call: ControlCall[Any]) -> Response:
-    return json_response(200, {"opened": _of(call).opened()})
+    return json_response(200, {"opened": _observer(call).opened()})
 
 
 def _facts(call: ControlCall[Any]) -> Response:
@@ -97,15 +97,15 @@ def _facts(call: ControlCall[Any]) -> Response:
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} in the log.")
     names = [name for name in call.query.get("names", "").split(",") if name]
-    return json_response(200, {"facts": _of(call).facts(exchange, names)})
+    return json_response(200, {"facts": _observer(call).facts(exchange, names)})
 
 
 def _claimable(call: ControlCall[Any]) -> Response:
-    return json_response(200, _of(call).claimable())
+    return json_response(200, _observer(call).claimable())
 
 
 def _believe(call: ControlCall[Beliefs]) -> Response:
-    _of(call).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})
+    _observer(call).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})
     return Response(204)
 
 
@@ -114,16 +114,16 @@ OPERATIONS = (
         id="getConformance",
         method="GET",
         path="/conformance",
-        summary="What every check says of the TPPs' conduct since start, reset or the last DELETE.",
+        summary="Get the verdict of every check on the TPPs since start, reset or the last DELETE.",
         handler=_report,
         answers={200: Answer("The report.", "emulator.conformance.report:Report")},
-        query=(QueryParameter("over", "boolean", "Judge as if no more requests will come."),),
+        query=(QueryParameter("over", "boolean", "Judge as if no more requests follow."),),
     ),
     ControlOperation(
         id="clearConformance",
         method="DELETE",
         path="/conformance",
-        summary="Forget what was seen of the TPPs.",
+        summary="Clear the report.",
         handler=_forget,
         answers={204: Answer("Done.")},
     ),
@@ -131,7 +131,7 @@ OPERATIONS = (
         id="observeConformance",
         method="POST",
         path="/conformance/observations",
-        summary="Tell the report what a plan has played: the customer's presence, a return to the TPP.",
+        summary="Record an action of a run: the presence of the customer, a return to the TPP.",
         handler=_observe,
         answers={204: Answer("Done.")},
         body=Observation,
@@ -142,7 +142,7 @@ OPERATIONS = (
         id="listOpenedSca",
         method="GET",
         path="/conformance/opened",
-        summary="The SCAs whose page a browser has opened.",
+        summary="List the SCAs whose page a browser has opened.",
         handler=_opened,
         answers={200: Answer("Their ids.", Opened)},
     ),
@@ -150,19 +150,19 @@ OPERATIONS = (
         id="getConformanceFacts",
         method="GET",
         path="/conformance/facts/{id}",
-        summary="Facts of a request in the log, as checks name them.",
+        summary="Get facts of a request in the log, by the names that checks use.",
         handler=_facts,
         answers={
-            200: Answer("The facts; null for what the request does not have.", Facts),
-            404: Answer("Not in the log."),
+            200: Answer("The facts; null for one that the request does not have.", Facts),
+            404: Answer("The request is not in the log."),
         },
-        query=(QueryParameter("names", "text", "Names of facts, with commas between them."),),
+        query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
     ),
     ControlOperation(
         id="listClaims",
         method="GET",
         path="/conformance/claims",
-        summary="The payments and accounts of which a check wants to know what the TPP believes.",
+        summary="List the payments and accounts whose claims the checks need.",
         handler=_claimable,
         answers={200: Answer("Their ids.", Claimable)},
     ),
@@ -170,7 +170,7 @@ OPERATIONS = (
         id="putClaims",
         method="PUT",
         path="/conformance/claims",
-        summary="What the TPP believes of payments and accounts, to be held against the ledger.",
+        summary="Set what the TPP claims about payments and accounts, to compare it with the ledger.",
         handler=_believe,
         answers={204: Answer("Done.")},
         body=Beliefs,

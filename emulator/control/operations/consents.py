@@ -1,4 +1,4 @@
-"""`consents`: who shares what with whom, and taking it back (CONTRACT 9.3)."""
+"""`consents`: list and revoke consents (CONTRACT 9.3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPERATIONS = (
         id="listConsents",
         method="GET",
         path="/consents",
-        summary="All consents, newest first.",
+        summary="List consents, newest first.",
         handler=_list,
         answers={200: Answer("The consents.", answers.Consents)},
         query=(LIMIT,),
@@ -33,7 +33,7 @@ OPERATIONS = (
         id="revokeConsent",
         method="POST",
         path="/consents/{id}/revoke",
-        summary="The customer withdraws a consent at the bank.",
+        summary="Revoke a consent, as the customer can do at the bank.",
         handler=_revoke,
         answers={200: Answer("The consent.", answers.Consent), 404: Answer("There is no such consent.")},
     ),

@@ -1,4 +1,4 @@
-"""The documents about the control interface itself: OpenAPI, and the JSON Schema of scenarios."""
+"""The OpenAPI document of the control interface, and the JSON Schema of scenarios."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPERATIONS = (
         id="getControlOpenapi",
         method="GET",
         path="/openapi.json",
-        summary="OpenAPI 3.1 document of the control interface.",
+        summary="Get the OpenAPI 3.1 document of the control interface.",
         handler=_openapi,
         answers={200: Answer("The document.", answers.AnyObject)},
     ),
@@ -35,7 +35,7 @@ OPERATIONS = (
         id="getScenarioSchema",
         method="GET",
         path="/scenario-schema.json",
-        summary="JSON Schema of scenario files.",
+        summary="Get the JSON Schema of scenario files.",
         handler=_schema,
         answers={200: Answer("The schema.", answers.AnyObject)},
     ),

@@ -1,4 +1,4 @@
-"""`generate`: generated customers, accounts and transactions, as many as are asked for (CONTRACT 9.3)."""
+"""`generate`: add generated customers, accounts and transactions (CONTRACT 9.3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Plan = Annotated[Any, Reads(lambda value: value, _PLAN)]
 
 
 def _generate(call: ControlCall[Any]) -> Steps:
-    # Most banks are never filled: what makes people up is imported when somebody asks for it.
+    # Imported on use: most processes never generate customers.
     from emulator.bank.sandbox.generate import generate_in_pieces
     from emulator.bank.sandbox.patterns import norwegian_names
 
@@ -33,12 +33,11 @@ def _generate(call: ControlCall[Any]) -> Steps:
     try:
         generated = yield from generate_in_pieces(call.bank, plan)
     except StoreUnwritable as error:
-        stay = documents.count(CUSTOMER) - before
-        if stay <= 0:
+        stored = documents.count(CUSTOMER) - before
+        if stored <= 0:
             raise
         call.publish("customers", "generated")
-        stored = counted(stay, "customer")
-        text = f"The bank cannot write its state at the moment; generated before that, and stored: {stored}."
+        text = f"The bank cannot store more at the moment; generated and stored before: {counted(stored, 'customer')}."
         raise BankError("SYSTEM_ERROR", text, status=503) from error
     call.publish("customers", "generated")
     return json_response(200, generated)
@@ -51,7 +50,11 @@ OPERATIONS = (
         path="/generate",
         summary="Add generated customers with accounts and transactions; a seed makes them repeat.",
         handler=_generate,
-        answers={200: Answer("counts, and the customers with their IBANs and who acts for them.", answers.Generated)},
+        answers={
+            200: Answer(
+                "Counts, and the customers with their IBANs and the persons who act for them.", answers.Generated
+            )
+        },
         body=Plan,
         checks_body=True,
         example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},

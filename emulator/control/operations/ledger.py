@@ -1,4 +1,4 @@
-"""`ledger`: whether the money of the bank adds up (CONTRACT 9.8)."""
+"""`ledger`: check that balances equal bookings (CONTRACT 9.8)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATIONS = (
         id="getLedger",
         method="GET",
         path="/ledger",
-        summary="Every account recomputed from its bookings, and whether the bank's money adds up.",
+        summary="Compare the balance of every account with its bookings.",
         handler=_ledger,
         answers={200: Answer("balanced, accounts and totals.", answers.Ledger)},
     ),

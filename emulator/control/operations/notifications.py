@@ -1,4 +1,4 @@
-"""`notifications`: what TPPs were notified of, and how each attempt ended (CONTRACT 18)."""
+"""`notifications`: status notifications to TPPs, and the result of each attempt (CONTRACT 18)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulator.bank import notifications
 from emulator.control import answers
 from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
-TARGET = QueryParameter("target", "text", "The id of a payment, basket or consent: its notifications alone.")
+TARGET = QueryParameter("target", "text", "Only the notifications of the payment, basket or consent with this id.")
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -24,7 +24,7 @@ OPERATIONS = (
         id="listNotifications",
         method="GET",
         path="/notifications",
-        summary="Status notifications with their deliveries, newest first; the last 1000 that are over are stored.",
+        summary="List status notifications with deliveries, newest first. The last 1000 completed ones are stored.",
         handler=_list,
         answers={200: Answer("The notifications.", answers.Notifications)},
         query=(TARGET, LIMIT),

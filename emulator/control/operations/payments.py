@@ -1,4 +1,4 @@
-"""`payments`: all of the bank, and the next status by hand (CONTRACT 9.3)."""
+"""`payments`: list payments, and advance one through its statuses (CONTRACT 9.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperat
 
 
 class Advance(Model):
-    """The status to go to; left out: the next one."""
+    """The status to advance to; omitted: the next one."""
 
     to: Maybe[Annotated[str, one_of("status", tuple(STATUSES))]] = None
 
@@ -33,7 +33,7 @@ OPERATIONS = (
         id="listPayments",
         method="GET",
         path="/payments",
-        summary="All payments, newest first.",
+        summary="List payments, newest first.",
         handler=_list,
         answers={200: Answer("The payments.", answers.Payments)},
         query=(LIMIT,),
@@ -42,12 +42,12 @@ OPERATIONS = (
         id="advancePayment",
         method="POST",
         path="/payments/{id}/advance",
-        summary="Take the next step of a payment, or go to a status; dates and missing money are no hindrance.",
+        summary="Advance a payment by one status, or to a given one; dates and missing money do not stop it.",
         handler=_advance,
         answers={
             200: Answer("The payment.", answers.Payment),
             404: Answer("There is no such payment."),
-            409: Answer("No step leads there."),
+            409: Answer("There is no transition to this status."),
         },
         body=Advance,
         example={"to": "ACSC"},

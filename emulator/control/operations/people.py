@@ -1,4 +1,4 @@
-"""`people`: everybody whom the bank knows, and what one of them sees and does at the bank (CONTRACT 13, 18)."""
+"""`people`: the persons of the bank, and what one of them sees and does there (CONTRACT 13, 18)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from emulator.bank.validation import Maybe, Model
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation
 
-MOST = 1_000_000  # a story looks for the owner of an account among all of them
+MOST = 1_000_000  # a story searches all of them for the owner of an account
 
 
 class Which(Model):
-    """`cancels`: the cancellation of the payment is meant, not the payment."""
+    """`cancels`: decide about the cancellation of the payment, not about the payment."""
 
     cancels: Maybe[bool] = None
 
@@ -46,10 +46,10 @@ def _decline(call: ControlCall[Which]) -> Response:
 
 
 _DECISION = {
-    200: Answer("What became of the payment.", answers.Decision),
+    200: Answer("The status of the payment.", answers.Decision),
     401: Answer("This person may not sign the payment."),
     404: Answer("There is no such payment."),
-    409: Answer("It waits for no approval of this person."),
+    409: Answer("The payment does not wait for approval by this person."),
 }
 
 OPERATIONS = (
@@ -57,16 +57,16 @@ OPERATIONS = (
         id="listPeople",
         method="GET",
         path="/people",
-        summary="The persons of the bank with national identity number, accounts and agreements, newest first.",
+        summary="List the persons of the bank, newest first, with national identity number, accounts and agreements.",
         handler=_people,
         answers={200: Answer("The people.", answers.People)},
-        query=(QueryParameter("limit", "int", "How many at most.", minimum=1, maximum=MOST, default=100),),
+        query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
     ),
     ControlOperation(
         id="getPerson",
         method="GET",
         path="/people/{nationalId}",
-        summary="What a person sees on its own page: accounts, payments that wait, consents with their use.",
+        summary="Get what a person sees on the page /my: accounts, payments that wait, consents with their use.",
         handler=_person,
         answers={200: Answer("The person.", answers.Customer), 404: Answer("The bank does not know this person.")},
     ),
@@ -74,7 +74,7 @@ OPERATIONS = (
         id="approveOwnPayment",
         method="POST",
         path="/people/{nationalId}/payments/{id}/approve",
-        summary="The person approves a payment that waits, at the bank and without the TPP's link.",
+        summary="Approve a payment that waits, as the person can do at the bank, without the link of the TPP.",
         handler=_approve,
         answers=_DECISION,
         body=Which,
@@ -84,7 +84,7 @@ OPERATIONS = (
         id="declineOwnPayment",
         method="POST",
         path="/people/{nationalId}/payments/{id}/decline",
-        summary="The person declines a payment that waits.",
+        summary="Decline a payment that waits, as the person can do at the bank.",
         handler=_decline,
         answers=_DECISION,
         body=Which,

@@ -1,4 +1,4 @@
-"""`requests` and `events`: what was asked and answered, and watching it happen (CONTRACT 9.4)."""
+"""`requests` and `events`: the request log and the event stream (CONTRACT 9.4)."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def _show(call: ControlCall[Any]) -> Response:
 
 
 def _repeat(call: ControlCall[Any]) -> Response:
-    """Send a request of the log again as a new one: signed now, with a new X-Request-ID."""
-    # What signs requests is imported when a request is repeated.
+    """Send a request of the log again, with a new signature and X-Request-ID."""
+    # Imported on use: most processes never repeat a request.
     from emulator.client.signing import Identity, signed_headers
 
     exchange = call.service.log.get(call.params["id"])
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} among the last {KEPT}.")
     sent = exchange.request
-    headers = {name: value for name, value in sent.headers if name.lower() not in _MADE_ANEW}
+    headers = {name: value for name, value in sent.headers if name.lower() not in _NOT_REPEATED}
     certificate = next((value for name, value in sent.headers if name.lower() == "tpp-signature-certificate"), "")
     signer = next((tpp for tpp in call.authority.tpps() if tpp.certificate_header == certificate), None)
     if signer is None:
@@ -83,46 +83,51 @@ def _events(call: ControlCall[Any]) -> Stream:
 
 
 def _chunk(event: Event) -> bytes:
-    """One event as server-sent events have it."""
+    """An event in the format of server-sent events."""
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + encode(event) + b"\n\n"
 
 
-# Of a repeated request: what signing writes again, and what belonged to the connection.
-_MADE_ANEW = frozenset({"signature", "date", "digest", "tpp-signature-certificate", "x-request-id", "content-length"})
+# Headers that are not repeated: those of the signature, and those of the connection.
+_NOT_REPEATED = frozenset(
+    {"signature", "date", "digest", "tpp-signature-certificate", "x-request-id", "content-length"}
+)
 
 OPERATIONS = (
     ControlOperation(
         id="listRequests",
         method="GET",
         path="/requests",
-        summary=f"The last {KEPT} requests of TPPs, newest first.",
+        summary=f"List the last {KEPT} requests of TPPs, newest first.",
         handler=_list,
         answers={200: Answer("One line for each request.", answers.Exchanges)},
         query=(
-            QueryParameter("operation", "text", "operationId, as /openapi.json has it."),
+            QueryParameter("operation", "text", "operationId, as in /openapi.json."),
             QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
-            QueryParameter("tpp", "text", "Who signed: a tppId, or the name in the certificate."),
-            QueryParameter("paymentId", "text", "The payment a request was about, or created."),
-            QueryParameter("limit", "int", "How many at most.", minimum=1, maximum=KEPT, default=100),
+            QueryParameter("tpp", "text", "The TPP that signed: its tppId, or the name in its certificate."),
+            QueryParameter("paymentId", "text", "The payment that a request was about, or created."),
+            QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=KEPT, default=100),
         ),
     ),
     ControlOperation(
         id="getRequest",
         method="GET",
         path="/requests/{id}",
-        summary="A whole exchange, with the diagnosis of its signature and the rules that acted.",
+        summary="Get a request with its answer, the diagnosis of its signature and the rules that acted.",
         handler=_show,
-        answers={200: Answer("The exchange.", answers.ExchangeDetail), 404: Answer("It is not in the log (any more).")},
+        answers={
+            200: Answer("The exchange.", answers.ExchangeDetail),
+            404: Answer("The request is not, or no longer, in the log."),
+        },
     ),
     ControlOperation(
         id="repeatRequest",
         method="POST",
         path="/requests/{id}/repeat",
-        summary="Send a request of the log again, freshly signed; for TPPs whose certificate the bank issued.",
+        summary="Send a request of the log again, with a new signature; only for TPPs of the sandbox CA.",
         handler=_repeat,
         answers={
             200: Answer("The new request.", answers.Repeated),
-            404: Answer("It is not in the log."),
+            404: Answer("The request is not in the log."),
             409: Answer("The bank has no private key for the certificate of the request."),
         },
     ),
@@ -130,7 +135,7 @@ OPERATIONS = (
         id="clearRequests",
         method="DELETE",
         path="/requests",
-        summary="Forget all requests.",
+        summary="Delete all requests from the log.",
         handler=_clear,
         answers={204: Answer("Done.")},
     ),
@@ -138,7 +143,7 @@ OPERATIONS = (
         id="countRequests",
         method="POST",
         path="/requests/count",
-        summary="How many of the requests in the log match; match is what when is in a rule, with status besides.",
+        summary="Count the requests in the log that match; match is as when in a rule, and may also have a status.",
         handler=_count,
         answers={200: Answer("The count.", answers.Count)},
         body="emulator.scenario.matching:Count",
@@ -149,8 +154,8 @@ OPERATIONS = (
         id="watchEvents",
         method="GET",
         path="/events",
-        summary="Server-sent events: every request and status change, and what is changed about the bank as a whole.",
+        summary="Follow server-sent events: requests, status changes, and changes of the whole bank.",
         handler=_events,
-        answers={200: Answer("The events, from now on.", answers.Event, "text/event-stream")},
+        answers={200: Answer("The events from now on.", answers.Event, "text/event-stream")},
     ),
 )

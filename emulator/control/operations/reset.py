@@ -1,4 +1,4 @@
-"""`reset`: the bank starts again (CONTRACT 9.1)."""
+"""`reset`: reset the bank (CONTRACT 9.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulator.store import discarded_on_failure
 
 
 class Reset(Model):
-    """What the bank starts from; fixtures left out: what it was created with, whatever an earlier reset named."""
+    """The fixture and scenario to reset to; fixtures omitted: the fixture that the bank was created with."""
 
     fixtures: Maybe[Text] = None
     scenario: ScenarioChoice = None

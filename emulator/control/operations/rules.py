@@ -1,4 +1,4 @@
-"""`rules`: what is scripted (CONTRACT 9.5, 10)."""
+"""`rules`: the scripted rules of the bank (CONTRACT 9.5, 10)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _add_rules(call: ControlCall[Any]) -> Response:
 
 
 def _several(given: Any) -> list[Any]:
-    """The rules of a body, checked or as JSON: a list, that of the member rules, or one alone."""
+    """The rules of a body, validated or as JSON: a list, the list in its member rules, or a single one."""
     listed = given.get("rules", given) if isinstance(given, dict) else getattr(given, "rules", given)
     return listed if isinstance(listed, list) else [listed]
 
@@ -54,7 +54,7 @@ OPERATIONS = (
         id="listRules",
         method="GET",
         path="/rules",
-        summary="The rules in the order in which they are asked, and how often each has matched and acted.",
+        summary="List the rules in evaluation order, with how often each has matched and acted.",
         handler=_rules,
         answers={200: Answer("The rules and their counts.", answers.Rules)},
         query=(LIMIT,),
@@ -63,7 +63,7 @@ OPERATIONS = (
         id="addRules",
         method="POST",
         path="/rules",
-        summary="Add a rule, or several; they are asked after those that are there.",
+        summary="Add one or more rules after the existing ones.",
         handler=_add_rules,
         answers={201: Answer("All rules.", answers.Rules)},
         body="emulator.scenario.rule:RulesBody",
@@ -82,7 +82,7 @@ OPERATIONS = (
         id="removeRule",
         method="DELETE",
         path="/rules/{name}",
-        summary="Remove the rules of this name.",
+        summary="Remove the rules with this name.",
         handler=_remove_rule,
         answers={204: Answer("Done."), 404: Answer("There is no such rule.")},
     ),

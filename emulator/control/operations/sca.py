@@ -1,4 +1,4 @@
-"""`sca`: the customer's authentication without a browser (CONTRACT 9.3)."""
+"""`sca`: complete an SCA without a browser (CONTRACT 9.3)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperat
 
 
 class Approve(Who):
-    """Who approves, and how; what is left out is chosen for it."""
+    """Who approves, and how; omitted members get a default."""
 
     national_id: Maybe[Text200] = None
     method: Maybe[Annotated[str, one_of("method", sca.METHODS)]] = None
 
 
 class Fail(Model):
-    """The server error that the TPP hears of."""
+    """The server error that is reported to the TPP."""
 
     status: Maybe[Annotated[int, Field(ge=400, le=599)]] = None
     code: Maybe[Annotated[str, one_of("code", tuple(STATUS))]] = None
@@ -43,7 +43,7 @@ def _show(call: ControlCall[Any]) -> Response:
 
 
 def _ended(call: ControlCall[Any], end: Callable[[Sca], str | None]) -> Response:
-    """Do something with an open SCA, all or nothing; where the browser would go."""
+    """Complete an open SCA in one transaction; answers where the browser would go."""
     with call.bank.documents.transaction():
         redirect = end(sca_control.find(call.bank, call.params["id"]))
     return json_response(200, {"redirect": redirect})
@@ -82,7 +82,7 @@ def _fail(call: ControlCall[Fail]) -> Response:
 _ENDED = {
     200: Answer("Where the browser would go.", answers.Redirect),
     404: Answer("There is no such SCA."),
-    409: Answer("The SCA has ended already."),
+    409: Answer("The SCA has already ended."),
 }
 
 OPERATIONS = (
@@ -90,24 +90,24 @@ OPERATIONS = (
         id="listSca",
         method="GET",
         path="/sca",
-        summary="Open and past authentications, newest first.",
+        summary="List open and past SCAs, newest first.",
         handler=_list,
-        answers={200: Answer("The authentications.", answers.Scas)},
+        answers={200: Answer("The SCAs.", answers.Scas)},
         query=(LIMIT,),
     ),
     ControlOperation(
         id="getSca",
         method="GET",
         path="/sca/{id}",
-        summary="One authentication: by the last part of its scaRedirect, the id of what it is about, or latest.",
+        summary="Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest.",
         handler=_show,
-        answers={200: Answer("The authentication.", answers.Sca), 404: Answer("There is no such SCA.")},
+        answers={200: Answer("The SCA.", answers.Sca), 404: Answer("There is no such SCA.")},
     ),
     ControlOperation(
         id="approveSca",
         method="POST",
         path="/sca/{id}/approve",
-        summary="The customer goes through all steps and approves; what is left out is chosen for it.",
+        summary="Go through all steps as the customer and approve; omitted members get a default.",
         handler=_approve,
         answers=_ENDED,
         body=Approve,
@@ -117,7 +117,7 @@ OPERATIONS = (
         id="rejectSca",
         method="POST",
         path="/sca/{id}/reject",
-        summary="The customer declines.",
+        summary="Decline, as the customer.",
         handler=_reject,
         answers=_ENDED,
     ),
@@ -125,7 +125,7 @@ OPERATIONS = (
         id="expireSca",
         method="POST",
         path="/sca/{id}/expire",
-        summary="The customer is too late.",
+        summary="Let the time of the SCA run out.",
         handler=_expire,
         answers=_ENDED,
     ),
@@ -133,7 +133,7 @@ OPERATIONS = (
         id="failSca",
         method="POST",
         path="/sca/{id}/fail",
-        summary="A system of the bank fails during the authentication.",
+        summary="Let a system of the bank fail during the SCA.",
         handler=_fail,
         answers=_ENDED,
         body=Fail,

@@ -1,4 +1,4 @@
-"""`scenarios` and `scenario`: what is ready, what is applied, and playing a story (CONTRACT 9.5, 10, 14)."""
+"""`scenarios` and `scenario`: list, apply, withdraw and play scenarios (CONTRACT 9.5, 10, 14)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _withdraw(call: ControlCall[Any]) -> Response:
 
 def _play(call: ControlCall[Any]) -> Response:
     """Play on a new bank, which is deleted afterwards."""
-    # What plays stories signs requests as well: imported when a story is played.
+    # Imported on use: most processes never play a story.
     from emulator.scenario.player import play
 
     return json_response(200, play(_named(call), call.banks.transport()).as_json())
@@ -88,7 +88,7 @@ OPERATIONS = (
         id="listScenarios",
         method="GET",
         path="/scenarios",
-        summary="The ready scenarios: what each does, its parameters, and what applying it replaces.",
+        summary="List the ready scenarios: what each does, its parameters, and what applying it replaces.",
         handler=_list,
         answers={200: Answer("The scenarios, by name.", answers.Scenarios)},
         query=(LIMIT,),
@@ -97,7 +97,7 @@ OPERATIONS = (
         id="getScenario",
         method="GET",
         path="/scenarios/{name}",
-        summary="A ready scenario, as JSON of the YAML's shape.",
+        summary="Get a ready scenario, as JSON of the same structure as its YAML.",
         handler=_show,
         answers={200: Answer("The scenario.", answers.AnyObject), 404: Answer("There is no such scenario.")},
     ),
@@ -105,15 +105,15 @@ OPERATIONS = (
         id="playScenario",
         method="POST",
         path="/scenarios/{name}/play",
-        summary="Play the story of a ready scenario on a bank of its own; this one is not touched.",
+        summary="Play the story of a ready scenario on a new bank; this bank is not changed.",
         handler=_play,
-        answers={200: Answer("How each step went.", answers.Played), 404: Answer("There is no such scenario.")},
+        answers={200: Answer("The result of each step.", answers.Played), 404: Answer("There is no such scenario.")},
     ),
     ControlOperation(
         id="getAppliedScenario",
         method="GET",
         path="/scenario",
-        summary="The scenario that was applied last, as JSON of the YAML's shape.",
+        summary="Get the scenario that was applied last, as JSON of the same structure as its YAML.",
         handler=_applied,
         answers={200: Answer("The scenario.", answers.AnyObject), 404: Answer("None has been applied.")},
     ),
@@ -121,11 +121,11 @@ OPERATIONS = (
         id="applyScenario",
         method="POST",
         path="/scenario",
-        summary="Start the bank as a scenario says and add its rules; one with problems changes nothing.",
+        summary="Apply a scenario: its start, then its rules. One with problems changes nothing.",
         handler=_apply,
         answers={
-            200: Answer("What was done.", answers.Applied),
-            400: Answer("Every problem, with line and column where it came as YAML."),
+            200: Answer("What was changed.", answers.Applied),
+            400: Answer("Every problem; in YAML with line and column."),
         },
         body=_BODY,
         required=True,
@@ -137,11 +137,11 @@ OPERATIONS = (
         id="previewScenario",
         method="POST",
         path="/scenario/preview",
-        summary="What applying a scenario would do, and what would be lost; nothing is changed.",
+        summary="Preview what applying a scenario would change and replace; nothing is changed.",
         handler=_preview,
         answers={
-            200: Answer("What would be done.", answers.Preview),
-            400: Answer("Every problem, with line and column where it came as YAML."),
+            200: Answer("What would be changed.", answers.Preview),
+            400: Answer("Every problem; in YAML with line and column."),
         },
         body=_BODY,
         required=True,
@@ -153,7 +153,7 @@ OPERATIONS = (
         id="withdrawScenario",
         method="DELETE",
         path="/scenario",
-        summary="Remove the applied scenario with its rules, and those of earlier ones; what it changed stays.",
+        summary="Remove the applied scenario and the rules of all applied scenarios; what they changed stays.",
         handler=_withdraw,
         answers={204: Answer("Done.")},
     ),

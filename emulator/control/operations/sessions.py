@@ -1,4 +1,4 @@
-"""`sessions`: a customer who has been through SCA already, for seeding tests (CONTRACT 9.3)."""
+"""`sessions`: create a session and a consent without an SCA, for tests (CONTRACT 9.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
 class Seed(Who):
-    """Who has been through SCA with which TPP."""
+    """The customer and the TPP of the session."""
 
     tpp: Text512 = Field(description="tppId, or the name of an issued TPP.")
     national_id: Text200
@@ -42,7 +42,7 @@ OPERATIONS = (
         id="seedSession",
         method="POST",
         path="/sessions",
-        summary="A session and a consent without the pages; accounts left out: all.",
+        summary="Create a session and a consent without an SCA; accounts omitted: all accounts.",
         handler=_seed,
         answers={200: Answer("The session.", answers.Session)},
         body=Seed,
@@ -53,6 +53,6 @@ OPERATIONS = (
 
 
 def tpp_id(authority: CertificateAuthority, name: str) -> str:
-    """The tppId of an issued TPP; any other text is a tppId itself (a TPP brings its own certificate)."""
+    """The tppId of an issued TPP; any other text is itself a tppId, of a TPP with its own certificate."""
     credentials = authority.find(name)
     return identity(credentials.certificate).id if credentials is not None else name

@@ -1,4 +1,4 @@
-"""`settings`: what the bank does differently (CONTRACT 9.1)."""
+"""`settings`: the settings of the bank (CONTRACT 9.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPERATIONS = (
         id="getSettings",
         method="GET",
         path="/settings",
-        summary="All settings of the bank.",
+        summary="Get all settings of the bank.",
         handler=_settings,
         answers={200: Answer("The settings by name.", answers.AnyObject)},
     ),
@@ -35,7 +35,7 @@ OPERATIONS = (
         id="putSettings",
         method="PUT",
         path="/settings",
-        summary="Change the settings that are named; the others stay.",
+        summary="Change the given settings; the others stay.",
         handler=_change_settings,
         answers={200: Answer("All settings.", answers.AnyObject)},
         body=Settings,

@@ -1,4 +1,4 @@
-"""`snapshots`: going back to how the bank was (CONTRACT 9.8)."""
+"""`snapshots`: save and restore the bank (CONTRACT 9.8)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPERATIONS = (
         id="listSnapshots",
         method="GET",
         path="/snapshots",
-        summary="The snapshots of the bank, newest first.",
+        summary="List the snapshots of the bank, newest first.",
         handler=_list,
         answers={200: Answer("Name and time of each.", answers.Snapshots)},
         query=(LIMIT,),
@@ -56,18 +56,18 @@ OPERATIONS = (
         id="saveSnapshot",
         method="PUT",
         path="/snapshots/{name}",
-        summary="Save the bank as it is: documents, clock, rules and settings.",
+        summary="Save documents, clock, rules and settings of the bank.",
         handler=_save,
         answers={
-            200: Answer("It took the place of an earlier one.", answers.Snapshot),
-            201: Answer("It is new.", answers.Snapshot),
+            200: Answer("A snapshot was replaced.", answers.Snapshot),
+            201: Answer("A snapshot was created.", answers.Snapshot),
         },
     ),
     ControlOperation(
         id="restoreSnapshot",
         method="POST",
         path="/snapshots/{name}/restore",
-        summary="Make the bank what it was; the request log stays.",
+        summary="Restore a snapshot; the request log stays.",
         handler=_restore,
         answers={200: Answer("Done.", answers.SnapshotName), 404: Answer("There is no such snapshot.")},
     ),

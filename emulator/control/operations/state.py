@@ -21,7 +21,7 @@ OPERATIONS = (
         id="getState",
         method="GET",
         path="/state",
-        summary="All documents of the bank.",
+        summary="Get all documents of the bank.",
         handler=_state,
         answers={200: Answer("The documents by kind.", answers.AnyObject)},
     ),

@@ -1,4 +1,4 @@
-"""`tpps` and `certificate`: who may sign, and what the bank signs with (CONTRACT 9.7, 13, 15)."""
+"""`tpps` and `certificate`: issue TPP certificates, and show that of the bank (CONTRACT 9.7, 13, 15)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, 
 from emulator.control import answers
 from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
-KEYSTORE_PASSWORD = "bank-emulator"  # that of `tpp new`
+KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
 ROLES = ("PISP", "AISP")
 
 _Name = Annotated[str, Field(pattern=r"\S", max_length=63)]
@@ -26,15 +26,15 @@ class NewTpp(Model):
     """A TPP to issue a certificate to."""
 
     name: _Name
-    subject: Maybe[_Name] = Field(None, description="What the certificate calls it; left out: name.")
+    subject: Maybe[_Name] = Field(None, description="The common name in the certificate; omitted: name.")
     roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
         default_factory=lambda: list(ROLES)
     )
     organization_identifier: Maybe[Annotated[str, Field(pattern=r"\S", max_length=256)]] = None
     flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
-    replace: bool = Field(False, description="Issue a name again that is taken.")
+    replace: bool = Field(False, description="Replace the TPP of this name.")
     keystore: bool = Field(
-        False, description="Also give certificate and key as PKCS #12 in base64; its password is bank-emulator."
+        False, description="Also return certificate and key as PKCS #12 in base64; its password is bank-emulator."
     )
 
 
@@ -55,7 +55,7 @@ def _list(call: ControlCall[Any]) -> Response:
 
 
 def issued(authority: CertificateAuthority, wanted: NewTpp, *, path: str = "") -> dict[str, Any]:
-    """A new TPP as the interface shows it, with its key; `path` stands before the members that a refusal names."""
+    """The answer for a new TPP, with its key; `path` is a prefix of the members that an error names."""
     try:
         credentials = authority.issue(
             wanted.name,
@@ -66,7 +66,7 @@ def issued(authority: CertificateAuthority, wanted: NewTpp, *, path: str = "") -
             replace=wanted.replace,
         )
     except TppExists:
-        text = f"There is a TPP {wanted.name} already; replace: true issues it again."
+        text = f"The TPP {wanted.name} already exists; replace: true issues it again."
         raise BankError("CONFLICT", text, f"{path}name") from None
     except IssueRefused as refused:
         member = refused.member if isinstance(refused, TppNameRefused) else "organizationIdentifier"
@@ -96,7 +96,7 @@ OPERATIONS = (
         id="listTpps",
         method="GET",
         path="/tpps",
-        summary="The TPPs that the sandbox CA has issued certificates to, newest first.",
+        summary="List the TPPs with a certificate of the sandbox CA, newest first.",
         handler=_list,
         answers={200: Answer("The TPPs, without their keys.", answers.Tpps)},
         query=(LIMIT,),
@@ -105,10 +105,10 @@ OPERATIONS = (
         id="issueTpp",
         method="POST",
         path="/tpps",
-        summary="A new TPP with its certificate and key, wrong on purpose where a flaw is named.",
+        summary="Issue a certificate and key to a new TPP; with a flaw, a faulty certificate.",
         handler=_issue,
         answers={
-            201: Answer("Certificate, key and CA certificate in PEM; the key only here.", answers.IssuedTpp),
+            201: Answer("Certificate, key and CA certificate in PEM; only this answer has the key.", answers.IssuedTpp),
             409: Answer("The name is taken."),
         },
         body=NewTpp,
@@ -119,7 +119,7 @@ OPERATIONS = (
         id="getBankCertificate",
         method="GET",
         path="/certificate",
-        summary="The certificate that answers are signed with when sign_responses is on.",
+        summary="Get the certificate that signs answers with the setting sign_responses.",
         handler=_certificate,
         answers={200: Answer("The certificate in PEM.", answers.BankCertificate)},
     ),

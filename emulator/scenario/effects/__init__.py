@@ -1,4 +1,4 @@
-"""The effects of a rule (`then`), and what they have in common: one file each in this folder (CONTRACT 10)."""
+"""The effects of a rule (`then`): their common form, and one file each in this folder (CONTRACT 10)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from emulator.discovery import discover
 class Effect:
     """One effect of one rule.
 
-    `before` the bank acts it sets effects of the domain (`call.script`), or replies in the bank's place;
-    `after` it changes the answer or its delivery, with dice that repeat with the bank's seed. `instead`: the bank
-    does not act at all, so that an effect inside the bank has no use beside this one, but for those that it `leaves`.
+    `before` is called before the bank acts: it sets `call.script`, or replies instead of the bank. `after` is called
+    after that: it changes the answer or its delivery, with seeded dice. `instead`: the bank does not act, so effects
+    inside the bank cannot be combined with this one, except those in `leaves`.
     """
 
     before: Callable[[Call], Reply | None] | None = None
@@ -30,11 +30,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class EffectKind:
-    """An effect as its file declares it.
+    """A kind of effect, as its file declares it.
 
-    `name`: the word under `then`; `summary`: one sentence for the documents; `form`: the type of its value, from
-    which it is checked and its JSON Schema made; `effect`: what a checked value does; `operations`: the operationIds
-    on which it can do anything, empty for all; `example`: a value for the documents; `inside`: it acts inside the bank.
+    `name`: the member of `then`; `summary` and `example`: for the documentation; `form`: the type of its value, for
+    validation and JSON Schema; `effect`: the effect of a validated value; `operations`: the operationIds that it can
+    act on, empty for all; `inside`: it acts inside the bank.
     """
 
     name: str

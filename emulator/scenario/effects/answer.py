@@ -1,4 +1,4 @@
-"""`answer: {status, code, text, category, headers, json}`: the bank does not act, this is answered in its place."""
+"""`answer: {status, code, text, category, headers, json}`: the bank does not act; this answer replaces its own."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from emulator.scenario.effects import Effect, EffectKind
 
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
-NOTHING = object()  # where there is no body; None is the JSON value null
+NOTHING = object()  # no body; None is the JSON value null
 WITHOUT_BODY = frozenset({204, 205, 304})
-# The web side writes these itself; a second one would break the answer for every client.
+# The web server adds these itself; a second one would make the answer invalid.
 OWN_HEADERS = frozenset(
     {
         *("content-length", "transfer-encoding", "connection", "date", "server"),
@@ -42,7 +42,7 @@ _VALUE = re.compile(r"[\x20-\x7e]{0,2000}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A ready answer: what the bank says in a `message`, or any JSON value, or no body."""
+    """A scripted answer: a `message` of the bank, any JSON value, or no body."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -50,7 +50,7 @@ class Answer:
     json: Any = NOTHING
 
     def reply(self, call: Call) -> Reply:
-        """What is answered in the bank's place."""
+        """The reply that replaces that of the bank."""
         if self.message is None:
             return Reply(self.status, None if self.json is NOTHING else encode(self.json))
         if self.asks_for_sca and _leads_to_sca(call):
@@ -58,21 +58,21 @@ class Answer:
         return Reply(self.status, {"tppMessages": [message_body(self.message)]})
 
     def head(self, response: Response, _dice: Random) -> None:
-        """Add the headers of the rule; a Content-Type takes the place of the usual one."""
+        """Add the headers of the rule; a Content-Type replaces the usual one."""
         if any(name.lower() == "content-type" for name, _ in self.headers) and JSON in response.headers:
             response.headers.remove(JSON)
         response.headers += self.headers
 
     @property
     def asks_for_sca(self) -> bool:
-        """Whether it is a 401 of the bank, which carries scaRedirect (CONTRACT 3.3)."""
+        """Whether it is a 401 with scaRedirect (CONTRACT 3.3)."""
         message = self.message
         of_the_bank = message is not None and STATUS.get(message.code) == 401 and message.category == "ERROR"
         return self.status == 401 and of_the_bank
 
 
 def _leads_to_sca(call: Call) -> bool:
-    """Whether an SCA helps, and who asks can be led back."""
+    """Whether an SCA is possible for the operation, and the TPP has an address to return to."""
     about_a_customer = call.operation.access is not Access.OPEN or call.operation.before_first_sca
     return about_a_customer and bool(call.tpp.id) and "tpp-redirect-uri" in call.headers
 
@@ -90,7 +90,7 @@ def _check_names(headers: dict[str, str]) -> dict[str, str]:
     wrong = [
         Unfit(text="This is not the name of a header.", path=(name,))
         if not _NAME.fullmatch(name)
-        else Unfit(text=f"{name} is written by the bank itself.", path=(name,))
+        else Unfit(text=f"{name} is set by the bank itself.", path=(name,))
         for name in headers
         if not _NAME.fullmatch(name) or name.lower() in OWN_HEADERS
     ]
@@ -100,7 +100,7 @@ def _check_names(headers: dict[str, str]) -> dict[str, str]:
 
 
 class Form(Model):
-    """What is answered: what the bank says in a message, or any JSON value, or no body."""
+    """The answer: a message of the bank, any JSON value, or no body."""
 
     model_config = ConfigDict(
         title="answer",
@@ -120,14 +120,14 @@ class Form(Model):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        """What would not be answered has no use: a message beside json, and either where no body is."""
+        """Refuse members without effect: those of a message beside json, and content of an answer without a body."""
         given = [name for name in ("code", "text", "category") if name in self.model_fields_set]
         with_json = "json_body" in self.model_fields_set
         wrong = []
         if not with_json and self.status is None and self.code is None:
-            wrong.append(Unfit(text="An answer needs a status, a code or a json."))
+            wrong.append(Unfit(text="An answer requires status, code or json."))
         if with_json:
-            text = "{} has no use beside json, which is the whole answer."
+            text = "{} has no effect beside json, which is the whole answer."
             wrong += [Unfit(text=text.format(name), path=(name,)) for name in given]
         if self.known_status in WITHOUT_BODY:
             text = f"An answer with status {self.known_status} has no body."
@@ -138,14 +138,14 @@ class Form(Model):
 
     @property
     def known_status(self) -> int:
-        """The status as stated, or that of the code."""
+        """The given status, or that of the code."""
         if self.status is not None:
             return self.status
         return STATUS[cast(Code, self.code)] if self.code is not None else 200
 
     @property
     def message(self) -> Message | None:
-        """What the bank says; beside a success a warning, as the bank's own are. None: there is no message."""
+        """The message of the bank, a warning if the status is a success; None for no message."""
         status = self.known_status
         unsaid = self.code is None and self.text is None and self.category is None and status < LEAST_FAILURE
         if "json_body" in self.model_fields_set or status in WITHOUT_BODY or unsaid:
@@ -158,27 +158,27 @@ class Form(Model):
             category = "WARNING" if self.category == "WARNING" else "ERROR"
         return Message(
             cast(Code, self.code) if self.code is not None else usual,
-            self.text or "A scripted rule answers this.",
+            self.text or "This answer comes from a scripted rule.",
             None,
             category,
         )
 
     def body(self) -> Any:
-        """The JSON value, NOTHING where there is no body."""
+        """The JSON value; NOTHING for no body."""
         if "json_body" in self.model_fields_set:
             return self.json_body
         return NOTHING if self.known_status in WITHOUT_BODY else {}
 
 
 def effect(form: Form) -> Effect:
-    """The bank does not act; the answer takes the place of its own."""
+    """The bank does not act; the answer replaces its own."""
     answer = Answer(form.known_status, tuple(form.headers.items()), form.message, form.body())
     return Effect(answer.reply, answer.head, instead=True, leaves=("sca",) if answer.asks_for_sca else ())
 
 
 EFFECT = EffectKind(
     name="answer",
-    summary="The bank does not act; this is answered in its place: a refusal with an error code, or any JSON.",
+    summary="The bank does not act; the answer is an error with a code, or any JSON.",
     form=Form,
     effect=effect,
     example={"status": 503, "text": "Closed for maintenance.", "headers": {"Retry-After": "600"}},

@@ -1,4 +1,4 @@
-"""`delay: 2s` or `delay: {min: 100ms, max: 3s}`: the answer comes late, in real time; others are not delayed."""
+"""`delay: 2s` or `delay: {min: 100ms, max: 3s}`: the answer is delayed, in real time; others are not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Delay = Annotated[timedelta, duration(timedelta(hours=1))]
 
 
 class Between(Model):
-    """A delay drawn between two lengths of time."""
+    """A random delay between two durations."""
 
     min: Delay
     max: Delay
@@ -37,7 +37,7 @@ Form = Annotated[
 
 
 def effect(value: Any) -> Effect:
-    """The answer is delayed by the length of time, or by one drawn between the two."""
+    """The answer is delayed by a duration, or by a random one between two."""
     low, high = (value.min, value.max) if isinstance(value, Between) else (value, value)
 
     def after(response: Response, dice: Random) -> None:
@@ -50,7 +50,7 @@ def effect(value: Any) -> Effect:
 
 EFFECT = EffectKind(
     name="delay",
-    summary="The answer comes this much later, in real time, at most an hour; other requests are not held up.",
+    summary="The answer is delayed, in real time, by at most an hour; other requests are not.",
     form=Form,
     effect=effect,
     example="2s",

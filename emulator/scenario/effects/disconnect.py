@@ -1,4 +1,4 @@
-"""`disconnect: before|after`: the connection closes without an answer; `after` the bank has acted and committed."""
+"""`disconnect: before|after`: the connection closes without an answer; with `after`, once the bank has committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fee: "10.00"`: the payment costs this, in the currency of the account that pays."""
+"""`fee: "10.00"`: the payment has this fee, in the currency of the debtor account."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulator.scenario.values import amount
 
 
 def effect(fee: str) -> Effect:
-    """The payment has a fee, as decimal text."""
+    """The payment has this fee."""
 
     def before(call: Call) -> None:
         call.script = replace(call.script, fee=fee)
@@ -21,7 +21,7 @@ def effect(fee: str) -> Effect:
 
 EFFECT = EffectKind(
     name="fee",
-    summary="The payment costs this, in the currency of the account that pays.",
+    summary="The payment has this fee, in the currency of the debtor account.",
     form=Annotated[str, amount(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,5})?")],
     effect=effect,
     example="10.00",

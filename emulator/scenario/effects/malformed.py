@@ -1,4 +1,4 @@
-"""`malformed: truncated|not-json|wrong-type|empty|html`: the bank acts, but its answer cannot be read as it should."""
+"""`malformed: truncated|not-json|wrong-type|empty|html`: the bank acts, but its answer is malformed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _truncated(body: bytes) -> bytes:
 
 
 def _wrong_type(body: bytes) -> bytes:
-    """Valid JSON in which every member has another type than it should have."""
+    """Valid JSON in which every member has a wrong type."""
     try:
         value = json.loads(body)
     except ValueError:
@@ -45,7 +45,7 @@ def _other_type(value: Any) -> Any:
     return json.dumps(value)
 
 
-SPOILT: Mapping[str, Callable[[bytes], bytes]] = {
+MALFORMED: Mapping[str, Callable[[bytes], bytes]] = {
     "truncated": _truncated,
     "not-json": lambda _: NOT_JSON,
     "wrong-type": _wrong_type,
@@ -55,25 +55,25 @@ SPOILT: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 class Html(Model):
-    """A gateway's HTML page: with its own content type, or with that of the JSON whose place it takes."""
+    """The HTML page of a gateway, with its own content type or with that of JSON."""
 
     html: Annotated[str, one_of("content type", ("own", "json"))]
 
 
 Form = Annotated[
-    Annotated[str, one_of("malformed answer", tuple(SPOILT)), Tag("(word)")] | Annotated[Html, Tag("(html)")],
+    Annotated[str, one_of("malformed answer", tuple(MALFORMED)), Tag("(word)")] | Annotated[Html, Tag("(html)")],
     Discriminator(lambda value: "(html)" if isinstance(value, dict | Html) else "(word)"),
 ]
 
 
 def effect(value: str | Html) -> Effect:
-    """The body, where there is one, is changed; the status stays, and the headers but for the type of a page."""
+    """A body is replaced; status and headers stay, except the content type of a page."""
     form = "html" if isinstance(value, Html) else value
     own_type = value.html == "own" if isinstance(value, Html) else value == "html"
 
     def after(response: Response, _dice: Random) -> None:
         if response.body:
-            response.body = SPOILT[form](response.body)
+            response.body = MALFORMED[form](response.body)
             if own_type:
                 others = [header for header in response.headers if header[0].lower() != "content-type"]
                 response.headers[:] = [*others, HTML]
@@ -84,7 +84,7 @@ def effect(value: str | Html) -> Effect:
 EFFECT = EffectKind(
     name="malformed",
     summary=(
-        "The bank acts, but its answer is cut off, no JSON, JSON of the wrong types, empty, or the HTML page of a"
+        "The bank acts, but its answer is truncated, not JSON, JSON of wrong types, empty, or the HTML page of a"
         " gateway, with its own content type or ({html: json}) with that of JSON."
     ),
     form=Form,

@@ -1,4 +1,4 @@
-"""`notification: late|twice|reordered|dropped|forged`: what becomes of the notifications that the request asks for."""
+"""`notification: late|twice|reordered|dropped|forged`: a fault of the notifications that the request orders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from emulator.bank.validation import Model, one_of
 from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
-DELAY = timedelta(minutes=10)  # of `late` without a length of time
+DELAY = timedelta(minutes=10)  # of `late` without a duration
 
 
 class Late(Model):
-    """How long after its change each notification is sent."""
+    """The delay of each notification after its change."""
 
     late: Annotated[timedelta, duration()]
 
@@ -32,7 +32,7 @@ Form = Annotated[
 
 
 def effect(value: Any) -> Effect:
-    """The effect is stored with the address that is to be notified."""
+    """The effect is stored with the address to notify."""
     script = ("late", value.late.total_seconds()) if isinstance(value, Late) else (value, DELAY.total_seconds())
 
     def before(call: Call) -> None:
@@ -44,8 +44,8 @@ def effect(value: Any) -> Effect:
 EFFECT = EffectKind(
     name="notification",
     summary=(
-        "The notifications that the request asks for come late (10 minutes of bank time, or {late: 1h}), twice, every"
-        " second one before its predecessor, or not at all; forged: one more comes that says what is not true."
+        "The notifications that the request orders are late (10 minutes of bank time, or {late: 1h}), sent twice,"
+        " reordered in pairs, or dropped; forged: one more is sent, with a false status."
     ),
     form=Form,
     effect=effect,

@@ -1,4 +1,4 @@
-"""`permission: remove`: payments from the account are not allowed, though it can still be read (SPEC 5.3.10)."""
+"""`permission: remove`: payments from the account are refused, but it can be read (SPEC 5.3.10)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _remove(call: Call) -> None:
 
 EFFECT = EffectKind(
     name="permission",
-    summary="Payments from the account are refused although it can still be read.",
+    summary="Payments from the account are refused, but it can still be read.",
     form=Annotated[str, one_of("change of permission", ("remove",))],
     effect=lambda _: Effect(_remove),
     example="remove",

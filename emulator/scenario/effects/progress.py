@@ -1,6 +1,6 @@
-"""`progress: [ACTC, {PDNG: 30s}, {RJCT: 5s}]`: the statuses that a payment takes, and how long it waits for each.
+"""`progress: [ACTC, {PDNG: 30s}, {RJCT: 5s}]`: the statuses of a payment, and the wait before each.
 
-Any four letters are a status here, such as ACCC, which no payment gets by itself: clients must survive new ones.
+A status may be any four letters, such as ACCC, which no payment gets otherwise: clients must handle new ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CODE_SCHEMA = {"type": "string", "pattern": f"^{_CODE.pattern}$"}
 
 
 def _step(value: Any) -> tuple[str, timedelta]:
-    """A status, or a status with the wait before it."""
+    """A status with the wait before it."""
     wait = timedelta()
     path: Path = ()
     if isinstance(value, dict) and len(value) == 1:
@@ -67,7 +67,7 @@ def _ends_once(steps: list[tuple[str, timedelta]]) -> list[tuple[str, timedelta]
 
 
 def effect(steps: list[tuple[str, timedelta]]) -> Effect:
-    """Status after status, each with the seconds of bank time before it."""
+    """The payment gets each status after its wait in bank time."""
     progress = [(status, wait.total_seconds()) for status, wait in steps]
 
     def before(call: Call) -> None:
@@ -79,8 +79,8 @@ def effect(steps: list[tuple[str, timedelta]]) -> Effect:
 EFFECT = EffectKind(
     name="progress",
     summary=(
-        "The payment goes through these statuses once it is approved, each after its wait in bank time; with"
-        " `progression` polls or manual a read or a hand brings each, whatever its wait."
+        "After its approval the payment gets these statuses, each after its wait in bank time; with `progression`"
+        " polls or manual, each by reads or by hand, without a wait."
     ),
     form=Annotated[
         list[Annotated[Any, Reads(_step, _SCHEMA)]],

@@ -1,4 +1,4 @@
-"""`quota: exhausted`: the reads of the account are used up, as the unattended ones are after 4 (SPEC 8)."""
+"""`quota: exhausted`: the reads of the account are exhausted, as unattended ones are after 4 (SPEC 8)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _exhaust(call: Call) -> None:
 
 EFFECT = EffectKind(
     name="quota",
-    summary="The reads are used up, with the customer present too: 429 ACCESS_EXCEEDED.",
+    summary="The reads are exhausted, with the customer present too: 429 ACCESS_EXCEEDED.",
     form=Annotated[str, one_of("state of a quota", ("exhausted",))],
     effect=lambda _: Effect(_exhaust),
     example="exhausted",

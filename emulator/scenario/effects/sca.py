@@ -1,7 +1,4 @@
-"""`sca: reject|expire|fail|abandon` or `sca: {slow: 5s}`: what becomes of the customer's authentication.
-
-It is that which the request opens.
-"""
+"""`sca: reject|expire|fail|abandon` or `sca: {slow: 5s}`: the outcome or the delay of the SCA that is opened."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from emulator.scenario.values import duration
 
 
 class Slow(Model):
-    """Each page of the SCA comes this much later, in real time."""
+    """The delay of each page of the SCA, in real time."""
 
     slow: Annotated[timedelta, duration(timedelta(hours=1))]
 
@@ -31,7 +28,7 @@ Form = Annotated[
 
 
 def effect(value: str | Slow) -> Effect:
-    """The outcome, or the delay of its pages, is stored with the SCA."""
+    """The outcome, or the delay, is stored with the SCA."""
 
     def before(call: Call) -> None:
         if isinstance(value, Slow):
@@ -45,8 +42,8 @@ def effect(value: str | Slow) -> Effect:
 EFFECT = EffectKind(
     name="sca",
     summary=(
-        "The SCA that the request opens is declined, expires, ends in a server error, is left in the middle, or is"
-        " slow: each of its pages comes later, in real time."
+        "The SCA that the request opens is declined, expires, fails with a server error, is abandoned, or is slow:"
+        " each of its pages is delayed, in real time."
     ),
     form=Form,
     effect=effect,

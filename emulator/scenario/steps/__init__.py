@@ -1,4 +1,4 @@
-"""The kinds of step of a story, and what they have in common: one file each in this folder (CONTRACT 10, 13)."""
+"""The kinds of step of a story: their common form, and one file each in this folder (CONTRACT 10, 13)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulator.scenario.variables import NAME
 
 
 def _check_names(save: dict[str, str]) -> dict[str, str]:
-    text = "A name to save under has letters, digits, - and _, and starts with a letter."
+    text = "A saved name has letters, digits, - and _, and starts with a letter."
     wrong = [Unfit(text=text, path=(name,)) for name in save if not NAME.fullmatch(name)]
     if wrong:
         refuse(*wrong)
@@ -34,10 +34,10 @@ Save = Annotated[
 
 
 class Step(Model):
-    """A step: a word that says who acts, its value, what is expected and what is saved.
+    """A step: its word and value, the expected answer, and what to save of it.
 
-    `word` is the member by which the kind of a step is known; `summary` and `example` are for the documents. Values,
-    and those of the persona, still hold `${names}` when a step is played.
+    `word` is the member that identifies the kind of a step; `summary` and `example` are for the documentation. Values,
+    also those of the persona, may contain `${names}` when a step is played.
     """
 
     word: ClassVar[str]
@@ -49,13 +49,13 @@ class Step(Model):
     as_: Maybe[As] = Field(None, alias="as")
 
     def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
-        """Do it, as `persona`; what came back."""
+        """Play the step as `persona`; returns the answer."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A step ready to play: who acts, and what is expected as the file states it."""
+    """A step ready to play: who acts, and the expected answer as in the file."""
 
     step: Step
     title: str

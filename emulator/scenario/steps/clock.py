@@ -1,4 +1,4 @@
-"""`clock: advance 10s` or `clock: set 2026-03-02T09:00:00+01:00`: moves bank time; what is due happens."""
+"""`clock: advance 10s` or `clock: set 2026-03-02T09:00:00+01:00`: moves bank time; what falls due happens."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def _change(text: Any) -> str:
 
 
 class ClockStep(Step):
-    """Bank time moves on."""
+    """A change of bank time."""
 
     word = "clock"
-    summary = "Bank time moves on by a length of time, or to a moment; all that falls due happens in order."
+    summary = "Bank time advances by a duration, or to a time; what falls due happens in order."
     example: ClassVar = {"clock": "advance 1h30m"}
 
     clock: Annotated[str, Reads(_change, {"type": "string", "pattern": r"^(advance|set) \S+$"})]

@@ -15,7 +15,7 @@ from emulator.scenario.values import address
 
 
 class ControlStep(Step):
-    """The control interface is asked for something."""
+    """An operation of the control interface."""
 
     word = "control"
     summary = "An operation of the control interface; the path may be written with or without /_emulator."

@@ -1,4 +1,4 @@
-"""`psu: approve ${payment}`: the customer authenticates, or does not."""
+"""`psu: approve ${payment}`: the customer approves or rejects an SCA, or withdraws a consent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulator.scenario.transport import Answer
 from emulator.scenario.values import or_saved
 from emulator.scenario.vocabulary import CONTEXTS
 
-# Which members each word takes, under the names that the control interface has for them.
+# The members that each word takes, as in the control interface.
 TAKES: Mapping[str, tuple[str, ...]] = {
     "approve": ("method", "context", "agreement", "accounts"),
     "reject": (),
@@ -35,7 +35,7 @@ def _action(text: Any) -> str:
     if word not in TAKES:
         raise Unfit(text="A customer cannot", known=tuple(TAKES), value=word)
     if len(target.split()) != 1:
-        raise Unfit(text=f"Expected {word} and what is meant, such as {word} ${{payment}} or {word} latest.")
+        raise Unfit(text=f"Expected {word} and its target, such as {word} ${{payment}} or {word} latest.")
     return text
 
 
@@ -59,15 +59,15 @@ _STATUS = Reads(_status, {"type": "integer", "minimum": 400, "maximum": 599})
 
 
 class PsuStep(Step):
-    """What the customer does with the SCA of a payment, basket or consent, of a scaRedirect, or with the latest.
+    """An action of the customer in the SCA of a payment, basket, consent or scaRedirect, or in the latest SCA.
 
-    `withdraw` is about a consent: the customer withdraws it at the bank.
+    `withdraw` is an action on a consent: the customer withdraws it at the bank.
     """
 
     word = "psu"
     summary = (
-        "The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named, or"
-        " withdraws a consent."
+        "The customer approves or rejects an SCA, lets its time run out, or meets a server error in it; or withdraws a"
+        " consent."
     )
     example: ClassVar = {"psu": "approve ${payment}"}
 
@@ -94,12 +94,12 @@ class PsuStep(Step):
 
     def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         persona = persona.filled(fill)
-        word, _, named = self.psu.partition(" ")
+        word, _, target = self.psu.partition(" ")
         body = {name: fill(getattr(self, name)) for name in TAKES[word] if name in self.model_fields_set}
-        target = str(fill(named.strip())).rpartition("/")[2]
-        address = f"/sca/{quote(target, safe='!=')}"
+        name = str(fill(target.strip())).rpartition("/")[2]
+        address = f"/sca/{quote(name, safe='!=')}"
         if word == "withdraw":
-            return actors.transport.control("POST", f"/consents/{quote(target, safe='!=')}/revoke", {})
+            return actors.transport.control("POST", f"/consents/{quote(name, safe='!=')}/revoke", {})
         person = actors.person(persona)
         if word == "approve":
             body = {**_known(actors, persona, address, person), **body}
@@ -111,7 +111,7 @@ class PsuStep(Step):
 
 
 def _known(actors: Actors, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
-    """Who approves, where the request does not say so or the story names somebody else."""
+    """Members of approve that follow from the persona: person, agreement and accounts."""
     opened = actors.transport.control("GET", address).json() or {}
     known: dict[str, Any] = {}
     if person is not None and (persona.national_id is not None or "nationalId" not in opened):

@@ -18,7 +18,7 @@ from emulator.scenario.values import address
 
 def _header(value: Any) -> Any:
     if isinstance(value, dict | list | bool):
-        raise Unfit("text, or nothing to leave the header out")
+        raise Unfit("text, or null to omit the header")
     return value
 
 
@@ -26,37 +26,35 @@ _Header = Annotated[Any, Reads(_header, {"type": ["string", "number", "null"]})]
 
 
 class TppStep(Step):
-    """A TPP asks the bank for something; `tamper` spoils the request after it was signed."""
+    """A signed request of a TPP; `tamper` changes it after it was signed."""
 
     word = "tpp"
-    summary = "The TPP sends a signed request; required headers, session and signature come by themselves."
+    summary = "The TPP sends a signed request; required headers, session and signature are added."
     example: ClassVar = {"tpp": "GET /v1/accounts", "expect": {"status": 200}}
 
     tpp: Annotated[str, address()]
     json_body: Any = Field(None, alias="json", description="The body, as JSON.")
     body: Maybe[Annotated[str, Field(pattern=r"\S", max_length=1_000_000)]] = Field(
-        None, description="The body as it stands, in place of json."
+        None, description="The body as text, instead of json."
     )
-    headers: dict[str, _Header] = Field(
-        {}, description="Further headers, signed where they must be; null leaves one out."
-    )
+    headers: dict[str, _Header] = Field({}, description="Further headers, signed if they must be; null omits one.")
     tamper: Maybe[Annotated[str, one_of("tampering", sorted(TAMPERINGS))]] = Field(
-        None, description="Spoils the request after it was signed."
+        None, description="A change of the request after it was signed."
     )
 
     @model_validator(mode="after")
     def _has_one_body(self) -> Self:
         if self.body is not None and "json_body" in self.model_fields_set:
-            refuse(Unfit(text="A request has a json or a body, not both.", path=("body",)))
+            refuse(Unfit(text="A request has json or body, not both.", path=("body",)))
         return self
 
     def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         persona = persona.filled(fill)
         method, _, path = str(fill(self.tpp)).partition(" ")
         value = fill(self.json_body)
-        headers = {name: None if held is None else str(fill(held)) for name, held in self.headers.items()}
+        headers = {name: None if text is None else str(fill(text)) for name, text in self.headers.items()}
         if path.partition("/v1/")[2].startswith("sandbox/"):
-            tpp = actors.stranger(persona)
+            tpp = actors.without_customer(persona)
         else:
             debtor = value.get("debtorAccount") if isinstance(value, dict) else None
             tpp = actors.actor(persona, actors.person(persona, debtor, path))

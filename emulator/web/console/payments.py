@@ -20,7 +20,7 @@ from emulator.web.console.screen import ControlRefused, Screen
 MOST = 100
 LOOKED_AT = 5_000  # for a filter, so that the page comes as fast when there are many
 
-UNKNOWN = "A status that only a scripted rule knows."
+UNKNOWN = "A status of a scripted rule."
 MEANINGS = {
     "RCVD": "Received, waits for the customer's approval",
     "PATC": "One of two signatures given",

@@ -188,7 +188,7 @@ def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: 
 # The order: what failed, then what makes a pass worthless, then the rest.
 _GROUPS = (
     ("Failed", ("fail", "warn", "known")),
-    ("Not seen: nothing is known about these", ("not-seen", "skipped")),
+    ("Not seen: these had no occasion", ("not-seen", "skipped")),
     ("Passed", ("pass",)),
 )
 _WORDS = {

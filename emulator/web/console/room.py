@@ -111,7 +111,7 @@ class Console:
 
     def _steps(self, service: BankService, request: Request) -> Steps:
         if not self._guard.knows_host(request):
-            return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
+            return bare(request, 403, "Host name not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD", "POST"):
             allowed = ("Allow", "GET, HEAD, POST")
             return bare(request, 405, "Method not allowed", "The console supports GET, HEAD and POST only.", allowed)

@@ -71,10 +71,10 @@ def save(screen: Screen) -> Response:
 
 ROLES = (("PISP", "Payments and baskets"), ("AISP", "Accounts and consents"))
 FLAWS = (
-    ("", "None: a good certificate"),
+    ("", "None: a valid certificate"),
     ("expired", "Expired"),
     ("not-yet-valid", "Not valid yet"),
-    ("unknown-ca", "From a CA that nobody knows"),
+    ("unknown-ca", "From an unknown CA"),
     ("no-roles", "PSD2 statement without roles"),
     ("leading-zero-serial", "Serial number with a leading zero"),
     ("special-characters", "Special characters in the name"),

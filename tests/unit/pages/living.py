@@ -17,8 +17,8 @@ from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
+from emulator.control import Control
 from emulator.control import openapi as control_openapi
-from emulator.control.room import Control
 from emulator.scenario.rules import RuleSet
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
@@ -64,7 +64,7 @@ class Living:
         guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
         control = Control(self.registry, self.authority, token=token)
         self.console = Console(guard, answering=control.handle, default=lambda: self.registry.default, token=token)
-        rooms: dict[str, Any] = {
+        handlers: dict[str, Any] = {
             "_emulator": control,
             "sca": ScaPages(guard),
             "my": MyPages(guard),
@@ -74,7 +74,7 @@ class Living:
         }
         self.application = BankApplication(
             self.registry,
-            rooms=rooms,
+            handlers=handlers,
             openapi=tpp_openapi.respond,
             tls=lambda: self.authority.server_context(("localhost",)),
             scenario_target=control.scenario_target,

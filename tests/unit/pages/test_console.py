@@ -104,7 +104,7 @@ def test_every_place_of_an_empty_bank_says_what_to_do(place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("", "No request has come in yet"),
+        ("", "No requests yet"),
         ("customers", "POST /v1/sandbox/customers"),
         ("payments", "POST /v1/payments/{payment-product}"),
         ("baskets", "POST /v1/signing-baskets"),
@@ -448,7 +448,7 @@ def test_who_has_identified_may_approve_however_many_customers_there_are(emulato
 def test_without_customers_nobody_can_approve(emulator: Living, browser: Visitor) -> None:
     browser.send("POST", "/_emulator/reset", b'{"fixtures": "empty"}', Content_Type="application/json")
     assert emulator.call("GET", "/v1/accounts").status == 401
-    assert "The bank has nobody who could." in browser.get("/console/sca").text
+    assert "Nobody at the bank can approve it." in browser.get("/console/sca").text
 
 
 def test_what_a_page_draws_anew_is_on_it_also_while_there_is_nothing_to_show(
@@ -561,7 +561,7 @@ def test_what_can_only_be_played_has_no_button_to_apply_it(browser: Visitor) -> 
     for one in ready:
         if one["play"] == "only":
             page = browser.get(f"/console/scenarios/{one['name']}")
-            assert "Apply it to this bank" not in page.text
+            assert "Apply to this bank" not in page.text
 
 
 def test_a_scenario_without_a_summary_is_shown_by_its_name(browser: Visitor) -> None:
@@ -577,7 +577,7 @@ def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:
     example = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.source, re.DOTALL)
     assert example is not None
     text = example[1].replace("\n", "\r\n")
-    assert "No problems" in press(browser, page, "/check", text=text).text
+    assert "has no problems" in press(browser, page, "/check", text=text).text
     wrong = press(browser, page, "/check", text=text.replace("delay", "dealy"))
     assert wrong.status == 400
     assert "dealy" in wrong.text
@@ -598,7 +598,7 @@ def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:
 def test_a_scenarios_text_may_begin_further_down_and_be_indented_as_a_whole(browser: Visitor, before: str) -> None:
     text = f"{before}  scenario: mine\r\n  summary: It stands apart.\r\n  start: {{from: current}}\r\n"
     checked = press(browser, browser.get("/console/scenarios/new"), "/check", text=text)
-    assert "No problems." in checked.text
+    assert "The scenario has no problems." in checked.text
     source = checked.source.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
     shown = source.removeprefix("\n")  # as a browser does
     assert shown == text.replace("\r\n", "\n")
@@ -618,7 +618,7 @@ def test_a_request_is_sent_again_freshly_signed(emulator: Living, browser: Visit
     page = browser.get("/console/requests/1")
     assert "Why the signature failed" in page.text
     again = press(browser, page, "/repeat")
-    assert "sent again, freshly signed" in again.text
+    assert "sent again with a new signature" in again.text
     assert "Why the signature failed" not in again.text
     first, second = (json.loads(browser.get(f"/_emulator/requests/{n}").source)["request"] for n in (1, 2))
     ids = [dict(map(tuple, one["headers"]))["X-Request-ID"] for one in (first, second)]
@@ -701,7 +701,7 @@ def test_payments_are_read_page_by_page(emulator: Living, browser: Visitor, stat
 def test_the_request_log_is_emptied(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts")
     page = press(browser, browser.get("/console/requests"), "/requests/clear")
-    assert "No request has come in yet" in page.text
+    assert "No requests yet" in page.text
 
 
 def test_an_exchange_is_shown_in_full_with_its_curl_command(emulator: Living, browser: Visitor) -> None:
@@ -822,7 +822,7 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     page = sure(browser, press(browser, page, "/snapshots", snapshot="before-lunch"))
     assert "The snapshot was saved." in page.text
     page = sure(browser, press(browser, page, "/snapshots/before-lunch/delete"))
-    assert "None yet." in page.text
+    assert "No snapshots yet." in page.text
 
 
 @pytest.mark.inside
@@ -894,7 +894,7 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
     assert "<title>Snapshots – Sandbanken console, bank second</title>" in second.source
     saved = press(other, second, "/snapshots", snapshot="one")
     assert "The snapshot was saved." in saved.text
-    assert "None yet." in browser.get("/console/snapshots").text
+    assert "No snapshots yet." in browser.get("/console/snapshots").text
     assert "It was deleted." in sure(browser, press(browser, page, "/banks/second/delete")).text
 
 

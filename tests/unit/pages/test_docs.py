@@ -124,8 +124,8 @@ def test_the_best_hit_stands_first(browser: Visitor, query: str, first: str) -> 
 
 
 def test_a_search_for_nothing_or_for_what_is_not_there_says_so(browser: Visitor) -> None:
-    assert "type what you look for" in browser.get("/docs/search").source
-    assert "Nothing was found for “xyzzy”" in browser.get("/docs/search?q=xyzzy").source
+    assert "enter a search term" in browser.get("/docs/search").source
+    assert "No results for “xyzzy”" in browser.get("/docs/search?q=xyzzy").source
     assert browser.get("/docs/search?q=%ff").status == 400
 
 

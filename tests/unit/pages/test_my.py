@@ -58,7 +58,7 @@ def test_the_cookie_is_for_the_page_alone(emulator: Living) -> None:
     assert {"Path=/my", "HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
 
 
-@pytest.mark.parametrize(("typed", "said"), [("123", "har 11 siffer"), ("12345678901", "kjenner ingen kunde")])
+@pytest.mark.parametrize(("typed", "said"), [("123", "har 11 siffer"), ("12345678901", "har ingen kunde")])
 def test_a_number_that_nobody_has_can_be_corrected(emulator: Living, typed: str, said: str) -> None:
     browser = emulator.visitor()
     again = browser.submit(browser.get("/my"), nationalId=typed)

@@ -93,8 +93,8 @@ def test_a_standing_order_has_its_kid_called_so_and_dates_as_people_write_them(
     [
         ("nb", "Even Eksempel", "Navnet stemmer med kontoens eier"),
         ("nb", "Even Exempel", "Navnet ligner; kontoens eier er Even Eksempel"),
-        ("en", "E. Eksempel", "The name is close; the account's holder is Even Eksempel"),
-        ("en", "Nobody", "The name is not the account's holder"),
+        ("en", "E. Eksempel", "The name is similar; the account holder is Even Eksempel"),
+        ("en", "Nobody", "The name is not that of the account holder"),
     ],
 )
 def test_the_name_check_is_shown_before_the_payment_is_approved(language: str, name: str, shown: str) -> None:

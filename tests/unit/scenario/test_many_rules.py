@@ -56,13 +56,13 @@ def test_none_that_fits_is_passed_over(whens: list[Any], body: Any, headers: lis
     fitting = [name for name, one in named if one.rule.when.matcher.fits(facts)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rules, "MANY", 0)
-        about = list(rules._Asked(named).about(facts))
+        about = list(rules._OperationRules(named).candidates(facts))
     assert [name for name, one in about if one.rule.when.matcher.fits(facts)] == fitting
 
 
 def test_of_a_thousand_rules_those_with_the_constant_are_asked() -> None:
     named = [(str(n), active({"body": {"creditor": {"name": f"Firm {n}"}}})) for n in range(1000)]
     named.append(("any", active({"body": {"creditor": {"name": "Firm*"}}})))
-    asked = rules._Asked(named)
+    asked = rules._OperationRules(named)
     body = json.dumps({"creditor": {"name": "Firm 7"}}).encode()
-    assert [name for name, _ in asked.about(Facts(Request("POST", "/", body=body), None))] == ["7", "any"]
+    assert [name for name, _ in asked.candidates(Facts(Request("POST", "/", body=body), None))] == ["7", "any"]

@@ -69,10 +69,10 @@ def test_days_are_counted_from_bank_time() -> None:
         ({"control": "GET a", "save": {"x": "b"}}, "The answer has no member b."),
         ({"control": "GET consents", "save": {"x": "consents[3]"}}, "The answer has no entry [3] at consents[3]."),
         ({"control": "GET consents", "save": {"x": "consnts"}}, "no member consnts; did you mean consents?"),
-        ({"control": "GET broken"}, "expected no error, found status 500"),
+        ({"control": "GET broken"}, "expected no error, received status 500"),
         ({"control": "GET broken", "expect": {"status": 404}}, "status: expected the number 404, found the number 500"),
         ({"control": "GET consents", "expect": {"json": {"consents": []}}}, "an empty list, found 1 entry"),
-        ({"control": "GET consents", "expect": {"lost": True}}, "expected no answer, one came"),
+        ({"control": "GET consents", "expect": {"lost": True}}, "expected no answer, received one"),
         ({"control": "GET consents", "expect": {"headers": {"A": "b"}}}, "header A: expected the text 'b', found no"),
         ({"control": "GET consents", "expect": {"body": "x*"}}, "body: expected the text 'x*'"),
     ],
@@ -109,7 +109,7 @@ def test_an_address_that_is_none_is_refused(base: str) -> None:
 
 @pytest.mark.parametrize("transport", [Running("http://127.0.0.1:1"), InProcess(lambda _: pytest.fail("it was sent"))])
 def test_what_no_request_can_carry_fails_its_step_on_every_stage(transport: Transport) -> None:
-    with pytest.raises(TransportFailed, match="The request cannot be made: an address is ASCII without blanks"):
+    with pytest.raises(TransportFailed, match="The request cannot be sent: an address is ASCII without blanks"):
         transport.control("GET", "/payments/a b")
 
 
@@ -120,13 +120,13 @@ def test_an_expectation_with_a_saved_name_is_judged_when_it_is_known() -> None:
         "expect.json.n.gt: Expected a number, found the text 'many'."
     ]
     assert expectation.differences({"seconds": {"lt": 1}}, answer) == []
-    assert expectation.differences(None, Answer(lost=True)) == ["expected an answer, the connection was closed"]
+    assert expectation.differences(None, Answer(lost=True)) == ["expected an answer, but the connection was closed"]
 
 
 def test_names_that_were_never_saved_have_a_guess() -> None:
     variables = Variables(lambda: pytest.fail("no day was asked for"))
     variables.save("payment", "p1")
-    with pytest.raises(Unknown, match=r"Nothing has been saved as 'paymnt'; did you mean payment\?"):
+    with pytest.raises(Unknown, match=r"No step has saved 'paymnt'; did you mean payment\?"):
         variables.fill({"a": ["${paymnt}"]})
 
 

@@ -137,7 +137,7 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     assert [first.statuses, second.statuses, reader.statuses] == [[201, 503], [503], [503]]
     assert b"X-Request-ID: 7" in second.got
     assert b"Content-Encoding: gzip" in second.got
-    assert "cannot keep its documents" in first.last
+    assert "cannot store its documents" in first.last
     assert world.store.count(NOTE) == 1
     assert [answer.status for answer in world.logged] == [201, 503, 503]
 

@@ -1,4 +1,4 @@
-"""Applying the start of a scenario: the state that the bank starts from, and the changes to it (CONTRACT 10, 14)."""
+"""Applies the start of a scenario: documents, clock and settings, then its changes (CONTRACT 10, 14)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from emulator.scenario.target import ScenarioTarget
 
 
-def begin(start: Start, scenario_target: ScenarioTarget) -> None:
-    """Documents, clock and settings as `start` says, then its changes; Misfit for what the bank does not have."""
+def apply_start(start: Start, scenario_target: ScenarioTarget) -> None:
+    """Apply a start to a bank; raises Misfit for changes to something that the bank does not have."""
     bank = scenario_target.bank
     _base(start, scenario_target)
     if start.changed_settings:
@@ -49,12 +49,12 @@ def begin(start: Start, scenario_target: ScenarioTarget) -> None:
 
 
 def _base(start: Start, scenario_target: ScenarioTarget) -> None:
-    """Documents and clock; only a start from elsewhere may set the clock back (CONTRACT 13)."""
+    """Set documents and clock; the clock is set back only with the documents (CONTRACT 13)."""
     bank = scenario_target.bank
     if not start.resets:
         if start.clock is not None and start.clock < bank.clock.now():
             standing = date_time(bank.clock.now())
-            text = f"Bank time is {standing} already; only a start from a fixture or a snapshot sets it back."
+            text = f"Bank time is already {standing}; only a start from a fixture or a snapshot sets it back."
             raise Misfit(Problem(("start", "clock"), text))
     elif start.base.startswith(SNAPSHOT):
         try:
@@ -95,7 +95,7 @@ def _change_account(bank: Bank, account: Account, values: dict[str, Any], path: 
 
 
 def find_accounts(bank: Bank, name: str) -> list[Account]:
-    """The account of this IBAN, BBAN or resourceId; with `*` in it, every account whose IBAN or BBAN fits."""
+    """The account with this IBAN, BBAN or resourceId; with `*`, every account whose IBAN or BBAN matches."""
     documents = bank.documents
     if "*" in name:
         return [a for a in documents.all(ACCOUNT) if wildcard(name, a["iban"]) or wildcard(name, a["bban"])]
@@ -117,7 +117,7 @@ def _change_agreements(bank: Bank, change: AgreementChange, path: Path) -> None:
             changed["persons"] = _enough_persons(bank, changed)
         _check_persons(bank, changed["persons"], change.members(), path)
         if changed["signatures"] > len(changed["persons"]):
-            raise Misfit(Problem((*path, "signatures"), "Two signatures need two persons."))
+            raise Misfit(Problem((*path, "signatures"), "Two signatures require two persons."))
         bank.documents.put(AGREEMENT, changed)
 
 
@@ -130,7 +130,7 @@ def _is_named(bank: Bank, agreement: Agreement, name: str) -> bool:
 
 
 def _enough_persons(bank: Bank, agreement: Agreement) -> list[str]:
-    """The persons of an agreement, and others of the bank where they are too few to sign."""
+    """The persons of an agreement, with others of the bank if there are fewer than signatures."""
     others = [number for number in people.names(bank) if number not in agreement["persons"]]
     missing = max(0, agreement["signatures"] - len(agreement["persons"]))
     return [*agreement["persons"], *others[:missing]]
@@ -153,4 +153,4 @@ def _change_access(bank: Bank, change: AccessChange) -> None:
 def _check_persons(bank: Bank, persons: Sequence[str], changed: Mapping[str, Any], path: Path) -> None:
     for index, person in enumerate(persons if "persons" in changed else ()):
         if people.person(bank, person) is None:
-            raise Misfit(Problem((*path, "persons", index), f"The bank knows nobody with the number {person}."))
+            raise Misfit(Problem((*path, "persons", index), f"The bank has no person with the number {person}."))

@@ -1,4 +1,4 @@
-"""Signs answers with the bank's certificate when the setting `sign_responses` says so (SPEC 5.2.7, CONTRACT 13)."""
+"""Signs answers with the certificate of the bank, for the setting `sign_responses` (SPEC 5.2.7, CONTRACT 13)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from emulator.httpsig.signing import digest_value, signature_header
 
 
 def response_signer(credentials: Callable[[], Credentials]) -> Signer:
-    """What adds Date, Digest and Signature to an answer; its X-Request-ID is covered when it has one.
+    """A function that adds Date, Digest and Signature to an answer; the signature covers its X-Request-ID too.
 
-    A Digest or Signature that a scripted rule has set stays as it is; a scripted Digest is what is signed.
-    `credentials` is asked for the first answer, so that a bank that signs nothing makes no key; raises as it does.
+    A Digest or Signature of a scripted rule is not changed, and a scripted Digest is signed. `credentials` is called
+    for the first signed answer only, as it generates a key; its exceptions pass through.
     """
 
     def signer() -> Sign:

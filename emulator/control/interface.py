@@ -1,4 +1,4 @@
-"""The control room: from a request under /_emulator to its operation and back, whole and synchronous."""
+"""Handles requests under /_emulator: checks, routing, body, operation and answer; synchronous."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _Router = Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]
 class Control:
     """The control interface of every bank of the process.
 
-    `snapshots_of` gives the snapshots of a bank by its name, once for each; `token` is the --control-token;
-    `allowed_hosts` are Host names besides the loopback ones.
+    `snapshots_of` gives the snapshots of a bank by name, and is called once per bank; `token` is the --control-token;
+    `allowed_hosts` are Host names in addition to the loopback names.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Control:
         self._router: _Router | None = None
 
     def _routing(self) -> _Router:
-        # The table is imported with the first request: a start is quicker without the forms of the bodies.
+        # The table is imported with the first request, as importing the forms of the bodies would slow down the start.
         from emulator.control.operations import table
 
         return Router(table(), _with_parameters, prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
-        """A bank with all that a scenario changes."""
+        """The bank of a service, with all that a scenario changes."""
         bank = service.bank
         if not isinstance(service.rules, RuleSet):
             raise TypeError("the rules of a service are a RuleSet")
@@ -77,7 +77,7 @@ class Control:
         return ScenarioTarget(bank, service.rules, service.log, snapshots)
 
     def refuse(self, request: Request) -> Response | None:
-        """The refusal of who may not use the interface, whatever bank is named; None: everybody else."""
+        """The answer to a request that may not use the interface, whichever bank it names; None if it may."""
         try:
             self._gate.check(request, Headers(request.headers))
         except BankError as error:
@@ -87,7 +87,7 @@ class Control:
         return None
 
     def handle(self, service: BankService, request: Request) -> Answered:
-        """Answer a request under /_emulator about the bank of `service`, or do the first step of that; never raises."""
+        """Answer a request under /_emulator to the bank of `service`, or do the first step of that; never raises."""
         return Unfinished(self._steps(service, request)).step()
 
     def _steps(self, service: BankService, request: Request) -> Steps:
@@ -147,13 +147,13 @@ def _gate_refusal(error: BankError) -> Response:
 
 
 def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Headers) -> None:
-    """Check the body with the form of the operation; FORMAT_ERROR names every problem at once."""
+    """Validate the body by the form of the operation; raises FORMAT_ERROR with every problem."""
     from emulator.bank.validation import validate_as
 
     if operation.yaml and gate.is_yaml(headers):
         call.text = gate.yaml_text(call.request)
         return
-    gate.demand_json(call.request, headers)
+    gate.require_json(call.request, headers)
     call.value = gate.json_value(call.request, headers)
     large = list(too_large(call.value))
     if large:

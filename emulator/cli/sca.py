@@ -1,0 +1,112 @@
+"""`bank-emulator sca`: list SCAs and complete them in place of the customer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import click
+
+from emulator.cli.bank import ask, bank_options, hint, show
+from emulator.cli.forward import Row, limit_option, members, name_argument, table
+from emulator.cli.options import OrderedGroup, bank_url
+from emulator.settings import variable
+
+LIST = Row(
+    "Open and past SCAs, newest first.",
+    *("GET", "sca", "bank-emulator sca list --output json"),
+    params=(limit_option(20),),
+    view=lambda answer: answer["sca"],
+    text=table("SCAs", "created", "status", "purpose", "nationalId", "target", "id"),
+)
+# Each way to complete an SCA, with its help, example and options; the verb is part of the path.
+ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
+    "approve": (
+        "Approve TARGET and print where the browser would go.",
+        "bank-emulator sca approve latest --national-id 14888520059",
+        (
+            click.Option(
+                ["--national-id"], metavar="ID", help="Who approves, if the request does not name the customer."
+            ),
+            click.Option(["--method"], metavar="NAME", help="How the customer authenticates."),
+            click.Option(["--context"], type=click.Choice(["PRIVATE", "CORPORATE"]), help="The role of the customer."),
+            click.Option(["--agreement"], metavar="ID", help="The psuCorporateId of an agreement; default: the first."),
+            click.Option(
+                ["--account", "accounts"],
+                metavar="ACCOUNT",
+                multiple=True,
+                help="An IBAN, BBAN or resourceId to share; may be repeated. Default: all accounts.",
+            ),
+        ),
+    ),
+    "reject": ("Decline TARGET, as the customer does.", "bank-emulator sca reject latest", ()),
+    "expire": ("Let the time of TARGET run out.", "bank-emulator sca expire latest", ()),
+    "fail": (
+        "Let a system of the bank fail during TARGET.",
+        "bank-emulator sca fail latest --status 503 --system core",
+        (
+            click.Option(["--status"], metavar="N", type=click.IntRange(400, 599), help="The HTTP status."),
+            click.Option(["--code"], metavar="CODE", help="An error code of the bank."),
+            click.Option(["--message"], metavar="TEXT", help="The text of the error."),
+            click.Option(["--system"], metavar="NAME", help="The internal system at fault."),
+        ),
+    ),
+}
+
+
+@click.group(cls=OrderedGroup, name="sca", epilog="Example: bank-emulator sca approve latest --national-id 14888520059")
+def command() -> None:
+    """List SCAs and complete one in place of the customer.
+
+    TARGET is a scaRedirect address, its last part, the id of a payment, basket or consent, or latest.
+    """
+
+
+def _action(verb: str) -> click.Command:
+    about, example, options = ACTIONS[verb]
+
+    @bank_options
+    def run(target: str, url: str | None, output: str, **values: Any) -> None:
+        address, name = sca_place(target, url)
+        if name == "latest" and sys.stderr.isatty():
+            latest = ask(address, "GET", "sca/latest")
+            name = latest["id"]
+            hint(f"{verb} {_described(latest)}")
+        answer = ask(address, "POST", f"sca/{quote(name, safe='!=')}/{verb}", members(values))
+        show(answer, output, _redirect_text)
+
+    params = [name_argument("target", default="latest"), *options]
+    return click.command(verb, params=params, help=about, epilog=f"Example: {example}")(run)
+
+
+def sca_place(target: str, url: str | None) -> tuple[str, str]:
+    """The address of the bank that TARGET belongs to, and the name of the SCA there.
+
+    A scaRedirect contains the path of its bank; --url replaces the address in front of that.
+    """
+    parts = urlsplit(target)
+    path, _, name = parts.path.rstrip("/").rpartition("/")
+    if parts.scheme not in ("http", "https"):
+        return bank_url(url), name
+    bank_path = path.removesuffix("/sca")
+    base = bank_url(url if url or variable("URL") else f"{parts.scheme}://{parts.netloc}")
+    return base if base.endswith(bank_path) else base + bank_path, name
+
+
+def _described(sca: dict[str, Any]) -> str:
+    """What an SCA is about, so that people see whether it is the one that they mean."""
+    about = f"{sca['purpose']} {sca.get('target', '')}".rstrip()
+    customer = f", customer {sca['nationalId']}" if "nationalId" in sca else ""
+    return f"{about} of {sca['tpp']}{customer}, created {sca['created']}, {sca['status']}"
+
+
+def _redirect_text(answer: dict[str, Any]) -> None:
+    click.echo(answer["redirect"] or "the customer left; there is no redirect")
+
+
+command.add_command(LIST.command("list"))
+for _verb in ACTIONS:
+    command.add_command(_action(_verb))
+
+COMMANDS = {"sca": command}

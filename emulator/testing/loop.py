@@ -1,0 +1,51 @@
+"""The event loop of all banks of a test process, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import cache
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class LoopThread:
+    """An event loop that runs in the background until the process ends."""
+
+    def __init__(self) -> None:
+        self._loop = _new_loop()
+        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run `work` on the loop and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
+        done: Future[Result] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as error:  # raised in the thread that waits
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(work)
+        return done.result()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+@cache
+def loop_thread() -> LoopThread:
+    """The loop of this process, started at the first call."""
+    return LoopThread()
