@@ -77,7 +77,7 @@ story:
         "found the text 'Shop!'. (scenario)",
         "shop.yaml:3:3: There is no member 'form'; did you mean from? (start.form)",
         "shop.yaml:4:14: There is no setting 'progresion'; did you mean progression? (start.settings.progresion)",
-        "shop.yaml:4:32: The setting links takes one of relative, absolute. (start.settings.links)",
+        "shop.yaml:4:32: The setting links must be one of relative, absolute. (start.settings.links)",
         "shop.yaml:6:12: There is no operation 'createPaymnt'; did you mean createPayment? (rules[0].when.operation)",
         "shop.yaml:7:12: Expected a duration such as 10s, 2m, 1h30m, 3d or PT1H, found the text '-2s'. "
         "(rules[0].then.delay)",
