@@ -49,7 +49,7 @@ def test_the_log_hears_of_the_progress_now_and_then(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(starting, "EVERY", 0.0)
+    monkeypatch.setattr(starting, "LOG_INTERVAL", 0.0)
     Progress()(50 << 20, 100 << 20)
     assert caplog.messages == ["reading the documents: 50 % of 100 MB"]
 
