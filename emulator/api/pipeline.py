@@ -171,7 +171,6 @@ class Pipeline:
             if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
                 allowed = self._router.methods(_split(exchange.request)[0])
                 return Response(204, [("Allow", ", ".join(allowed))])
-            settle(self._bank)
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self._rules.rules else None
             reply = scripted or self._acted(call, exchange, acting)

@@ -80,12 +80,17 @@ class BankService:
             signer=signer,
             observe=observer.request,
         )
-        self.handle: Callable[[Request], Response] = pipeline.handle
-        """Answer one request to `/v1`."""
+        self.answer: Callable[[Request], Response] = pipeline.handle
+        """Answer one request to `/v1`; what bank time has made due is applied already."""
         self.initializing: Callable[[Request], Generator[object, None, Response]] = pipeline.initializing
         """Answer one request to restore the known state, with others between."""
         self.refused: Callable[[Request, Response], None] = pipeline.refused
         """Complete the answer to such a request that the web server refused, and add it to the request log."""
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request to `/v1`."""
+        self.settle()
+        return self.answer(request)
 
     def settle(self) -> None:
         """Apply due steps; pages and the control interface call it before they read."""

@@ -292,7 +292,7 @@ def _answer(service: BankService, request: Request) -> Answered:
 def _handled(service: BankService, request: Request) -> Answered:
     if request.method == "POST" and INITIALIZE in request.target:
         return Unfinished(service.initializing(request)).step()
-    return service.handle(request)
+    return service.answer(request)
 
 
 def _settled(service: BankService, answer: Callable[[], Answered]) -> Generator[None, None, Answered]:

@@ -38,7 +38,16 @@ def real_seconds() -> float:
 
 def stamp(at: datetime) -> str:
     """A moment as documents store it: UTC, microseconds, so that text order is time order."""
-    return _stamp((at - _EPOCH) // _MICROSECOND)
+    return _stamp(_since_epoch(at))
+
+
+def _since_epoch(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
+
+
+@lru_cache(maxsize=64)
+def _microseconds(stamped: str) -> int:
+    return _since_epoch(moment(stamped))
 
 
 def _stamp(microseconds: int) -> str:
@@ -110,16 +119,17 @@ class Clock:
 
     def hold(self) -> str:
         """Stop bank time until `release`, or until the clock is set, and return its stamp."""
-        self._held = held = self._frozen or self._live()
+        self._held = held = self._frozen or _stamp(self._live())
         return held
 
-    def _live(self) -> str:
+    def _live(self) -> int:
+        """Live bank time, in microseconds since 1970."""
         now = time.time_ns() // 1000
         if now < self._latest:  # the host's clock was set back: bank time stands still until it has caught up
             now = self._latest
         else:
             self._latest = now
-        return _stamp(now + self._ahead)
+        return now + self._ahead
 
     def _real_now(self) -> datetime:
         return max(real_now(), _EPOCH + self._latest * _MICROSECOND)
@@ -147,7 +157,12 @@ class Clock:
 
     def stamp(self) -> str:
         """Bank time as documents store it."""
-        return self._held or self._frozen or self._live()
+        return self._held or self._frozen or _stamp(self._live())
+
+    def has_reached(self, stamped: str) -> bool:
+        """Whether bank time has come to the moment of a stamp."""
+        still = self._held or self._frozen
+        return _microseconds(stamped) <= self._live() if still is None else stamped <= still
 
     def today(self) -> date:
         """The Oslo date of bank time."""

@@ -56,7 +56,7 @@ def run_due(bank: Bank) -> None:
 def is_behind(bank: Bank) -> bool:
     """Whether steps are due that nothing else is about to apply."""
     due = next_due(bank)
-    return due is not None and due <= bank.clock.stamp() and not bank.moves
+    return due is not None and bank.clock.has_reached(due) and not bank.moves
 
 
 def run_piece(bank: Bank, until: str) -> bool:
