@@ -111,10 +111,10 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # a signal while uvloop creates its loop would break it
     raise_file_limit()
     gc.freeze()  # what exists by now stays: later collections need not look at it
-    # Requests leave no cycles, so collections find nothing. They look at what outlives its request, which is mostly in
-    # the request log for its last thousand requests, about 14 objects for each. Fewer objects between two collections
-    # would have each of them looked at twice before it goes.
-    gc.set_threshold(50_000, 10, 10)
+    # Requests leave no cycles, so collections find nothing and only look at what stays. That is mostly the last
+    # thousand requests in the log, and up to 8192 that wait to be judged, with about 14 objects each: the threshold
+    # lets most of them go before a collection.
+    gc.set_threshold(100_000, 10, 10)
     gc.enable()  # disabled during the start
     run_loop(_serve(server, ready, ends))
 
