@@ -12,6 +12,8 @@ from emulator.api.headers import Headers
 from emulator.api.messages import Response
 from emulator.bank.errors import Message
 
+VARY = ("Vary", "Accept-Encoding, Accept-Language")  # what decides on an answer that there is in two languages
+
 _JSON = ("application/json", "application/*", "*/*")
 _LANGUAGES = {"nb": "nb", "no": "nb", "nn": "nb", "en": "en"}
 _GZIP = 31  # zlib's window bits for the gzip container

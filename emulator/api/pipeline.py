@@ -21,7 +21,7 @@ from emulator.api.headers import Headers, check_headers
 from emulator.api.json_body import is_plain, read_with_duplicates
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import content_coded, content_language, unacceptable
+from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import NO_QUERY, Call, Operation, Reply, Route
 from emulator.api.render import failed
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 API_PREFIX = "/api-sandbox"
 _NO_HEADERS = Headers()
-_NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), ("Vary", "Accept-Encoding, Accept-Language"))
+_NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), VARY)
 
 
 class MatchedRules(Protocol):

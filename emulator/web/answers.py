@@ -20,7 +20,7 @@ from aiohttp.hdrs import ACCEPT_ENCODING
 from aiohttp.http import HttpVersion10
 
 from emulator.api.messages import Response, Stream
-from emulator.api.negotiation import content_coded, gzip_packer, wants_gzip
+from emulator.api.negotiation import VARY, content_coded, gzip_packer, wants_gzip
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
@@ -63,12 +63,16 @@ def block(request: web.BaseRequest, response: Response, *, close: bool) -> bytes
 def encoded(response: Response, accept_encoding: str | None) -> Response:
     """The answer as it goes out: compressed where the client asked for gzip; the one given stays as it is.
 
-    The core has coded what it signs itself.
+    The core has coded what it signs itself. Vary names what decides, also where nothing is compressed: a cache that
+    keeps this answer must ask again for a client that sends something else.
     """
     sent = content_coded(response, accept_encoding)
-    if sent is not response and not any(name.lower() == "vary" for name, _ in sent.headers):
-        sent.headers.append(("Vary", "Accept-Encoding"))
-    return sent
+    if VARY in sent.headers or not sent.body:
+        return sent
+    names = {name.lower() for name, _ in response.headers}
+    if "vary" in names or "content-encoding" in names:  # coded in one way, whatever is asked for
+        return sent
+    return Response(sent.status, [*sent.headers, ("Vary", "Accept-Encoding")], sent.body, sent.delivery)
 
 
 class Sent(web.StreamResponse):

@@ -61,8 +61,7 @@ class Handler:
                 return Hangup(connection)
         if answer.parts is not None:
             return PartedAnswer(connection, request, answer)
-        coding = request.headers.get(ACCEPT_ENCODING)
-        return Answer(connection, request, answer if coding is None else encoded(answer, coding))
+        return Answer(connection, request, encoded(answer, request.headers.get(ACCEPT_ENCODING)))
 
     def stop(self) -> None:
         """End event streams and what takes long: the server stops."""

@@ -45,6 +45,16 @@ def test_the_coding_is_said_and_the_same_bytes_give_the_same_bytes() -> None:
     assert gzip.decompress(answers[0].body) == b"hei" * 9
 
 
+@pytest.mark.parametrize("accept_encoding", [None, "", "br", "gzip"])
+@pytest.mark.parametrize("own", [None, ("Vary", "Accept-Encoding, Accept-Language"), ("vary", "Cookie")])
+def test_what_decides_is_said_once_and_compressed_or_not(
+    accept_encoding: str | None, own: tuple[str, str] | None
+) -> None:
+    sent = encoded(Response(200, [own] if own else [], b"hei"), accept_encoding)
+    assert (dict(sent.headers).get("Content-Encoding") == "gzip") == (accept_encoding == "gzip")
+    assert [value for name, value in sent.headers if name.lower() == "vary"] == [own[1] if own else "Accept-Encoding"]
+
+
 def test_nothing_and_what_is_coded_already_are_left_alone() -> None:
     for response in (Response(204), Response(200, [("content-encoding", "br")], b"x")):
         assert encoded(response, "gzip") is response

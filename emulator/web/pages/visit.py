@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import preferred_language
+from emulator.api.negotiation import VARY, preferred_language
 from emulator.web.pages.browser import Form, FormRefused, Guard, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
 from emulator.web.pages.texts import TEXTS
@@ -68,7 +68,8 @@ class Visit:
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page in the language of the visit; `values` may replace `path` and `address`."""
         values = {"say": self.say, "path": self.path, "address": self.address, "languages": LANGUAGES, **values}
-        return html(self.request, template, status=status, language=self.language, **values)
+        headers = (VARY, *values.pop("headers", ()))
+        return html(self.request, template, status=status, language=self.language, headers=headers, **values)
 
     def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
         """A page with only a message: an end, or a refusal."""

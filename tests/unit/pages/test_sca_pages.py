@@ -328,6 +328,7 @@ def test_language_is_the_chosen_one_else_the_customers_else_the_browsers(
     headers = {"Accept-Language": browser} if browser else {}
     page = visitor.get(f"/sca/{open_access(bank, language=psu)}{chosen}", **headers)
     assert page.headers["content-language"] == language
+    assert page.headers["vary"] == "Accept-Encoding, Accept-Language"
     assert f'<html lang="{language}">' in page.source
 
 
