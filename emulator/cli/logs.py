@@ -49,6 +49,7 @@ def configure(form: str) -> None:
     handler = LineWriter(sys.stderr.fileno()) if sys.stderr is not None else logging.NullHandler()
     text = _Text("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(_Json() if form == "json" else text)
+    handler.addFilter(RateLimit())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("emulator").setLevel(logging.INFO)
     warnings.formatwarning = _without_source
@@ -62,7 +63,7 @@ def _without_source(
     return f"{category.__name__}: {message}"
 
 
-class _RateLimit(logging.Filter):
+class RateLimit(logging.Filter):
     """Passes the same message at most `REPEATS` times in `PERIOD` seconds, as clients can cause any number of them.
 
     The first one of the next period names how many were left out.
@@ -99,7 +100,6 @@ class LineWriter(logging.Handler):
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
         super().__init__()  # last, so that a handler without a thread is not closed at exit
-        self.addFilter(_RateLimit())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

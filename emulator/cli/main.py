@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from io import UnsupportedOperation
 
 import click
 
@@ -14,6 +18,8 @@ from emulator import __version__
 from emulator.cli.failure import Failed, Refused
 from emulator.cli.options import OrderedGroup
 from emulator.terminal import PrintableStream, one_line
+
+LAST_SECONDS = 2.0  # that the line about a failure waits for a reader of stderr
 
 # The module of each command, where its own table COMMANDS lists it; what a newcomer needs comes first.
 COMMANDS: dict[str, str] = {
@@ -156,8 +162,23 @@ def _report(error: BaseException, command: str) -> int:
         text, status = f"{type(error).__name__}: {error} (--debug shows the traceback)", 2
     if text:
         with suppress(OSError):  # stderr is closed or its disk is full: the exit status still reports the error
-            click.echo(f"bank-emulator: {one_line(' '.join(text.split()))}", err=True)
+            _write_last(f"bank-emulator: {one_line(' '.join(text.split()))}\n")
     return status
+
+
+def _write_last(line: str) -> None:
+    """Write the line on stderr; a pipe that nobody reads is given up, so that the process ends."""
+    try:
+        descriptor = sys.stderr.fileno() if sys.stderr is not None else -1
+        is_pipe = descriptor >= 0 and stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except UnsupportedOperation:  # a stream of this process, such as a test's
+        is_pipe = False
+    if not is_pipe:
+        click.echo(line, nl=False, err=True)
+        return
+    data = line.encode(errors="backslashreplace")
+    while data and select.select([], [descriptor], [], LAST_SECONDS)[1]:
+        data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]  # so much never waits
 
 
 def _usage(error: click.ClickException) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -65,12 +68,20 @@ def command(
         raise Failed(f"{trusted_ca()} cannot be read as a CA: {error.strerror or error}") from error
     if login is not None:
         _log_in(client, login)
-    proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
+    proxy = SigningProxy(client, log=(lambda _: None) if quiet or sys.stderr is None else _log())
     try:
         asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)  # without what asyncio adds
         raise Failed(f"--port {port}: {reason}") from error
+
+
+def _log() -> Callable[[str], None]:
+    """Writes lines on stderr; a request waits for no reader of them."""
+    from emulator.cli.logs import LineWriter
+
+    writer = LineWriter(sys.stderr.fileno())
+    return lambda text: writer.emit(logging.makeLogRecord({"msg": text}))
 
 
 def _log_in(client: AsyncTppClient, national_id: str) -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -305,22 +306,44 @@ def test_a_full_stdout_is_named() -> None:
     assert "bank-emulator: stdout cannot be written: No space left on device" in done.stderr
 
 
-def test_a_log_that_nobody_reads_stops_neither_the_bank_nor_its_end(tmp_path: Path) -> None:
+@pytest.fixture
+def unread() -> Iterator[int]:
+    """The writing end of a pipe that is full and that nobody reads."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with suppress(BlockingIOError):
         while True:
             os.write(writing, b"x" * 4096)
     os.set_blocking(writing, True)
+    yield writing
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_log_that_nobody_reads_stops_neither_the_bank_nor_its_end(tmp_path: Path, unread: int) -> None:
     line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path / "state")]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=writing, text=True) as process:
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=unread, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("READY ").strip()
         assert status_of(f"{url}/health") == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=15) == 0
-    os.close(reading)
-    os.close(writing)
+
+
+def test_a_failure_that_nobody_reads_of_ends_the_process(bank: Served, tmp_path: Path, unread: int) -> None:
+    taken = bank.url.rpartition(":")[2]
+    line = [sys.executable, "-m", "emulator", "serve", "--port", taken, "--state", str(tmp_path / "state")]
+    assert subprocess.run(line, stdout=subprocess.PIPE, stderr=unread, timeout=PATIENCE).returncode == 2
+
+
+def test_a_proxy_whose_log_nobody_reads_goes_on(bank: Served, tmp_path: Path, unread: int) -> None:
+    line = [sys.executable, "-m", "emulator", "proxy", "--url", bank.url, "--state", str(bank.state)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=unread, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("READY ").strip()
+        assert [status_of(f"{url}/health") for _ in range(3)] == [200] * 3
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == 0
 
 
 def test_the_end_of_the_terminal_is_an_orderly_end(tmp_path: Path) -> None:

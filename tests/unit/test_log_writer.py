@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from emulator.cli import logs
-from emulator.cli.logs import LineWriter
+from emulator.cli.logs import LineWriter, RateLimit
 
 
 @pytest.fixture
@@ -69,6 +69,7 @@ def test_an_unread_log_stops_nobody_and_says_how_much_was_dropped(
 def test_a_message_that_comes_again_and_again_is_written_some_times_a_minute(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     writer = LineWriter(writing)
+    writer.addFilter(RateLimit())
     for number in range(1000):
         writer.handle(record("%s failed", number, at=number / 100))
         writer.handle(record("%s failed", number, at=number / 100, name="other") if number < 2 else record("", at=-1))

@@ -211,7 +211,7 @@ def test_the_command_goes_on_where_nobody_can_read_that_it_is_ready(
     os.close(read)
     with os.fdopen(write, "w") as unread, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", unread)
-        assert main.run(["proxy", *signer]) == 0
+        assert main.run(["proxy", "--quiet", *signer]) == 0
     assert capsys.readouterr().err == ""
 
 
