@@ -403,14 +403,15 @@ async def until(true: object) -> None:
 @both_loops
 async def test_a_delay_holds_up_nobody_else() -> None:
     async with serving() as served:
+        served.application.answers["/never"] = lambda request: text(b"never", delivery=Delivery(delay=3600))
         served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
-        late, other = await served.connect(), await served.connect()
-        await late.send(get("/late"))
+        never, other = await served.connect(), await served.connect()
+        await never.send(get("/never"))
         await until(lambda: served.application.requests)
-        await other.send(get("/"))
-        assert (await other.answer()).status == 200
-        assert not late.reader._buffer
-        assert (await late.answer()).body == b"late"
+        await other.send(get("/late"))
+        assert (await other.answer()).body == b"late"
+        assert not never.reader._buffer
+        never.vanish()
 
 
 @both_loops
