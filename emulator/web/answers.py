@@ -127,12 +127,13 @@ class PartedAnswer(Answer):
             raise RuntimeError("the answer has no parts")
         if not request.keep_alive or connection.last:
             self.closes = True
-        headers, framing = response.headers, [f"Content-Length: {len(response.body) + response.parts.size}"]
+        headers = [*response.headers, ("Vary", "Accept-Encoding")]
+        framing = [f"Content-Length: {len(response.body) + response.parts.size}"]
         packer = None
         if request.version != HttpVersion10 and wants_gzip(request.headers.get(ACCEPT_ENCODING, "")):
             packer = gzip_packer()
             framing = ["Transfer-Encoding: chunked"]
-            headers = [*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+            headers.append(("Content-Encoding", "gzip"))
         if self.closes:
             framing.append(CLOSE)
         elif request.version == HttpVersion10:

@@ -15,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from emulator.testing import RunningBank, TestTpp
+from tests.generators.tools import JAVA
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PAYMENT = {
@@ -97,7 +98,7 @@ def node(tpp: TestTpp, folder: Path) -> Run:
 
 
 def java(tpp: TestTpp, folder: Path) -> Run:
-    return by_environment([optional("java"), str(EXAMPLES / "Sign.java")], tpp, folder)
+    return by_environment([optional("java"), *JAVA[1:], str(EXAMPLES / "Sign.java")], tpp, folder)
 
 
 def go(tpp: TestTpp, folder: Path) -> Run:
@@ -180,7 +181,7 @@ def test_without_a_psu_id_a_payment_names_its_customer(
 
 @pytest.mark.parametrize(
     "command",
-    [["bash", "sign.sh"], ["node", "sign.mjs"], ["java", "Sign.java"], ["go", "run", "sign.go"], ["php", "sign.php"]],
+    [["bash", "sign.sh"], ["node", "sign.mjs"], [*JAVA, "Sign.java"], ["go", "run", "sign.go"], ["php", "sign.php"]],
 )
 def test_an_example_without_arguments_says_how_it_is_called(command: list[str]) -> None:
     name, *rest = [optional(command[0]), *command[1:-1], str(EXAMPLES / command[-1])]

@@ -17,7 +17,7 @@ from emulator.api.tpp_openapi import published
 from emulator.control.openapi import document as control_document
 from tests.api.berlin_group import OBJECTS, openapi
 from tests.e2e.process import Served, served
-from tests.generators.tools import generator, npm_tool, run
+from tests.generators.tools import JAVA, generator, npm_tool, run
 
 HERE = Path(__file__).parent
 BASE = "http://127.0.0.1:8080"
@@ -68,7 +68,7 @@ def client_of(folder: Path, name: str, language: str) -> Path:
     """The client that OpenAPI Generator makes of a document."""
     target = folder / f"{name}-{language}"
     if not target.exists():
-        command = ("java", "-jar", generator(), "generate", "-i", f"{name}.json", "-g", language, "-o", target)
+        command = (*JAVA, "-jar", generator(), "generate", "-i", f"{name}.json", "-g", language, "-o", target)
         made = run(*command, cwd=folder)
         assert made.returncode == 0, made.stdout + made.stderr
         assert "ERROR" not in made.stdout, made.stdout

@@ -58,6 +58,7 @@ def body(peer: Peer) -> bytes:
 async def test_it_has_its_length_and_all_parts_and_the_connection_goes_on(site: Site) -> None:
     peer = await asked(site, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
     assert f"Content-Length: {COUNT * len(PIECE)}\r\n".encode() in peer.got
+    assert b"Vary: Accept-Encoding\r\n" in peer.got
     assert body(peer) == PIECE * COUNT
     peer.ask("/small")
     await turn()
