@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import pytest
 
@@ -25,6 +26,12 @@ def emulator() -> Iterator[Living]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def status_of(emulator: Living) -> Callable[[str], int]:
+    """The status of a link; asked once, though every page has most of them."""
+    return cache(lambda target: emulator.visitor().send("HEAD", target).status)
+
+
 def test_the_start_page_leads_to_every_page_and_to_the_operations(browser: Visitor) -> None:
     source = browser.get("/docs").source
     for address in manual.pages():
@@ -34,12 +41,14 @@ def test_the_start_page_leads_to_every_page_and_to_the_operations(browser: Visit
 
 
 @pytest.mark.parametrize("address", manual.pages())
-def test_every_page_is_served_with_links_that_lead_somewhere(browser: Visitor, address: str) -> None:
+def test_every_page_is_served_with_links_that_lead_somewhere(
+    browser: Visitor, status_of: Callable[[str], int], address: str
+) -> None:
     page = browser.get(f"/docs/{address}".rstrip("/"))
     assert page.status == 200
     assert f"<title>{manual.pages()[address].title}" in page.source
     for target in re.findall(r'(?:href|src)="(/docs[^"#?]*)', page.source):
-        assert browser.send("HEAD", target).status == 200, target
+        assert status_of(target) == 200, target
     assert "<script" not in page.source
     assert " style=" not in page.source
 
