@@ -45,7 +45,7 @@ def test_lines_are_written_in_their_order(pipe: tuple[int, int]) -> None:
 def test_an_unread_log_stops_nobody_and_says_how_much_was_dropped(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "WAITING", 4)
+    monkeypatch.setattr(logs, "QUEUED_LINES", 4)
     reading, writing = pipe
     os.set_blocking(writing, False)
     with suppress(BlockingIOError):
