@@ -131,23 +131,23 @@ def write_snapshot(
     """
     file = disk.open_anew(path)
     try:
-        buffer = bytearray()
-        size = 0
+        pieces: list[bytes] = []
+        size = waiting = 0
 
         def out(piece: bytes) -> None:
-            nonlocal size
-            buffer.extend(piece)
-            if len(buffer) >= _BUFFER:
-                write_whole(disk, file, bytes(buffer))
-                size += len(buffer)
-                buffer.clear()
+            nonlocal size, waiting
+            pieces.append(piece)
+            size += len(piece)
+            waiting += len(piece)
+            if waiting >= _BUFFER:
+                write_whole(disk, file, b"".join(pieces))
+                pieces.clear()
+                waiting = 0
 
         body = Body(tables, sequence, out, pause or _no_pause)
-        # its place is kept until it is known
-        buffer += body.head()
+        out(body.head())  # its place is kept until it is known
         body.write()
-        write_whole(disk, file, bytes(buffer))
-        size += len(buffer)
+        write_whole(disk, file, b"".join(pieces))
         disk.write_at(file, body.head(), 0)
         disk.sync(file)
     finally:
