@@ -37,7 +37,7 @@ class StoreTooNew(StoreError):
     def __init__(self, file: Path, version: int, known: int) -> None:
         super().__init__(f"{file} has format {version}; this version reads up to {known}")
         self.file = file
-        self.found = version
+        self.version = version
         self.known = known
 
 

@@ -37,7 +37,7 @@ async def database(store_url: str) -> AsyncIterator[Database]:
 
 
 def change(first: int, *, made: bool = False) -> Work:
-    work = Work(uuid4(), made=[(BANK, 1)] if made else [])
+    work = Work(uuid4(), new_banks=[(BANK, 1)] if made else [])
     work.appended.append(Appended(BANK, first, [(b"{}", None)], 1000 + first, None))
     return work
 
@@ -111,7 +111,7 @@ async def test_a_large_commit_may_take_longer(database: Database, size: int, lim
             CREATE TRIGGER note BEFORE INSERT ON {SCHEMA}.change FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.note()"""
         )
         await begin(database)
-        work = Work(uuid4(), made=[(BANK, 1)])
+        work = Work(uuid4(), new_banks=[(BANK, 1)])
         work.appended.append(Appended(BANK, 1, [(b" " * size, None)], 1001, None))
         await database.commit(work)
         assert await (await connection.execute(f"SELECT timeout FROM {SCHEMA}.seen")).fetchone() == (limit,)

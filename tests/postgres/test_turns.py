@@ -128,7 +128,7 @@ async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch:
     stored, reached = asyncio.Event(), asyncio.Event()
 
     async def slow(whole: Callable[[Work], Awaitable[list[str]]], work: Work) -> list[str]:
-        if work.made:
+        if work.new_banks:
             reached.set()
             await stored.wait()
         return await whole(work)
@@ -162,7 +162,7 @@ async def test_a_bank_that_could_not_be_stored_was_never_there(one: Process, mon
     await one.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)
 
     async def refused(whole: Callable[[Work], Awaitable[list[str]]], work: Work) -> list[str]:
-        if work.made:
+        if work.new_banks:
             raise StoreUnreachable("away")
         return await whole(work)
 

@@ -166,14 +166,14 @@ class Scope:
     service: bool
     parts: Collection[Part]
     undo: list[Callable[[], None]] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
+    new_banks: list[str] = field(default_factory=list)
     deleted: list[tuple[str, OpenBank | None]] = field(default_factory=list)
     published: list[tuple[str, str, str]] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
         """Whether the turn has changed the service."""
-        return bool(self.published or self.made or self.deleted)
+        return bool(self.published or self.new_banks or self.deleted)
 
 
 def fill(documents: Store, content: Content) -> None:
@@ -251,7 +251,7 @@ class SharedRegistry(BankRegistry):
     def _demand(self, name: str, part: Part) -> None:
         """A part of a bank may be read only in a turn that has fetched it."""
         scope = self._scope
-        if scope is not None and part not in scope.parts and name not in scope.made:
+        if scope is not None and part not in scope.parts and name not in scope.new_banks:
             raise NotFetched(bank=name, part=part)
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
@@ -279,7 +279,7 @@ class SharedRegistry(BankRegistry):
         created = {**self._about.get("created", {}), name: self._count_of(name) + 1}
         self._about = {**self._about, "made": number, "created": created}
         self.stored[name] = number
-        scope.made.append(name)
+        scope.new_banks.append(name)
         scope.banks[name] = opened
         return opened.service
 
@@ -305,8 +305,8 @@ class SharedRegistry(BankRegistry):
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
         number, opened = self.stored[name], self.open_banks.get(name)
         self._drop(name)
-        if name in scope.made:
-            scope.made.remove(name)
+        if name in scope.new_banks:
+            scope.new_banks.remove(name)
             del scope.banks[name]
         else:
             scope.deleted.append((name, opened))
@@ -366,8 +366,8 @@ class SharedRegistry(BankRegistry):
             for change in head.tail:
                 self._tell(orjson.loads(change.events) if change.events is not None else ())
 
-    def _tell(self, told: Iterable[Iterable[str]]) -> None:
-        for kind, name, status in told:
+    def _tell(self, events: Iterable[Iterable[str]]) -> None:
+        for kind, name, status in events:
             for service in self.services():
                 if service.bank.watchers:
                     service.bank.tell(about_all(service.bank, kind, name, status))
@@ -432,7 +432,7 @@ class SharedRegistry(BankRegistry):
         self._flush()
         work = Work(turn)
         work.deleted = [name for name, _ in scope.deleted]
-        work.made = [(name, self.stored[name]) for name in scope.made]
+        work.new_banks = [(name, self.stored[name]) for name in scope.new_banks]
         for opened in self._open_in(scope):
             opened.add_to(work)
         return work

@@ -277,7 +277,7 @@ class SharedTurns:
             return (await self._answers([request], needs.again()))[0]
         except _Replaced:
             unfinished.abandon()
-            return render.refusal(BankError("CONFLICT", "The bank was deleted or made again meanwhile."))
+            return render.refusal(BankError("CONFLICT", "The bank was deleted or created again meanwhile."))
         except Unanswered:
             unfinished.abandon()
             return _HANG_UP

@@ -138,7 +138,7 @@ class Work:
     """All that a turn writes."""
 
     turn: UUID
-    made: list[tuple[str, int]] = field(default_factory=list)  # banks: name, incarnation
+    new_banks: list[tuple[str, int]] = field(default_factory=list)  # banks: name, incarnation
     deleted: list[str] = field(default_factory=list)
     appended: list[Appended] = field(default_factory=list)
     cleared: list[str] = field(default_factory=list)  # banks whose request log is emptied
@@ -155,7 +155,7 @@ class Work:
     @property
     def needs_lock(self) -> bool:
         """Whether it may only be written by who has the heads locked."""
-        return bool(self.made or self.deleted or self.appended or self.cleared or self.snapshots or self.secrets)
+        return bool(self.new_banks or self.deleted or self.appended or self.cleared or self.snapshots or self.secrets)
 
 
 class Outcome(Enum):
@@ -283,7 +283,7 @@ class Database:
                 await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                 await connection.execute(_LIMITS_BUSY if busy else _LIMITS)
                 await connection.execute(self._in_schema(_LOCK), [lock])
-            found = await connection.execute(
+            cursor = await connection.execute(
                 self._in_schema(_HEADS),
                 [
                     names,
@@ -295,7 +295,7 @@ class Database:
             )
             drawn = await connection.execute(self._in_schema(_NUMBERS), [numbers]) if numbers else None
         heads: dict[str, Head] = {}
-        for row in await found.fetchall():
+        for row in await cursor.fetchall():
             name = row[0]
             head = heads.get(name)
             if head is None:
@@ -434,7 +434,7 @@ class Database:
                     column = "name" if table == "bank" else "bank"
                     statement = f"DELETE FROM {{schema}}.{table} WHERE {column} = %s"
                     await connection.execute(self._in_schema(statement), [name])
-            for name, incarnation in work.made:
+            for name, incarnation in work.new_banks:
                 await connection.execute(self._in_schema(_MAKE), [name, incarnation, work.turn])
             for appended in work.appended:
                 for sequence, (body, events) in enumerate(appended.changes, appended.first):
@@ -524,13 +524,13 @@ class Database:
         async with await self.connect() as connection:
             async with connection.transaction():
                 await connection.execute(_LIMITS_BUSY)
-                found = await connection.execute(
+                cursor = await connection.execute(
                     self._in_schema(
                         "SELECT checkpoint FROM {schema}.bank WHERE name = %s AND incarnation = %s FOR UPDATE"
                     ),
                     [name, incarnation],
                 )
-                row = await found.fetchone()
+                row = await cursor.fetchone()
                 if row is None or row[0] >= sequence:
                     return
                 for part, at in enumerate(range(0, len(snapshot), PART)):

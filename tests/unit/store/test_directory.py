@@ -280,7 +280,7 @@ def test_a_snapshot_of_a_later_version_is_refused(directory: Path, separators: t
     (directory / "documents.json").write_text(json.dumps(told, separators=separators))
     with pytest.raises(StoreTooNew) as refused:
         open_store(directory, KINDS)
-    assert (refused.value.found, refused.value.known) == (2, 1)
+    assert (refused.value.version, refused.value.known) == (2, 1)
     assert json.loads((directory / "documents.json").read_bytes()) == told, "and left alone"
 
 
