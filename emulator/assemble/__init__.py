@@ -25,7 +25,7 @@ from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError, StoreShared
-from emulator.web.console.room import Console
+from emulator.web.console.handler import Console
 from emulator.web.docs_page import DocsPage
 from emulator.web.notification_client import NotificationClient
 from emulator.web.pages.browser import Guard

@@ -180,7 +180,7 @@ class BankApplication:
         handler = self._handler(named.string[named.end() :])
         if isinstance(handler, Pages):
             return handler.no_bank(request, named[1])
-        raise BankError("NOT_FOUND", f"There is no bank {named[1]}.")
+        raise BankError("NOT_FOUND", f"The bank {named[1]} does not exist.")
 
     def _about(self, service: BankService, request: Request, path: str) -> Response:
         if request.method not in ("GET", "HEAD"):

@@ -373,7 +373,7 @@ class BankRegistry:
         _refuse_default(name)
         stored = self._is_stored(name)
         if not stored and name not in self._open:
-            raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
+            raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
         aside = self._folders.put_aside(name) if self._folders is not None and stored else None
         self._used.pop(name, None)
         service = self._open.pop(name, None)

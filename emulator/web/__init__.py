@@ -1,1 +1,1 @@
-"""The web room: carries bytes between sockets and the core; beside the client the only importer of aiohttp."""
+"""The HTTP server: passes requests from sockets to the core and writes its answers; imports aiohttp, as the client."""

@@ -14,7 +14,7 @@ _CACHED = 256
 
 
 def url_host(host: str) -> str:
-    """`host` as it stands in a URL: IPv6 in brackets; a wildcard as the loopback address (assumed)."""
+    """`host` as a URL writes it: IPv6 in brackets; a wildcard as the loopback address (assumed)."""
     if host in WILDCARDS:
         return "[::1]" if host == "::" else "127.0.0.1"
     return in_url(host)
@@ -26,10 +26,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Base:
-    """The base address of one listener, by the Host that a request names.
+    """The base of links in answers of one listener, depending on the Host header of the request.
 
-    The public address where one is set; else the scheme with a Host that is an allowed name (loopback names, the
-    listening address, `--allow-host`); else the listening address.
+    It is the public address if one is set; else the scheme and the Host header, if that is an allowed name (a loopback
+    name, the listening address, `--allow-host`); else the listening address.
     """
 
     def __init__(self, *, scheme: str, host: str, port: int, public_url: str | None, allowed: tuple[str, ...]) -> None:
@@ -40,7 +40,7 @@ class Base:
         self._known: dict[str | None, str] = {}
 
     def of(self, host: str | None) -> str:
-        """`http://host:port` for a request whose Host header is `host`."""
+        """The base of links, `http://host:port`, for a request whose Host header is `host`."""
         base = self._known.get(host)
         if base is None:
             base = self._base_for(host)

@@ -1,7 +1,7 @@
-"""Answers as bytes: status line, headers and body in one block, compressed if the client asked for it.
+"""Writes answers: status line, headers and body in one block, compressed if the client asked for it.
 
-aiohttp calls `prepare` and `write_eof` of what the handler returns. Ours write once, in `write_eof`; aiohttp's own
-response, with its headers in dictionaries and its writer, costs three times as much.
+aiohttp calls `prepare` and `write_eof` on the response that the handler returns. The responses here write once, in
+`write_eof`; aiohttp's own response, with its dictionary of headers and its writer, takes three times as long.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
     lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(_LINE, answer.headers), *framing]
     written = "\r\n".join(lines).encode()
     if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
-        raise ValueError("a header of the answer holds a control character")
+        raise ValueError("a header of the answer contains a control character")
     return written + (_SERVER if "Date" in dict(answer.headers) else _date_and_server(int(time())))
 
 
@@ -49,34 +49,34 @@ def _date_and_server(second: int) -> bytes:
 
 
 def block(request: web.BaseRequest, response: Response, *, close: bool) -> bytes:
-    """The whole answer to `request` as it goes over the wire."""
+    """The whole answer to `request` as bytes."""
     status, body = response.status, response.body
     framing = [] if status in (204, 304) else [f"Content-Length: {len(body)}"]
     if close:
         framing.append(CLOSE)
     elif request.version == HttpVersion10:
         framing.append("Connection: keep-alive")
-    first = head(response, framing)
-    return first if status in (204, 304) or request.method == "HEAD" else first + body
+    head_bytes = head(response, framing)
+    return head_bytes if status in (204, 304) or request.method == "HEAD" else head_bytes + body
 
 
 def encoded(response: Response, accept_encoding: str | None) -> Response:
-    """The answer as it goes out: compressed where the client asked for gzip; the one given stays as it is.
+    """A copy of the answer compressed with gzip if the client accepts it, else the answer itself.
 
-    The core has coded what it signs itself. Vary names what decides, also where nothing is compressed: a cache that
-    keeps this answer must ask again for a client that sends something else.
+    Signed answers were compressed by the core, before signing. Vary is added to uncompressed answers too, so that a
+    cache asks again for a client with another Accept-Encoding.
     """
-    sent = content_coded(response, accept_encoding)
-    if VARY in sent.headers or not sent.body:
-        return sent
+    coded = content_coded(response, accept_encoding)
+    if VARY in coded.headers or not coded.body:
+        return coded
     names = {name.lower() for name, _ in response.headers}
-    if "vary" in names or "content-encoding" in names:  # coded in one way, whatever is asked for
-        return sent
-    return Response(sent.status, [*sent.headers, ("Vary", "Accept-Encoding")], sent.body, sent.delivery)
+    if "vary" in names or "content-encoding" in names:  # the coding does not depend on Accept-Encoding
+        return coded
+    return Response(coded.status, [*coded.headers, ("Vary", "Accept-Encoding")], coded.body, coded.delivery)
 
 
-class Sent(web.StreamResponse):
-    """A response as aiohttp expects it: `write_eof` writes everything; with `closes` the connection ends after it."""
+class WireResponse(web.StreamResponse):
+    """An aiohttp response that `write_eof` writes as a whole; with `closes` the connection is closed after it."""
 
     closes = False
 
@@ -86,12 +86,12 @@ class Sent(web.StreamResponse):
         return not self.closes
 
     async def prepare(self, _request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Nothing is written before the end."""
+        """Do nothing: `write_eof` writes everything."""
         return None
 
 
-class Answer(Sent):
-    """A complete answer, written at once; the connection stays open unless either side wants it closed."""
+class CompleteAnswer(WireResponse):
+    """A complete answer, written at once; the connection stays open unless the client or the server closes it."""
 
     def __init__(self, connection: Connection, request: web.BaseRequest, response: Response) -> None:
         super().__init__()
@@ -117,11 +117,11 @@ class Answer(Sent):
             self._connection.drop()
 
 
-class PartedAnswer(Answer):
-    """An answer whose body is made while it is sent, with requests of others between its parts."""
+class PartedAnswer(CompleteAnswer):
+    """An answer whose body is produced in parts while it is sent, so that other requests are handled in between."""
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Write the head, then part for part what the client takes."""
+        """Write the head, then each part when the client has read the previous ones."""
         connection, request, response = self._connection, self._request, self._response
         if response.parts is None:
             raise RuntimeError("the answer has no parts")
@@ -156,20 +156,20 @@ class PartedAnswer(Answer):
 
 
 def _chunk(data: bytes) -> bytes:
-    """A chunk of a body whose length is not known; an empty one would end it."""
+    """A chunk of a chunked body; nothing for empty data, which would end the body."""
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
-class Refusal(Answer):
-    """An answer that ends the connection: our side is closed at once, the other one is read for a moment.
+class Refusal(CompleteAnswer):
+    """An answer that ends the connection: the sending side is closed at once, the receiving side shortly after.
 
-    Closing a socket with unread bytes resets the connection, and the client might never see the answer.
+    Closing a socket with unread bytes would reset the connection, and the client might never receive the answer.
     """
 
     closes = True
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Write the answer, close our side, and wait for the client to close."""
+        """Write the answer, close the sending side, and wait for the client to close its own."""
         connection = self._connection
         connection.stop_reading()
         await super().write_eof()
@@ -177,8 +177,8 @@ class Refusal(Answer):
         await connection.gone(connection.limits.linger_seconds)
 
 
-class Hangup(Sent):
-    """No answer: the connection is closed in its place (a scripted disconnect)."""
+class Hangup(WireResponse):
+    """Closes the connection without an answer (a scripted disconnect)."""
 
     closes = True
 
@@ -187,5 +187,5 @@ class Hangup(Sent):
         self._connection = connection
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Close now."""
+        """Close the connection."""
         self._connection.drop()

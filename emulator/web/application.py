@@ -1,4 +1,4 @@
-"""What the web server needs from the rest of the program."""
+"""The interface that the HTTP server requires of the application behind it."""
 
 from __future__ import annotations
 
@@ -11,68 +11,71 @@ from emulator.api.messages import Answered, Request, Response
 
 
 class Turn(Protocol):
-    """Some requests whose changes are stored together: `begin`, `handle` for each of them, `end`.
+    """A batch of requests whose changes are stored together: `begin`, `handle` for each request, `end`.
 
-    What a request changes is seen by those that follow, so no answer leaves before `end` is through. `begin`, all of
-    `handle` and the call of `end` run one behind the other; once `end` was called the next turn may begin, though what
-    `end` gave may still be awaited. `waits`: whether `begin` and `end` may give something to await.
+    Each request sees the changes of the earlier ones, so no answer is sent before `end` has completed. `begin`, every
+    `handle` and the call of `end` run one after the other. The next turn may begin once `end` was called, even while
+    its result is still being awaited. `waits`: whether `begin` and `end` may return an awaitable.
     """
 
     @property
     def waits(self) -> bool: ...
 
     def begin(self, requests: Sequence[Request], /) -> Sequence[Future[Answered]] | None:
-        """None: nothing is waited for. Else the answers themselves, where processes share the documents: the turn
-        handles each request when it has the right to, without `handle` and `end`, and the next one may begin at once.
+        """Start the turn. None: call `handle` for each request, then `end`.
+
+        Where several processes share the documents it may return the answers as futures instead. The turn then handles
+        each request once it holds the lock; `handle` and `end` are not called, and the next turn may begin at once.
         """
         ...
 
     def handle(self, request: Request, /) -> Answered:
         """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises.
 
-        What takes long is answered Unfinished; its `request.unfinished` is then set, and it comes again in later turns.
+        A long operation returns Unfinished: it is stored as `request.unfinished`, and the request is passed in again in
+        later turns.
         """
         ...
 
     def end(self) -> Awaitable[Exception | None] | Exception | None:
-        """Store what was changed; the failure, if something was undone.
+        """Store the changes of the turn; returns the failure if some were rolled back.
 
-        Every answer that reports something undone has become 503 by then, in place: render answers after the end.
+        Answers that reported such changes have then been replaced by 503, in place: write answers after `end` only.
         """
         ...
 
 
 class Application(Protocol):
-    """Everything that is served."""
+    """All banks and pages of a process."""
 
     def turn(self) -> Turn:
-        """The next turn."""
+        """Create the next turn."""
         ...
 
     def refused(self, request: Request, response: Response) -> None:
-        """Add to `response`, the refusal of a request that came without a body, what its bank adds to its answers."""
+        """Add to `response`, which refuses a request before its body was read, the headers that its bank adds."""
         ...
 
     def next_due(self) -> float | None:
-        """Seconds of real time until something falls due while somebody watches; None: nothing, or nobody."""
+        """Seconds of real time until something falls due; None if nothing does, or if no event stream is open."""
         ...
 
     def apply_due(self) -> Awaitable[None] | None:
-        """Apply what has fallen due, so that watchers see it without a request; not within a turn."""
+        """Apply what has fallen due, so that event streams report it without a request; not within a turn."""
         ...
 
     def tls_context(self) -> SSLContext:
-        """TLS 1.2 or higher with the bank's certificate, for --tls-port."""
+        """The settings for --tls-port: TLS 1.2 or higher with the bank's certificate."""
         ...
 
     def start(self) -> None:
-        """Requests are served from now on, within a running loop."""
+        """Called within the running event loop before the first request."""
         ...
 
     def stop(self) -> None:
-        """No more requests are served."""
+        """Called when no further requests are accepted."""
         ...
 
     def close(self) -> None:
-        """Put the documents in order and release the state directory."""
+        """Compact and close the stored documents, and release the state directory."""
         ...

@@ -1,7 +1,7 @@
-"""One connection: aiohttp's protocol, with our answers to what its parser refuses, and limits on slow clients.
+"""One connection: aiohttp's protocol, with the bank's answers to malformed requests and limits on slow clients.
 
 Only public methods of aiohttp's `RequestHandler` are overridden or called. It owns the parser, and calls the handler
-for one request after the other, each in a task.
+for one request after the other in a task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from emulator.web.answers import Refusal
 from emulator.web.framing import END, HEAD_TOO_LARGE, Framing
 from emulator.web.limits import MAX_BODY_BYTES, PARSING, Limits
 from emulator.web.refusals import (
-    Refused,
+    RequestRefused,
     bad_body,
     head_without_end,
     parser_refusal,
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 NO_HEAD = b"\0"  # makes the parser refuse any head
-_LAST_SECONDS = 0.5  # for handlers whose clients were dropped
+_LAST_SECONDS = 0.5  # for handlers whose connections were aborted
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -63,16 +63,16 @@ class Connection(web.RequestHandler):
         self.base = listener.base
         self._listener = listener
         self._framing = Framing()
-        self._heads_seen = 0  # `count` of the framing when the timer was last looked at
+        self._heads_seen = 0  # `count` of the framing when the timer was last checked
         self._held = b""  # a head that waits briefly for its body
         self._socket: asyncio.Transport | None = None  # aiohttp sets its own to None when it begins to close
         self._head_timer: asyncio.TimerHandle | None = None
         self._answering = False
         self._reading: StreamReader | None = None  # the body that the current request waits for
         self._gone: asyncio.Future[None] | None = None
-        self._left = False  # the client has disconnected, or is not waited for any longer
-        self._client_ended = False  # the client has closed its side, and still reads
-        self._refused = False  # a refusal was sent; what still arrives is ignored
+        self._left = False  # the client has disconnected, or the server no longer waits for it
+        self._client_ended = False  # the client has closed its sending side, and still reads
+        self._refused = False  # a refusal was sent; further bytes are ignored
         self._stuck = False
         self._paused_by_body = False
         super().__init__(
@@ -102,7 +102,7 @@ class Connection(web.RequestHandler):
         self.leave()
 
     def data_received(self, data: bytes) -> None:
-        if not data:  # aiohttp continues with data that its parser put aside
+        if not data:  # aiohttp continues with data that its parser has buffered
             super().data_received(data)
             return
         framing = self._framing
@@ -122,10 +122,10 @@ class Connection(web.RequestHandler):
             self._watch_head()
 
     def _hold(self, head: bytes) -> None:
-        """Wait with a head until its body arrives, or until the loop has polled twice.
+        """Hold a head back until its body arrives, or until the loop has polled twice.
 
         Most clients send head and body in two packets, one right after the other. Starting the handler with the first
-        and waiting there for the second would cost more than everything else that aiohttp does for a request.
+        and waiting there for the second would take longer than everything else that aiohttp does for a request.
         """
         self._held = head
         loop = asyncio.get_running_loop()
@@ -141,13 +141,13 @@ class Connection(web.RequestHandler):
         super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """aiohttp resumes after every piece of a body that is read, and parses again even where nothing was paused."""
+        """Resume only what was paused: aiohttp calls this after every part of a body, and then parses again."""
         if self._paused_by_body:
             self._paused_by_body = False
             super().resume_reading(resume_parser)
 
     def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
-        """Keep our side open while answers to complete requests are owed.
+        """Keep the sending side open while complete requests wait for their answers.
 
         A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown.
         """
@@ -165,10 +165,10 @@ class Connection(web.RequestHandler):
 
     def _read_no_further(self, fault: str) -> None:
         self._forget_timer()
-        if fault is HEAD_TOO_LARGE:  # refused in its turn, after the requests before it are answered
+        if fault is HEAD_TOO_LARGE:  # refused after the requests before it are answered
             super().data_received(NO_HEAD)
         elif self._reading is not None and not self._framing.heads:
-            self._reading.set_exception(Refused(bad_body(fault)))
+            self._reading.set_exception(RequestRefused(bad_body(fault)))
 
     def _watch_head(self) -> None:
         """Start or stop the timer for an incomplete head."""
@@ -214,17 +214,17 @@ class Connection(web.RequestHandler):
         return framing.heads.popleft() if framing.heads else bytes(framing.begun)
 
     def end(self) -> None:
-        """The answer to the current request was written."""
+        """Record that the answer to the current request was written."""
         self._answering = False
 
     async def arriving(self, request: web.BaseRequest) -> bytes:
-        """The body of a request that is still arriving; one that is too large is cut somewhere above the limit.
+        """Wait for the body of a request; one that is too large is cut off somewhere above the limit.
 
-        Raises Refused when it is too slow or broken, ConnectionError when the client goes.
+        Raises RequestRefused if it is too slow or malformed, ConnectionError if the client disconnects.
         """
         fault = self._framing.fault
         if fault is not None and self._framing.in_body and not self._framing.heads:
-            raise Refused(bad_body(fault))
+            raise RequestRefused(bad_body(fault))
         if request.version == HttpVersion11 and "Expect" in request.headers:
             self.send(_CONTINUE)
         seconds = self.limits.body_seconds
@@ -239,7 +239,7 @@ class Connection(web.RequestHandler):
                     if size > MAX_BODY_BYTES:
                         break
         except TimeoutError as error:
-            raise Refused(too_slow(seconds)) from error
+            raise RequestRefused(too_slow(seconds)) from error
         finally:
             self._reading = None
         return b"".join(parts)
@@ -252,13 +252,13 @@ class Connection(web.RequestHandler):
         transport.write(data)
 
     def stop_reading(self) -> None:
-        """Read and ignore what still arrives."""
+        """Ignore further bytes, but keep reading them."""
         self._refused = True
         if self._socket is not None and not self._socket.is_closing():
             self._socket.resume_reading()
 
     def send_end(self) -> None:
-        """Close our side; the client may still send. TLS connections have no half-closed state: nothing happens."""
+        """Close the sending side; the client may still send. Does nothing over TLS, which has no half-closed state."""
         if self._socket is not None and not self._socket.is_closing() and self._socket.can_write_eof():
             self._socket.write_eof()
 
@@ -272,7 +272,7 @@ class Connection(web.RequestHandler):
         return self._left
 
     def leave(self) -> None:
-        """End a wait in `gone`."""
+        """End the wait of `gone`."""
         self._left = True
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
@@ -284,7 +284,7 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what the parser refused, or to a fault of ours; aiohttp's own is plain text."""
+        """The answer to a request that the parser refused or that failed; aiohttp's own answer is plain text."""
         if not isinstance(exc, HttpProcessingError):
             logger.error("a request could not be answered", exc_info=exc)
             return Refusal(self, request, wire_refusal(max(status, 500), "The bank could not answer."))
@@ -296,27 +296,27 @@ class Connection(web.RequestHandler):
     # The end of the connection
 
     def finish(self) -> None:
-        """Close, now or after the current answer; a client that gave up is not waited for (see eof_received)."""
+        """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
         if not self.owes:
             self.force_close()
         elif self._client_ended and self._gone is not None:
             self.drop()
 
     def drop(self) -> None:
-        """Close now, even if there is data left to write."""
+        """Close now, even if data remains to be written."""
         self.force_close()
         if self._socket is not None:
             self._socket.abort()
 
     def drop_if_stuck(self) -> None:
-        """Abort a connection that was closing at the last call already."""
+        """Abort a connection that was already closing at the previous call."""
         if self._stuck and self._socket is not None:
             self._socket.abort()
         self._stuck = self._socket is not None and self._socket.is_closing()
 
 
 class Listener(web.Server):
-    """The connections of one listening address; `base` gives the base of links."""
+    """The connections of one listening address; `base` decides the base of links."""
 
     def __init__(self, handler: RequestHandler, base: Base, limits: Limits) -> None:
         super().__init__(handler)
@@ -330,13 +330,13 @@ class Listener(web.Server):
         return Connection(self, asyncio.get_running_loop())
 
     def closed(self, connection: Connection) -> None:
-        """A connection was closed."""
+        """Remove a closed connection."""
         self.open.discard(connection)
         if self.ending and not self.open:
             self._all_closed.set()
 
     async def drain(self) -> None:
-        """Accept no new requests, answer those under way within the time limit, close every connection."""
+        """Accept no new requests, answer those in progress within the time limit, close every connection."""
         self.ending = True
         for connection in tuple(self.open):
             connection.finish()
@@ -349,6 +349,6 @@ class Listener(web.Server):
         await self.shutdown(_LAST_SECONDS)
 
     def drop_stuck(self) -> None:
-        """Abort the connections that were closing at the last call already: their clients do not read."""
+        """Abort connections that were already closing at the previous call: their clients do not read."""
         for connection in tuple(self.open):
             connection.drop_if_stuck()

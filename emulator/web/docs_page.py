@@ -1,6 +1,6 @@
 """The documentation at `/docs`: the manual, the operations of both interfaces, and a search over all of it.
 
-Everything is rendered here, so that it reads the same without JavaScript and without a network.
+Pages are rendered on the server and need neither JavaScript nor a network.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """One OpenAPI document: its page, what it is called, its address, where a browser reads it, and how it is made.
+    """One OpenAPI document: the path of its page, its title, its address, where a browser reads it, and its builder.
 
-    A page cannot send the control token; the console gives the control document to a browser that has logged in.
+    A link cannot send the control token, so a browser that has logged in reads the control document at the console.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Book:
 
 
 class DocsPage:
-    """The room for `/docs`; `operations` and `control` make the two OpenAPI documents."""
+    """The handler for `/docs`; `operations` and `control` build the two OpenAPI documents."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class DocsPage:
                 control,
             ),
         }
-        self._reference = lru_cache(maxsize=2)(self._made_reference)
+        self._reference = lru_cache(maxsize=2)(self._build_reference)
 
     def handle(self, _service: BankService, request: Request) -> Response:
         """Answer GET and HEAD."""
@@ -88,9 +88,9 @@ class DocsPage:
 
     def no_bank(self, request: Request, name: str) -> Response:
         """Answer 404 for a bank that does not exist."""
-        return bare(request, 404, "Not found", f"There is no bank {name}.")
+        return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
-    def _made_reference(self, book: str) -> Reference:
+    def _build_reference(self, book: str) -> Reference:
         return Reference(self._books[book].make())
 
     def _page(self, request: Request, address: str) -> Response:
@@ -103,7 +103,7 @@ class DocsPage:
             "docs/page.html",
             title=page.title,
             here=address,
-            # rendered from our own files by a renderer that lets no HTML through; the template writes the title
+            # rendered from the package's own files by a renderer that escapes HTML; the template writes the title
             content=Markup(manual.rendered(address, root_of(request)).partition("</h1>")[2]),
             headings=headings if len(headings) > 2 and address != manual.HOME else [],
         )
@@ -129,7 +129,7 @@ class DocsPage:
         return self._results(request, query, 200)
 
     def _missing(self, request: Request, here: str) -> Response:
-        """404, with what fits the words of the address."""
+        """Answer 404 with a search for the words of the address."""
         return self._results(request, here.replace("/", " ").replace("-", " ")[:200], 404)
 
     def _results(self, request: Request, query: str, status: int) -> Response:
@@ -148,13 +148,13 @@ class DocsPage:
         )
 
     def _shown(self, request: Request, template: str, *, title: str, here: str, **values: Any) -> Response:
-        """A page in the frame of the documentation: its groups beside it, the search above it."""
+        """A documentation page with the table of contents beside it and the search above it."""
         status = values.pop("status", 200)
         return html(
             request,
             template,
             status=status,
-            at_home=True,
+            same_origin=True,
             title=title,
             here=here,
             groups_of_pages=manual.contents(),
@@ -167,7 +167,7 @@ class DocsPage:
 def _image(request: Request, name: str) -> Response:
     path = next((file for file in manual.IMAGES.iterdir() if file.name == name and file.suffix in _IMAGE_TYPES), None)
     if path is None:
-        return bare(request, 404, "Not found", "There is no such picture.")
+        return bare(request, 404, "Not found", "The image does not exist.")
     kind = ("Content-Type", _IMAGE_TYPES[path.suffix])
     return Response(
         200, [kind, ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")], path.read_bytes()

@@ -1,4 +1,4 @@
-"""An OpenAPI document as the documentation shows it: operations in groups, members of a shape as rows."""
+"""Prepares an OpenAPI document for the documentation pages: operations in groups, members of a schema as rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from emulator.manual import Entry
 
 _METHODS = ("get", "post", "put", "patch", "delete")
-_DEEPEST = 8  # levels of a shape that are shown; a shape may hold itself
+_DEEPEST = 8  # levels of a schema that are shown; a schema may contain itself
 _MOST_VALUES = 30  # values of an enumeration that are shown
 _PLACES = {"path": "Path", "query": "Query", "header": "Headers"}
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a shape, or a parameter."""
+    """A member of a schema, or a parameter."""
 
     name: str
     type: str
@@ -31,14 +31,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A value by its title, as indented JSON."""
+    """A value as indented JSON, with a title."""
 
     title: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class BodyShape:
     """One of the shapes that a body may have."""
 
     title: str
@@ -47,26 +47,26 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """A body: its media type, the shapes it may have, examples; `type` where it has no members."""
+class BodyContent:
+    """A body: its media type, the shapes it may have, examples; `type` is shown if it has no members."""
 
     media_type: str
     type: str
-    forms: tuple[Form, ...]
+    forms: tuple[BodyShape, ...]
     examples: tuple[Example, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DocumentedAnswer:
     """An answer of an operation."""
 
     status: str
     about: str
-    contents: tuple[Content, ...]
+    contents: tuple[BodyContent, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class DocumentedOperation:
     """One operation, ready to be shown."""
 
     id: str
@@ -75,10 +75,10 @@ class Operation:
     summary: str
     about: str
     group: str
-    rules: str  # the address of the manual's page on it, from /docs/ on
+    rules: str  # the manual's page about it, as a path below /docs/
     parameters: tuple[tuple[str, tuple[Member, ...]], ...]
-    body: tuple[Content, ...]
-    answers: tuple[Answer, ...]
+    body: tuple[BodyContent, ...]
+    answers: tuple[DocumentedAnswer, ...]
 
 
 class Reference:
@@ -88,7 +88,7 @@ class Reference:
         self._document = document
 
     @cached_property
-    def operations(self) -> dict[str, Operation]:
+    def operations(self) -> dict[str, DocumentedOperation]:
         """All operations by operationId, in the order of the document."""
         operations = {}
         for path, item in self._document.get("paths", {}).items():
@@ -99,22 +99,22 @@ class Reference:
         return operations
 
     @cached_property
-    def groups(self) -> dict[str, list[Operation]]:
+    def groups(self) -> dict[str, list[DocumentedOperation]]:
         """The operations by their tag."""
-        groups: dict[str, list[Operation]] = {}
+        groups: dict[str, list[DocumentedOperation]] = {}
         for operation in self.operations.values():
             groups.setdefault(operation.group, []).append(operation)
         return groups
 
     def entries(self, book: str) -> list[Entry]:
-        """What a search may find: each operation with its parameters, members and values."""
+        """The entries of the search: each operation with its parameters, members and values."""
         return [
             Entry(f"/{book}/{operation.id}", f"{operation.method} {operation.path}", operation.id, text)
             for operation, text in self._texts
         ]
 
     @cached_property
-    def _texts(self) -> list[tuple[Operation, str]]:
+    def _texts(self) -> list[tuple[DocumentedOperation, str]]:
         return [
             (operation, " ".join(dict.fromkeys(filter(None, _words(operation)))))
             for operation in self.operations.values()
@@ -122,11 +122,11 @@ class Reference:
 
     def _operation(
         self, path: str, method: str, operation: Mapping[str, Any], shared: Sequence[Mapping[str, Any]]
-    ) -> Operation:
+    ) -> DocumentedOperation:
         steps = [step for step in path.split("/") if step and step not in ("v1", "_emulator") and "{" not in step]
         parameters = [self._resolved(parameter) for parameter in (*shared, *operation.get("parameters", []))]
         body = self._resolved(operation.get("requestBody", {}))
-        return Operation(
+        return DocumentedOperation(
             id=operation.get("operationId", f"{method}-{path}"),
             method=method.upper(),
             path=path,
@@ -141,7 +141,7 @@ class Reference:
             ),
             body=self._contents(body.get("content", {})),
             answers=tuple(
-                Answer(status, answer.get("description", ""), self._contents(answer.get("content", {})))
+                DocumentedAnswer(status, answer.get("description", ""), self._contents(answer.get("content", {})))
                 for status, answer in (
                     (status, self._resolved(one)) for status, one in operation.get("responses", {}).items()
                 )
@@ -149,12 +149,12 @@ class Reference:
         )
 
     def _resolved(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
-        seen = 0
-        while "$ref" in part and seen < 20:
+        followed = 0
+        while "$ref" in part and followed < 20:
             inner: Any = self._document
             for step in part["$ref"].removeprefix("#/").split("/"):
                 inner = inner.get(step.replace("~1", "/").replace("~0", "~"), {})
-            part, seen = inner, seen + 1
+            part, followed = inner, followed + 1
         return part
 
     def _parameter(self, parameter: Mapping[str, Any]) -> Member:
@@ -199,7 +199,7 @@ class Reference:
         return own, required
 
     def _type(self, schema: Mapping[str, Any], within: tuple[str, ...] = ()) -> str:
-        """In words; `within`: the references that led here, since a shape may contain itself."""
+        """A type in words; `within`: the references around it, since a schema may contain itself."""
         reference = str(schema.get("$ref", ""))
         if reference in within:
             return reference.rpartition("/")[2]
@@ -219,23 +219,23 @@ class Reference:
         shown = shown or ("object" if "properties" in shape or "allOf" in shape else "any")
         return ", ".join(filter(None, (shown, shape.get("format"))))
 
-    def _contents(self, content: Mapping[str, Any]) -> tuple[Content, ...]:
+    def _contents(self, content: Mapping[str, Any]) -> tuple[BodyContent, ...]:
         return tuple(
-            Content(
+            BodyContent(
                 media_type, self._type(part.get("schema", {})), self._forms(part.get("schema", {})), _examples(part)
             )
             for media_type, part in content.items()
         )
 
-    def _forms(self, schema: Mapping[str, Any]) -> tuple[Form, ...]:
-        """A shape that is one of several is shown once for each, under its name."""
+    def _forms(self, schema: Mapping[str, Any]) -> tuple[BodyShape, ...]:
+        """One shape for each alternative of `oneOf` or `anyOf`, with its title."""
         shape = self._resolved(schema)
         several = [part for part in (shape.get("oneOf") or shape.get("anyOf") or ()) if self._members(part)]
         if len(several) < 2:
             members = self._members(schema)
-            return (Form("", "", members),) if members else ()
+            return (BodyShape("", "", members),) if members else ()
         return tuple(
-            Form(
+            BodyShape(
                 title=self._resolved(part).get("title") or part.get("$ref", "").rpartition("/")[2] or f"Form {number}",
                 about=self._resolved(part).get("description", ""),
                 members=self._members(part),
@@ -274,7 +274,7 @@ def _examples(part: Mapping[str, Any]) -> tuple[Example, ...]:
     return tuple(Example(title, json.dumps(value, indent=2, ensure_ascii=False)) for title, value in named.items())
 
 
-def _words(operation: Operation) -> Iterator[str]:
+def _words(operation: DocumentedOperation) -> Iterator[str]:
     yield from (operation.summary, operation.about, operation.method, operation.path)
     for _, parameters in operation.parameters:
         yield from _member_words(parameters)

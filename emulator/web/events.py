@@ -1,4 +1,4 @@
-"""Event streams, and a timer that applies what falls due while a stream is open (CONTRACT 13, Clock)."""
+"""Event streams, and a timer that applies due changes while a stream is open (CONTRACT 13, Clock)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Awaitable
 from aiohttp import web
 
 from emulator.api.messages import Stream
-from emulator.web.answers import CLOSE, Sent, head
+from emulator.web.answers import CLOSE, WireResponse, head
 from emulator.web.application import Application
 from emulator.web.connection import Connection
 
 _COMMENT = b": still here\n\n"
 _SHORTEST = 0.005  # a due time in the past must not become a busy loop
 _LONGEST = 3600.0
-_SLOWER = 4.0  # times as long after each attempt that left something due: the disk may be full
+_SLOWER = 4.0  # factor for the pause after an attempt that could not apply everything: the disk may be full
 _SLOWEST = 60.0
 
 
-class EventStream(Sent):
-    """Server-sent events: every chunk is written as it is pushed, until the client disconnects or stops reading."""
+class EventStream(WireResponse):
+    """Server-sent events: each chunk is written when it is pushed, until the client disconnects or stops reading."""
 
     closes = True
 
@@ -62,7 +62,7 @@ class EventStream(Sent):
 
 
 class Watchers:
-    """The connections of open event streams, and one timer for the whole application while there are any."""
+    """The connections of open event streams, and one timer for the whole application while any is open."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -72,19 +72,19 @@ class Watchers:
         self._pause = _SHORTEST
 
     def add(self, connection: Connection) -> None:
-        """A stream begins."""
+        """Add the connection of a new stream."""
         self.open.add(connection)
-        self.look_again()
+        self.set_timer()
 
     def discard(self, connection: Connection) -> None:
-        """A stream has ended."""
+        """Remove the connection of a stream that has ended."""
         self.open.discard(connection)
         if not self.open:
-            self._forget_timer()
+            self._cancel_timer()
 
-    def look_again(self) -> None:
+    def set_timer(self) -> None:
         """Set the timer again: a request may have changed what falls due next."""
-        self._forget_timer()
+        self._cancel_timer()
         seconds = self._application.next_due()
         if seconds is not None:
             seconds = min(max(seconds, self._pause), _LONGEST)
@@ -96,38 +96,38 @@ class Watchers:
         return self._timer is not None
 
     def end(self) -> None:
-        """End all streams: the server stops."""
+        """End all streams, when the server stops."""
         for connection in tuple(self.open):
             connection.leave()
 
-    def _forget_timer(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def ring(self) -> None:
-        """Apply what has fallen due, and set the timer again."""
+        """Apply due changes and set the timer again."""
         self._timer = None
-        if self._applying is not None:  # the timer is set again at its end
+        if self._applying is not None:  # the timer is set again when that ends
             return
-        applied: Awaitable[None] | None = None
+        applying: Awaitable[None] | None = None
         try:
-            applied = self._application.apply_due()
+            applying = self._application.apply_due()
         finally:
-            if applied is None:
-                self._rang()
-        if applied is not None:
-            self._applying = asyncio.ensure_future(applied)
-            self._applying.add_done_callback(self._applied)
+            if applying is None:
+                self._after_applying()
+        if applying is not None:
+            self._applying = asyncio.ensure_future(applying)
+            self._applying.add_done_callback(self._finish_applying)
 
-    def _applied(self, applying: asyncio.Future[None]) -> None:
+    def _finish_applying(self, applying: asyncio.Future[None]) -> None:
         self._applying = None
-        self._rang()
+        self._after_applying()
         if not applying.cancelled():
-            applying.result()  # a failure is the loop's to report
+            applying.result()  # raises a failure, which the event loop reports
 
-    def _rang(self) -> None:
-        done = self._application.next_due() != 0
-        self._pause = _SHORTEST if done else min(self._pause * _SLOWER, _SLOWEST)
+    def _after_applying(self) -> None:
+        all_applied = self._application.next_due() != 0
+        self._pause = _SHORTEST if all_applied else min(self._pause * _SLOWER, _SLOWEST)
         if self.open:
-            self.look_again()
+            self.set_timer()

@@ -1,13 +1,13 @@
-"""Where requests begin and end in the bytes of a connection, as far as the limits on them need it.
+"""Where requests begin and end in the bytes of a connection, as far as the limits on requests need it.
 
-aiohttp's parser decides what is a request and what is not. Three things it does not do: it does not report how much of
-an incomplete head has arrived; it drops complete requests that arrive in one packet with a malformed one behind them;
-and when the chunks of a body are malformed it does not wake up the reader of that body. `Framing` reads the bytes
-before the parser does, as RFC 9112 describes them: 2.1 (a head ends with an empty line), 6 (Content-Length or chunks),
-7.1 (chunks).
+aiohttp's parser decides what a valid request is, but lacks three things. It does not report how much of an incomplete
+head has arrived; it drops complete requests that arrive in one packet with a malformed one behind them; and when the
+chunks of a body are malformed it does not wake up the reader of that body. `Framing` therefore reads the bytes before
+the parser does, according to RFC 9112: 2.1 (a head ends with an empty line), 6 (Content-Length or chunks), 7.1
+(chunks).
 
-It is as strict as the parser, or stricter. If it takes something for a head that the parser refuses, the connection
-ends with that refusal, and what follows does not matter.
+It is at least as strict as the parser. If it recognises a head that the parser refuses, the connection ends with that
+refusal, and the following bytes do not matter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emulator.web.limits import MAX_HEAD_BYTES
 END = b"\r\n\r\n"
 HEAD_TOO_LARGE = "the head is too large"
 
-_BLANK = b"\r\n"  # what may stand in front of a request line (RFC 9112, 2.2)
+_BLANK = b"\r\n"  # may precede a request line (RFC 9112, 2.2)
 # the header that announces a body, or the end of a head that has none
 _BODY = re.compile(
     rb"\n(?:content-length:[ \t]*(?P<length>[0-9]{1,20})[ \t]*\r|(?P<coding>transfer-encoding:)|\r\n)", re.IGNORECASE
@@ -31,14 +31,14 @@ _SIZE_DIGITS = 16
 
 
 class BadFraming(Exception):
-    """The framing of a body in chunks is broken; the text says how."""
+    """The framing of a chunked body is malformed; the text says how."""
 
 
 class Framing:
     """The requests of one connection, as far as they have arrived.
 
-    `heads`: complete ones that no request has claimed yet; `begun`: bytes of an incomplete head; `count`: complete
-    heads since the start of the connection; `fault`: why nothing more may be read, if so.
+    `heads`: complete heads of requests that the handler has not started yet; `begun`: bytes of an incomplete head;
+    `count`: complete heads since the start of the connection; `fault`: why nothing more may be read, or None.
     """
 
     __slots__ = ("_chunks", "_left", "begun", "count", "fault", "heads")
@@ -53,7 +53,7 @@ class Framing:
 
     @property
     def announced(self) -> int:
-        """Bytes of a body that Content-Length announced and that have not arrived."""
+        """Bytes of a body that Content-Length announced and that have not arrived yet."""
         return self._left
 
     @property
@@ -64,8 +64,8 @@ class Framing:
     def cut(self, data: bytes) -> Sequence[bytes]:
         """Split `data` so that the parser never gets a complete request and a malformed one in one call.
 
-        A part contains at most one end of a head; the head of a body in chunks ends its part. Blank lines between
-        requests are left out, and so is everything behind a `fault`.
+        A part contains at most one end of a head; the head of a chunked body ends its part. Blank lines between
+        requests and everything after a `fault` are left out.
         """
         if self._left >= len(data):
             self._left -= len(data)
@@ -121,7 +121,7 @@ class Framing:
         return parts
 
     def _head(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Read a head from `at` on: where it, or the data, ends, and whether it is complete."""
+        """Read a head from `at` on; returns the index where it, or the data, ends, and whether it is complete."""
         begun = self.begun
         before = begun[-3:]  # may have cut the end of the head in two
         split = (before + data[at : at + 3]).find(END)
@@ -152,7 +152,7 @@ class Framing:
 
 
 class _Chunks:
-    """The framing of one body in chunks (RFC 9112, 7.1)."""
+    """The framing of one chunked body (RFC 9112, 7.1)."""
 
     def __init__(self) -> None:
         self.done = False
@@ -163,7 +163,7 @@ class _Chunks:
         self._around = 0  # bytes of framing since the last byte of a body
 
     def scan(self, data: bytes, at: int) -> int:
-        """Read `data` from `at` on; returns where the body, or the data, ends. Raises BadFraming."""
+        """Read `data` from `at` on; returns the index where the body or the data ends. Raises BadFraming."""
         while at < len(data) and not self.done:
             if self._data:
                 step = min(self._data, len(data) - at)
@@ -175,7 +175,7 @@ class _Chunks:
             stop = end or len(data)
             self._around += stop - at
             if self._around > MAX_HEAD_BYTES:
-                raise BadFraming(f"what stands around it is over {MAX_HEAD_BYTES} bytes")
+                raise BadFraming(f"its chunk sizes and trailers are longer than {MAX_HEAD_BYTES} bytes")
             self._line += data[at:stop]
             at = stop
             if end:

@@ -1,4 +1,4 @@
-"""From a parsed head to an answer: the only place where the web room calls the core."""
+"""Handles parsed requests in turns; the only module of the HTTP server that calls the core."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
 
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
-from emulator.web.answers import Answer, Hangup, PartedAnswer, Refusal, encoded
+from emulator.web.answers import CompleteAnswer, Hangup, PartedAnswer, Refusal, encoded
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import EventStream, Watchers
 from emulator.web.limits import MAX_BODY_BYTES
-from emulator.web.refusals import Refused, fields, head_refusal, origin_form, too_large, unavailable
+from emulator.web.refusals import RequestRefused, fields, head_refusal, origin_form, too_large, unavailable
 
 logger = logging.getLogger(__name__)
 
-LONGEST = 64  # requests of a turn: of a thousand that arrive together the first must not wait for the last
+LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 
 Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
 
 
 class Handler:
-    """Called by aiohttp with each request; never raises for what a client sends."""
+    """The request handler that aiohttp calls; no request of a client makes it raise."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -45,8 +45,8 @@ class Handler:
             content = request.content
             body = content.read_nowait(-1) if content.is_eof() else await connection.arriving(request)
             if len(body) > MAX_BODY_BYTES:
-                raise Refused(too_large(MAX_BODY_BYTES))
-        except Refused as refused:
+                raise RequestRefused(too_large(MAX_BODY_BYTES))
+        except RequestRefused as refused:
             return self._refused(connection, request, refused.response)
         except ConnectionError:
             return Hangup(connection)
@@ -61,18 +61,18 @@ class Handler:
                 return Hangup(connection)
         if answer.parts is not None:
             return PartedAnswer(connection, request, answer)
-        return Answer(connection, request, encoded(answer, request.headers.get(ACCEPT_ENCODING)))
+        return CompleteAnswer(connection, request, encoded(answer, request.headers.get(ACCEPT_ENCODING)))
 
     def stop(self) -> None:
-        """End event streams and what takes long: the server stops."""
+        """End event streams and long operations, when the server stops."""
         self.watchers.end()
         self._turns.stop()
 
     def _refused(self, connection: Connection, request: web.BaseRequest, response: Response) -> Refusal:
-        refused = _request(connection, request, b"")
-        if response.status == 431:  # the request log does not store them either
-            refused.headers = [pair for pair in refused.headers if pair[0].lower() == "x-request-id"]
-        self._application.refused(refused, response)
+        without_body = _request(connection, request, b"")
+        if response.status == 431:  # the request log must not store them either
+            without_body.headers = [pair for pair in without_body.headers if pair[0].lower() == "x-request-id"]
+        self._application.refused(without_body, response)
         return Refusal(connection, request, response)
 
 
@@ -85,11 +85,11 @@ def _request(connection: Connection, request: web.BaseRequest, body: bytes) -> R
 
 
 class Turns:
-    """Requests are handled in turns: up to LONGEST in order of arrival, one write for all changes, then the answers.
+    """Handles requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
-    That costs a fraction of one write per request. Requests see what earlier ones of the same turn changed, so every
-    answer waits for the end of the turn. What takes long goes on a step at a time, in turns of its own between the
-    others.
+    That costs a fraction of one write per request. Requests see the changes of earlier ones in the same turn, so every
+    answer waits for the end of the turn. A long operation continues one step at a time, in turns of its own between
+    the others.
     """
 
     def __init__(self, application: Application, watchers: Watchers) -> None:
@@ -97,93 +97,93 @@ class Turns:
         self._watchers = watchers
         self._waiting: deque[Waiting] = deque()
         self._unfinished: deque[Waiting] = deque()  # in turn
-        self._stepped = False  # the last turn was a step of what is unfinished
+        self._stepped = False  # the last turn was a step of an unfinished request
         self._stopped = False
-        self._called = False  # a turn is scheduled, or waits to begin
+        self._scheduled = False  # a turn is scheduled
         self._tasks: set[asyncio.Task[None]] = set()
 
     def answer(self, request: Request) -> asyncio.Future[Response | Stream]:
-        """The core's answer, once everything it reports is stored; or the exception that the core raised."""
+        """The core's answer, after all changes it reports are stored; or the exception that the core raised."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Response | Stream] = loop.create_future()
         self._waiting.append((request, answer))
-        self._call()
+        self._schedule()
         return answer
 
-    def _take(self) -> None:
+    def _next_turn(self) -> None:
         """Begin the next turn."""
         waiting, unfinished = self._waiting, self._unfinished
         self._stepped = bool(unfinished) and not (waiting and self._stepped)
         if self._stepped:
-            taken = [unfinished.popleft()]
+            batch = [unfinished.popleft()]
         else:
-            taken = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
-        if not taken:  # the server stops
-            self._called = False
+            batch = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
+        if not batch:  # the server stops
+            self._scheduled = False
             return
         turn = self._application.turn()
         try:
-            begun = turn.begin([request for request, _ in taken])
+            answers = turn.begin([request for request, _ in batch])
         except Exception as error:
-            self._refuse(taken, error)
-            self._go_on()
+            self._refuse(batch, error)
+            self._schedule_next()
             return
-        if begun is None:
-            self._act(turn, taken)
+        if answers is None:
+            self._handle(turn, batch)
         else:
-            for one, answer in zip(taken, begun, strict=True):
-                answer.add_done_callback(partial(self._deliver_begun, one))
-        self._go_on()
+            for waiter, answer in zip(batch, answers, strict=True):
+                answer.add_done_callback(partial(self._deliver_future, waiter))
+        self._schedule_next()
 
-    def _deliver_begun(self, one: Waiting, answer: asyncio.Future[Answered]) -> None:
+    def _deliver_future(self, waiter: Waiting, answer: asyncio.Future[Answered]) -> None:
         try:
-            self._deliver([one], [answer.result()])
+            self._deliver([waiter], [answer.result()])
         except (Exception, asyncio.CancelledError) as error:
-            self._refuse([one], error)
+            self._refuse([waiter], error)
         if self._watchers.open:
-            self._watchers.look_again()
+            self._watchers.set_timer()
 
-    def _act(self, turn: Turn, taken: Sequence[Waiting]) -> None:
+    def _handle(self, turn: Turn, batch: Sequence[Waiting]) -> None:
         answers: list[Answered | Exception] = []
-        for request, _ in taken:
+        for request, _ in batch:
             try:
                 answers.append(turn.handle(request))
             except Exception as error:
                 answers.append(error)
         try:
             ended = turn.end()
-        except Exception as error:  # whatever it is, no request may wait forever
-            ended, answers = None, [error] * len(taken)
+        except Exception as error:  # of any kind: no request may wait forever
+            ended, answers = None, [error] * len(batch)
         if ended is None or isinstance(ended, Exception):
-            self._deliver(taken, answers)
+            self._deliver(batch, answers)
         else:
-            self._spawn(self._deliver_later(ended, taken, answers))
+            self._spawn(self._deliver_later(ended, batch, answers))
         if self._watchers.open:
-            self._watchers.look_again()
+            self._watchers.set_timer()
 
     async def _deliver_later(
         self,
         ended: Awaitable[Exception | None],
-        taken: Sequence[Waiting],
+        batch: Sequence[Waiting],
         answers: Sequence[Answered | Exception],
     ) -> None:
         try:
             await ended
         except Exception as error:
-            answers = [error] * len(taken)
-        self._deliver(taken, answers)
+            answers = [error] * len(batch)
+        self._deliver(batch, answers)
 
-    def _refuse(self, taken: Sequence[Waiting], error: BaseException) -> None:
-        """Answer 503 to the requests of a turn that could not begin: nothing was changed in it."""
+    def _refuse(self, batch: Sequence[Waiting], error: BaseException) -> None:
+        """Answer 503 to the requests of a turn that could not begin and has changed nothing."""
         logger.error("a turn could not begin: %s", error)
-        self._deliver(taken, [unavailable(request) for request, _ in taken])
+        self._deliver(batch, [unavailable(request) for request, _ in batch])
 
-    def _deliver(self, taken: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
-        for (request, waiter), answer in zip(taken, answers, strict=True):
+    def _deliver(self, batch: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
+        for (request, waiter), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Unfinished) and not (waiter.done() or self._stopped):
                 request.unfinished = answer
                 self._unfinished.append((request, waiter))
-                self._call()
+                self._schedule()
                 continue
             if request.unfinished is not None:
                 request.unfinished.abandon()
@@ -198,21 +198,21 @@ class Turns:
                 waiter.set_result(answer)
 
     def stop(self) -> None:
-        """Do no more of what is unfinished: 503."""
+        """Abandon unfinished requests with 503."""
         self._stopped = True
         unfinished, self._unfinished = list(self._unfinished), deque()
         self._deliver(unfinished, [unavailable(request) for request, _ in unfinished])
 
-    def _call(self) -> None:
-        """See that a turn begins soon."""
-        if not self._called:
-            self._called = True
-            asyncio.get_running_loop().call_soon(self._take)
+    def _schedule(self) -> None:
+        """Schedule a turn unless one is scheduled already."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
-    def _go_on(self) -> None:
-        self._called = bool(self._waiting or self._unfinished)
-        if self._called:
-            asyncio.get_running_loop().call_soon(self._take)
+    def _schedule_next(self) -> None:
+        self._scheduled = bool(self._waiting or self._unfinished)
+        if self._scheduled:
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _spawn(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

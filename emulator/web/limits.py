@@ -1,4 +1,4 @@
-"""How much and how long a client may take: one value each, so that tests can shrink them."""
+"""Limits on the size and duration of requests, as values that tests can lower."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 MAX_TARGET_BYTES = 8190
-MAX_FIELD_BYTES = 16380  # a PEM certificate with its chain fits; not the target's limit, see refusals.py
+MAX_FIELD_BYTES = 16380  # fits a PEM certificate with its chain; must differ from the target's limit, see refusals.py
 MAX_HEADERS = 128
 MAX_HEAD_BYTES = 65536
 MAX_BODY_BYTES = 1024 * 1024
@@ -20,11 +20,11 @@ class _Parsing(TypedDict):
     read_bufsize: int
 
 
-# How aiohttp's parser is set up.
+# Options of aiohttp's parser.
 PARSING: _Parsing = {
     "max_line_size": MAX_TARGET_BYTES,
     "max_field_size": MAX_FIELD_BYTES,
-    "max_headers": MAX_HEAD_BYTES,  # their number is checked by head_refusal, where it has its own status
+    "max_headers": MAX_HEAD_BYTES,  # head_refusal checks their number, with a status of its own
     "auto_decompress": False,
     "read_bufsize": 65536,
 }
@@ -34,11 +34,11 @@ PARSING: _Parsing = {
 class Limits:
     """Seconds of real time and bytes on one connection (CONTRACT 3.2 and 13; `idle`, `write`, `linger` assumed)."""
 
-    head_seconds: float = 15.0  # from the first byte of a request to the end of its headers: cut
-    body_seconds: float = 30.0  # from there to the end of its body: 408
-    idle_seconds: float = 75.0  # between requests: closed
-    write_seconds: float = 30.0  # a client that does not read its answer: dropped
-    linger_seconds: float = 2.0  # reading on after a refusal, so that the client gets to see it
-    drain_seconds: float = 6.0  # requests under way at SIGTERM
+    head_seconds: float = 15.0  # from the first byte of a request to the end of its headers, then closed
+    body_seconds: float = 30.0  # from there to the end of its body, then 408
+    idle_seconds: float = 75.0  # between requests, then closed
+    write_seconds: float = 30.0  # for a client that does not read its answer, then aborted
+    linger_seconds: float = 2.0  # of reading after a refusal, so that the client receives it
+    drain_seconds: float = 6.0  # for requests in progress at SIGTERM
     comment_seconds: float = 15.0  # between the comments that keep an event stream open
-    event_bytes: int = 1024 * 1024  # events waiting for a client that does not read: dropped
+    event_bytes: int = 1024 * 1024  # of events for a client that does not read, then aborted

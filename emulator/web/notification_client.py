@@ -1,7 +1,7 @@
-"""Sends one notification: resolves the receiver's name once, checks every address, connects to a checked one.
+"""Sends one notification: resolves the receiver's name once, checks every address, connects to one of them.
 
-See `bank/notification_targets.py` for the rules. Redirects are not followed, proxies of the environment not used,
-cookies not stored, answers not read beyond their status.
+See `bank/notification_targets.py` for the rules. Redirects are not followed, proxy variables of the environment are
+ignored, cookies are not stored, and only the status of the answer is read.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from emulator.bank.notification_targets import (
 )
 from emulator.bank.notifications import DeliveryResult
 
-MOST_NAMES = 64  # that are being resolved at once
-SECONDS = 5.0  # for an attempt: name, connection, TLS, answer
+MOST_NAMES = 64  # being resolved at the same time
+SECONDS = 5.0  # for an attempt: name resolution, connection, TLS, answer
 
 Addresses = list[tuple[socket.AddressFamily, str]]
-"""What a name resolves to: family and address."""
+"""The addresses of a name, each with its family."""
 
 
-class _Refused(Exception):
-    """No request is sent; the argument says why."""
+class _NotSent(Exception):
+    """The notification was not sent; the argument says why."""
 
 
-class _Pinned(AbstractResolver):
-    """Answers every question with the addresses that were checked."""
+class _PinnedResolver(AbstractResolver):
+    """Resolves every name to the addresses that were checked."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -56,29 +56,29 @@ class _Pinned(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
 
-class _Names:
-    """Resolves names in threads of its own, which nothing waits for.
+class _NameResolver:
+    """Resolves names in daemon threads.
 
-    A TPP's name server may never answer. Nobody else's work may be behind it in a queue, nor the end of the process.
+    A TPP's name server may never answer; that must neither block other work in a queue nor the end of the process.
     """
 
     def __init__(self) -> None:
-        self._under_way = 0
+        self._running = 0
 
     async def look_up(self, host: str, port: int) -> Addresses:
-        """What a name resolves to; raises OSError, _Refused where too many names are being resolved."""
-        if self._under_way >= MOST_NAMES:
-            raise _Refused("too many names wait for their name servers")
-        self._under_way += 1
+        """The addresses of a name; raises OSError, or _NotSent if too many names are being resolved."""
+        if self._running >= MOST_NAMES:
+            raise _NotSent("too many names wait for their name servers")
+        self._running += 1
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Addresses] = loop.create_future()
 
         def done(outcome: Addresses | OSError) -> None:
-            self._under_way -= 1
-            if answer.done():  # it came too late
+            self._running -= 1
+            if answer.done():  # after the time limit
                 return
             if isinstance(outcome, OSError):
                 answer.set_exception(outcome)
@@ -102,23 +102,23 @@ class _Names:
 class NotificationClient:
     """Posts notifications; `allowed`: the hosts of `--allow-notify`; `authority`: the sandbox CA in PEM.
 
-    Receivers are trusted by the system's certificates and by the sandbox CA.
+    Certificates of receivers must be issued by an authority that the system trusts or by the sandbox CA.
     """
 
     def __init__(self, *, allowed: Collection[Host], authority: str) -> None:
         self._allowed = allowed
         self._authority = authority
         self._tls: ssl.SSLContext | None = None
-        self._names = _Names()
+        self._names = _NameResolver()
 
     async def post(self, uri: str, body: bytes, request_id: str) -> DeliveryResult:
-        """Post a notification; how it went. Never raises."""
+        """Post a notification; returns its result and never raises."""
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._post(uri, body, request_id)
         except TimeoutError:
             return DeliveryResult(error=f"no answer within {SECONDS:g} s")
-        except (_Refused, MalformedAddress) as refused:
+        except (_NotSent, MalformedAddress) as refused:
             return DeliveryResult(error=f"not sent: {refused}")
         except aiohttp.ClientSSLError as error:
             return DeliveryResult(error=f"TLS failed: {_short(error)}")
@@ -131,7 +131,7 @@ class NotificationClient:
     async def _post(self, uri: str, body: bytes, request_id: str) -> DeliveryResult:
         target = target_of(uri)
         connector = aiohttp.TCPConnector(
-            resolver=_Pinned(await self._checked(target)),
+            resolver=_PinnedResolver(await self._checked(target)),
             use_dns_cache=False,
             force_close=True,
             ssl=await self._context() if target.scheme == "https" else False,
@@ -154,43 +154,43 @@ class NotificationClient:
             return DeliveryResult(status=answer.status)
 
     async def _checked(self, target: Target) -> Addresses:
-        """The addresses of a target, every one of which the bank may connect to."""
+        """The addresses of a target, after checking that the bank may connect to every one of them."""
         try:
             addresses = await self._names.look_up(target.host, target.port)
         except OSError as error:
-            raise _Refused(f"the name {target.host} cannot be resolved ({_short(error)})") from error
+            raise _NotSent(f"the name {target.host} cannot be resolved ({_short(error)})") from error
         if not addresses:
-            raise _Refused(f"the name {target.host} has no address")
+            raise _NotSent(f"the name {target.host} has no address")
         if not target.is_allowed(self._allowed):
             refuse_private(target.host, addresses)
         return addresses
 
     async def _context(self) -> ssl.SSLContext:
         if self._tls is None:
-            # reading the system's certificates takes long enough to hold up requests
-            self._tls = await asyncio.get_running_loop().run_in_executor(None, self._trusting)
+            # reading the system's certificates takes long enough to delay requests
+            self._tls = await asyncio.get_running_loop().run_in_executor(None, self._create_context)
         return self._tls
 
-    def _trusting(self) -> ssl.SSLContext:
+    def _create_context(self) -> ssl.SSLContext:
         context = ssl.create_default_context()
         context.load_verify_locations(cadata=self._authority)
         return context
 
 
 def refuse_private(host: str, addresses: Addresses) -> None:
-    """Refuse a name if one of its addresses is not public, or is this machine's own."""
+    """Refuse a name if one of its addresses is not public or belongs to this machine."""
     for family, address in addresses:
         if not is_public(address) or _is_own(family, address):
-            raise _Refused(f"{host} leads to {address}, which is not public; --allow-notify {host} allows it")
+            raise _NotSent(f"{host} resolves to {address}, which is not public; --allow-notify {host} allows it")
 
 
 def _is_own(family: socket.AddressFamily, address: str) -> bool:
-    """Whether an address is this machine's: nothing is sent to find out."""
+    """Whether an address belongs to this machine, found by routing; no packet is sent."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, 443))
         except OSError:
-            return False  # no way there
+            return False  # no route to it
         return bool(probe.getsockname()[0] == address)
 
 

@@ -1,4 +1,4 @@
-"""What the wire refuses before a request reaches the core, in the error form of CONTRACT 3.3; how a head is read."""
+"""Refusals before a request reaches the core, in the error form of CONTRACT 3.3, and the reading of a request head."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ JSON_TYPE = "application/json; charset=utf-8"
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
 
 
-class Refused(Exception):
-    """The wire refuses this request; `response` says why."""
+class RequestRefused(Exception):
+    """The server refuses a request with `response` before it reaches the core."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 def wire_refusal(status: int, text: str) -> Response:
-    """An error answer that needs no request: BAD_REQUEST, or SYSTEM_ERROR from 500 on."""
+    """An error answer: BAD_REQUEST, or SYSTEM_ERROR from status 500 on."""
     code = "SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST"
     entry = {"category": "ERROR", "code": code, "text": text}
     body = json.dumps({"tppMessages": [entry]}, separators=(",", ":"), ensure_ascii=False).encode()
@@ -50,20 +50,20 @@ def too_slow(seconds: float) -> Response:
 
 
 def bad_body(reason: str) -> Response:
-    """400 for a body whose framing is broken."""
+    """400 for a body whose framing is malformed."""
     return wire_refusal(400, f"The body cannot be read: {reason}.")
 
 
 def unavailable(request: Request) -> Response:
     """503 for a request that the bank cannot handle at the moment."""
-    done = "nothing was changed" if request.unfinished is None else "what was done of this before stays"
-    response = wire_refusal(503, f"The bank cannot answer at the moment; {done}.")
+    changes = "nothing was changed" if request.unfinished is None else "the changes made so far remain"
+    response = wire_refusal(503, f"The bank cannot answer at the moment; {changes}.")
     finish(response, Headers(request.headers))
     return response
 
 
 def _headers_too_large(what: str) -> Response:
-    """431; `what` names the limit that was passed."""
+    """431; `what` names the limit that was exceeded."""
     return wire_refusal(431, f"The headers are too large: {what}.")
 
 
@@ -71,15 +71,15 @@ def _headers_too_large(what: str) -> Response:
 
 
 def parser_refusal(error: HttpProcessingError, message: str, head: bytes) -> Response:
-    """The answer to what aiohttp's parser raised: 414, 431 or 400 with the parser's own reason.
+    """The answer to an error of aiohttp's parser: 414, 431 or 400 with the parser's reason.
 
-    `head`: as much of it as arrived; the answer returns its X-Request-ID.
+    `head`: the bytes of the head that arrived; the answer repeats its X-Request-ID.
     """
     return _finished(_of_parser(error, message), head)
 
 
 def head_without_end(head: bytes) -> Response:
-    """431 for a head that is too large; `head`: as much of it as arrived."""
+    """431 for a head that is too large; `head`: the bytes of it that arrived."""
     return _finished(_headers_too_large(f"together over {MAX_HEAD_BYTES} bytes"), head)
 
 
@@ -90,27 +90,27 @@ def _finished(response: Response, head: bytes) -> Response:
 
 def _sent_ids(head: bytes) -> list[tuple[str, str]]:
     """The X-Request-ID headers of a refused head, which may be incomplete."""
-    lines = head.split(b"\r\n")[1:-1]  # without the first, and a last one that has no end yet
+    lines = head.split(b"\r\n")[1:-1]  # without the request line and an incomplete last line
     fields = [line.partition(b":") for line in lines]
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
 
 
 def _of_parser(error: HttpProcessingError, message: str) -> Response:
-    """The parser raises one error for a long target and for a long field; the limit it names tells them apart."""
+    """The parser raises the same error for a long target and for a long field, with different limits."""
     limit = error.args[1] if len(error.args) > 1 else None
     if limit == MAX_TARGET_BYTES:
         return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")
     if limit == MAX_FIELD_BYTES:
         return _headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
-    bare = isinstance(error, InvalidURLError) and "\n" not in message  # the target, and no reason before it
+    bare = isinstance(error, InvalidURLError) and "\n" not in message  # the target alone, without a reason
     reason = "its target cannot be read" if bare else _reason(message)
     return wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")
 
 
 def _reason(message: str) -> str:
-    """The parser's reason without its picture of the bytes, which must not be repeated to the client.
+    """The parser's reason without the bytes that it shows, which must not be repeated to the client.
 
-    Its messages look like `Bad status line:` or `Invalid header token:`, then the bytes on lines of their own.
+    Its messages look like `Bad status line:` or `Invalid header token:`, followed by lines with the bytes.
     """
     lines = [line.strip() for line in message.split("\n\n", 1)[0].splitlines() if line.strip()]
     reason = " ".join(lines)[:200].rstrip(":. ")
@@ -121,9 +121,9 @@ def _reason(message: str) -> str:
 
 
 def head_refusal(request: web.BaseRequest) -> Response | None:
-    """Why a head is refused without its body, or None (CONTRACT 13, refusals at the wire)."""
+    """The refusal of a head without reading its body, or None (CONTRACT 13, refusals at the wire)."""
     headers, target = request.headers, request.raw_path
-    if (  # the form that nearly all requests have
+    if (  # true for nearly all requests
         request.version == HttpVersion11
         and target.startswith("/")
         and "#" not in target
@@ -142,20 +142,20 @@ def _line_refusal(request: web.BaseRequest) -> Response | None:
     target = request.raw_path
     if request.version not in (HttpVersion10, HttpVersion11):
         major, minor = request.version
-        return wire_refusal(400, f"HTTP/{major}.{minor} is not spoken here, HTTP/1.1 and HTTP/1.0 are.")
+        return wire_refusal(400, f"HTTP/{major}.{minor} is not supported; use HTTP/1.1 or HTTP/1.0.")
     if request.method == "CONNECT":
-        return wire_refusal(400, "CONNECT is not served here.")
+        return wire_refusal(400, "CONNECT is not supported.")
     if "#" in target:
-        return wire_refusal(400, "A request target has no fragment (#).")
+        return wire_refusal(400, "A request target must not contain a fragment (#).")
     if len(request.headers) > MAX_HEADERS:
-        return _headers_too_large(f"there are more than {MAX_HEADERS}")
+        return _headers_too_large(f"more than {MAX_HEADERS} of them")
     if not _is_host(request.headers.get(HOST, "")):
         return wire_refusal(400, "Host is not a host name or address with an optional port.")
     if not target.startswith("/"):
         if target == "*" and request.method != "OPTIONS":
             return wire_refusal(400, "The request target * is for OPTIONS only.")
         if origin_form(request) is None:
-            return wire_refusal(400, "The request target names another host than Host does.")
+            return wire_refusal(400, "The host in the request target differs from the Host header.")
     return None
 
 
@@ -164,16 +164,16 @@ def _framing_refusal(request: web.BaseRequest) -> Response | None:
     coding = request.headers.get(TRANSFER_ENCODING)
     if coding is not None:
         if length is not None:
-            return wire_refusal(400, "Content-Length and Transfer-Encoding in one request.")
+            return wire_refusal(400, "A request must not have both Content-Length and Transfer-Encoding.")
         if request.version == HttpVersion10:
             return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
         if coding.lower() != "chunked":
-            return wire_refusal(400, "The only Transfer-Encoding understood here is chunked.")
+            return wire_refusal(400, "The only supported Transfer-Encoding is chunked.")
     elif length is not None and int(length) > MAX_BODY_BYTES:
         return too_large(MAX_BODY_BYTES)
     expectation = request.headers.get(EXPECT)
     if expectation is not None and expectation.lower() != "100-continue":
-        return wire_refusal(417, "The only Expect understood here is 100-continue.")
+        return wire_refusal(417, "The only supported Expect is 100-continue.")
     return None
 
 
@@ -182,16 +182,16 @@ def _is_host(value: str) -> bool:
     return _HOST.fullmatch(value) is not None
 
 
-# What the core is given
+# Reading a head for the core
 
 
 def fields(request: web.BaseRequest) -> Fields:
-    """Header names as sent and values as text: UTF-8 where they are that, else ISO 8859-1."""
+    """Header names as sent, and values as text: decoded as UTF-8 if possible, else as ISO 8859-1."""
     raw = request.raw_headers
     if not raw:
         return Fields((), (), ())
     names, lower = _decoded(tuple(map(_name, raw)))
-    # The parser has decoded the values, but those that are not UTF-8 into something else.
+    # The parser decodes values that are not UTF-8 with replacement characters.
     values = tuple(request.headers.values())
     if not all(map(str.isascii, values)):
         values = tuple(_text(value) for _, value in raw)
@@ -203,7 +203,7 @@ _name = itemgetter(0)
 
 @lru_cache(maxsize=256)
 def _decoded(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Header names as text, and in lower case; a client's requests carry the same ones each time."""
+    """Header names as text, and in lower case; cached, since a client sends the same names with each request."""
     decoded = tuple(name.decode() for name in names)
     return decoded, tuple(map(str.lower, decoded))
 
@@ -216,9 +216,9 @@ def _text(value: bytes) -> str:
 
 
 def origin_form(request: web.BaseRequest) -> str | None:
-    """Path and query exactly as sent; of an absolute target (RFC 9112 3.2.2) what follows the authority.
+    """Path and query exactly as sent; for an absolute target (RFC 9112 3.2.2) the part after the authority.
 
-    None when an absolute target names another host than Host does: the server must not guess which one was meant.
+    None if the host of an absolute target differs from the Host header: the server must not guess which one is meant.
     """
     target = request.raw_path
     if target.startswith("/") or target == "*":

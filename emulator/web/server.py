@@ -1,4 +1,4 @@
-"""The server: sockets in, an application behind them, an orderly end."""
+"""The server: runs an application on listening sockets until a signal ends the process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class WebServer:
-    """One application on a plain and perhaps a TLS address, within a running event loop.
+    """Serves one application on a plain and optionally a TLS address, within a running event loop.
 
-    `host` is the address asked for, `public_url` and `allowed` (host names) decide the base of links.
+    `host` is the configured listening address; `public_url` and `allowed` (host names) decide the base of links.
     """
 
     def __init__(
@@ -40,30 +40,30 @@ class WebServer:
         self._application = application
         self._limits = limits or Limits()
         self._handler = Handler(application)
-        self._places: list[tuple[list[socket.socket], Base]] = []
+        self._addresses: list[tuple[list[socket.socket], Base]] = []
         for scheme, sockets in (("http", plain), ("https", tls)):
             if sockets is not None:
                 base = Base(scheme=scheme, host=host, port=port_of(sockets), public_url=public_url, allowed=allowed)
-                self._places.append((sockets, base))
+                self._addresses.append((sockets, base))
         self._listeners: list[Listener] = []
         self._servers: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def urls(self) -> list[str]:
-        """The listening addresses, the plain one first."""
-        return [base.listening for _, base in self._places]
+        """The URLs of the listening addresses, the plain one first."""
+        return [base.listening for _, base in self._addresses]
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return sum(len(listener.open) for listener in self._listeners)
 
     async def start(self) -> None:
-        """Answer requests from now on."""
+        """Start answering requests."""
         loop = asyncio.get_running_loop()
         self._application.start()
-        for sockets, base in self._places:
+        for sockets, base in self._addresses:
             listener = Listener(self._handler, base, self._limits)
             self._listeners.append(listener)
             secure: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class WebServer:
         self._sweep_later()
 
     async def stop(self) -> None:
-        """Accept no new requests, let those under way finish within the time limit, close every connection."""
+        """Accept no new requests, let those in progress finish within the time limit, close every connection."""
         for server in self._servers:
             server.close()
         if self._sweep is not None:
@@ -120,7 +120,7 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
-    """Run `main` on uvloop where the platform has it, else on asyncio's own loop."""
+    """Run `main` on uvloop if it is installed, else on asyncio's own event loop."""
     try:
         import uvloop
     except ImportError:

@@ -1,4 +1,4 @@
-"""Listening sockets, bound before anything else, so that a taken port is reported before the state is opened."""
+"""Listening sockets, bound before anything else, so that a port in use is reported before the state is opened."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Literal
 
 BACKLOG = 2048
 COPIES = 16
-_OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, and refuses values above another limit
+_OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, yet refuses values above 10240
 
 
 class CannotListen(Exception):
-    """An address cannot be listened on; the text says why, `at_fault` whether it is the "host" or the "port"."""
+    """The server cannot listen on an address; `at_fault` is the option at fault: "host" or "port"."""
 
     def __init__(self, at_fault: Literal["host", "port"], text: str) -> None:
         super().__init__(text)
@@ -22,10 +22,10 @@ class CannotListen(Exception):
 
 
 def listen(host: str, port: int, *, copies: int = COPIES) -> list[socket.socket]:
-    """Sockets on every address of `host` at one port; 0 picks a free one. Raises CannotListen.
+    """Listening sockets on every address of `host` at one port; 0 picks a free port. Raises CannotListen.
 
-    There are `copies` of each: uvloop accepts one connection per socket in a turn of the loop, so clients that connect
-    together while many requests arrive would wait for one another.
+    Each socket is duplicated `copies` times: uvloop accepts one connection per socket and iteration of its loop, so
+    clients that connect at the same time would wait for one another.
     """
     try:
         addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -53,7 +53,7 @@ def _bound(family: int, host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
-            raise CannotListen("port", f"port {port} is taken") from error
+            raise CannotListen("port", f"port {port} is in use") from error
         reason = error.strerror or str(error)
         if error.errno in (errno.EACCES, errno.EPERM):
             raise CannotListen("port", f"port {port}: {reason}") from error
@@ -67,10 +67,10 @@ def port_of(sockets: list[socket.socket]) -> int:
 
 
 def raise_file_limit() -> None:
-    """Let this process hold a thousand connections and more where the system allows it."""
+    """Raise the limit on open files, which also limits connections, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for wanted in _OPEN_FILES:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    for target in _OPEN_FILES:
+        most = target if hard == resource.RLIM_INFINITY else min(target, hard)
         if soft == resource.RLIM_INFINITY or soft >= most:
             return
         with suppress(ValueError):

@@ -21,7 +21,7 @@ from emulator.api import examples
 from emulator.client import Identity, TppClient
 from emulator.client.signing import signed_headers
 from emulator.control.operations import table
-from emulator.web.console.places import PAGES
+from emulator.web.console.routes import PAGES
 from tests.e2e.process import Served, served
 
 KARI = "14888520059"

@@ -217,9 +217,9 @@ def test_a_taken_port_is_2_and_no_state_is_made(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         state = tmp_path / "state"
-        assert_refused(command("serve", "--port", port, "--state", str(state)), f"--port: port {port} is taken")
+        assert_refused(command("serve", "--port", port, "--state", str(state)), f"--port: port {port} is in use")
         done = command("serve", "--port", "0", "--tls-port", port, "--state", str(state))
-        assert_refused(done, f"--tls-port: port {port} is taken")
+        assert_refused(done, f"--tls-port: port {port} is in use")
         assert not state.exists()
 
 

@@ -29,9 +29,9 @@ async def refused(data: bytes, status: int, phrase: str) -> None:
         pytest.param(b"G\0T / HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid method", id="nul-in-method"),
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01", "HTTPS traffic", id="tls-on-the-plain-port"),
         pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", id="http2-preface"),
-        pytest.param(b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", "HTTP/2.0 is not spoken", id="http-2.0"),
-        pytest.param(b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", "HTTP/0.9 is not spoken", id="http-0.9"),
-        pytest.param(b"GET /\r\n\r\n", "HTTP/0.9 is not spoken", id="no-version"),
+        pytest.param(b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", "HTTP/2.0 is not supported", id="http-2.0"),
+        pytest.param(b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", "HTTP/0.9 is not supported", id="http-0.9"),
+        pytest.param(b"GET /\r\n\r\n", "HTTP/0.9 is not supported", id="no-version"),
         pytest.param(b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", "Invalid HTTP version", id="http-1.2"),
         pytest.param(b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", "Invalid HTTP version", id="http-9.9"),
         pytest.param(b"GET / HTTP/1.10\r\nHost: x\r\n\r\n", "after version", id="http-1.10"),
@@ -152,7 +152,7 @@ async def test_what_stands_around_a_body_is_bounded_too(begun: list[str], piece:
         await client.send(piece * 50)
         answer = await client.answer()
         answer.rest = await client.until_closed()
-        assert_refused(answer, 400, "what stands around it")
+        assert_refused(answer, 400, "chunk sizes and trailers")
         assert served.application.requests == []
 
 

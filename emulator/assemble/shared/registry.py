@@ -302,7 +302,7 @@ class SharedRegistry(BankRegistry):
             raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
         scope = self._with_service()
         if self.find(name) is None:
-            raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
+            raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
         number, opened = self.stored[name], self.open_banks.get(name)
         self._drop(name)
         if name in scope.new_banks:

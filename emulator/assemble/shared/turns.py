@@ -656,7 +656,7 @@ def _bank_of(request: Request) -> str:
 
 
 def _refused(request: Request, error: StoreError) -> Response:
-    changed = "nothing was changed" if request.unfinished is None else "what was done of this before stays"
+    changed = "nothing was changed" if request.unfinished is None else "the changes made so far remain"
     text = f"The bank's store cannot be used at the moment, {changed}: {error}."
     response = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
     finish(response, Headers(request.headers))

@@ -1,4 +1,4 @@
-"""Who may see and do what: authentications under way, consents, sessions."""
+"""Pages for authentications, consents and sessions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from emulator.bank.customers import consents, sessions
 from emulator.bank.documents import Sca
 from emulator.bank.kinds import CONSENT, CUSTOMER, SESSION
 from emulator.web.console import payments
-from emulator.web.console.screen import ControlRefused, Names, Screen
+from emulator.web.console.screen import ControlRefused, DisplayNames, Screen
 from emulator.web.pages import sca_pages
 
 MOST = 100
-MOST_WAITING = 20  # with a form each
-# What a button asks the control interface for, with what the page says when it has come so.
+MOST_WAITING = 20  # each has a form
+# The control operation behind each button, and the heading of the page that reports its result.
 ENDS = {"approve": "Approved", "reject": "Declined", "expire": "Expired", "fail": "Failed"}
 SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
 
 
 def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """Open and past authentications, newest first; the open ones can be ended here."""
+    """List open and past authentications, newest first, with buttons to end the open ones."""
     bank = screen.bank
     waiting = sca_control.waiting(bank, sca_control.LOOKED_AT)
     return screen.page(
@@ -44,15 +44,15 @@ def _row(screen: Screen, document: Sca) -> dict[str, Any]:
 
 
 def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:
-    """Who may approve: the person of the SCA where there is one, else some of those who could."""
-    behind = document.get("person") or document.get("nationalId")
-    if behind is None:
+    """The people who may approve: the person of the SCA if it has one, else the first of those allowed to."""
+    national_id = document.get("person") or document.get("nationalId")
+    if national_id is None:
         return sca_pages.known_people(screen.bank, document, most=20)
-    return [{"nationalId": behind, "name": Names(screen.bank).person(behind)}]
+    return [{"nationalId": national_id, "name": DisplayNames(screen.bank).person(national_id)}]
 
 
 def end_sca(screen: Screen) -> Response:
-    """Approve, decline, let expire or let fail; the browser of the customer is not needed."""
+    """Approve, decline, expire or fail an SCA without the customer's browser."""
     how = screen.form.get("how")
     if how not in ENDS:
         return sca_listing(screen, ControlRefused(400, ["Choose approve, reject, expire or fail."]))
@@ -75,7 +75,7 @@ def end_sca(screen: Screen) -> Response:
 
 
 def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """Consents and sessions, newest first."""
+    """List consents and sessions, newest first."""
     bank = screen.bank
     rows = [
         {**document, "state": consents.status(bank, document), **consents.view(bank, document)}
@@ -92,7 +92,7 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 
 def revoke(screen: Screen) -> Response:
-    """The person withdraws a consent."""
+    """Revoke a consent, as the customer would."""
     try:
         screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
     except ControlRefused as refused:
@@ -103,5 +103,5 @@ def revoke(screen: Screen) -> Response:
 def end_session(screen: Screen) -> Response:
     """End a live session: the next attended call needs SCA again."""
     if not sessions.end(screen.bank, screen.params["id"]):
-        return listing(screen, ControlRefused(409, ["There is no such session, or it has ended."]))
+        return listing(screen, ControlRefused(409, ["The session does not exist or has ended."]))
     return screen.go("consents", done="session-ended")

@@ -1,4 +1,4 @@
-"""What is done to a bank as a whole: snapshots, reset, generated customers, further banks of the process."""
+"""Pages that change a bank as a whole: snapshots, reset, generated customers, further banks of the process."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ COUNTED = (
     (PAYMENT, "payment"),
     (CONSENT, "consent"),
 )
-_ALL = ("bank time as it stands", "rules and scenario", "settings")
+_ALL = ("the present bank time", "rules and scenario", "settings")
 
 
 def contents(screen: Screen) -> list[str]:
-    """What the bank holds now, in words, to say what would be lost: `4 customers`, `12 payments`."""
+    """What a reset would delete, counted in words: `4 customers`, `12 payments`."""
     counts = [(screen.bank.documents.count(kind), word) for kind, word in COUNTED]
     return [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
 
 
 def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """The snapshots of this bank."""
+    """List the snapshots of this bank."""
     return screen.page("snapshots", refused=refused, snapshots=screen.control.every("snapshots"))
 
 
 def save_snapshot(screen: Screen) -> Response | Steps:
-    """Save the bank as it stands under a name."""
+    """Save the state of the bank under a name."""
     name = screen.form.get("snapshot")
     exists = any(snapshot["name"] == name for snapshot in screen.control.every("snapshots"))
     if exists and not screen.confirmed:
@@ -41,7 +41,7 @@ def save_snapshot(screen: Screen) -> Response | Steps:
 
 
 def restore_snapshot(screen: Screen) -> Response | Steps:
-    """Make the bank what it was."""
+    """Restore the bank from a snapshot."""
     name = screen.params["name"]
     if not screen.confirmed:
         lost = (*contents(screen), *_ALL)
@@ -59,12 +59,12 @@ def delete_snapshot(screen: Screen) -> Response | Steps:
 
 
 def show_reset(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """What a reset does, and from which fixture."""
+    """Show what a reset deletes, and a choice of fixtures."""
     return screen.page("reset", refused=refused, fixtures=fixtures.names(), contents=contents(screen))
 
 
 def reset(screen: Screen) -> Response | Steps:
-    """Reset the bank: to what it was created with, unless a fixture is chosen."""
+    """Reset the bank to the fixture that it was created from, or to another one."""
     fixture = screen.form.get("fixtures")
     if not screen.confirmed:
         lost = (*contents(screen), *_ALL, "the request log")
@@ -74,26 +74,26 @@ def reset(screen: Screen) -> Response | Steps:
 
 
 def show_generate(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """The form for generated customers."""
+    """Show the form for generated customers."""
     return screen.page("generate", refused=refused)
 
 
 def generate(screen: Screen) -> Steps:
     """Generate customers with accounts and transactions."""
-    wish: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
         if text:
-            wish[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+            numbers[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
     try:
-        yield from screen.control.asking("POST", "generate", wish)
+        yield from screen.control.ask_in_steps("POST", "generate", numbers)
     except ControlRefused as refused:
         return show_generate(screen, refused)
     return screen.go("generate", done="generated")
 
 
 def banks(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """The banks of this process."""
+    """List the banks of this process."""
     return screen.page("banks", refused=refused, banks=_banks(screen))
 
 
@@ -107,10 +107,10 @@ def _banks(screen: Screen) -> list[dict[str, str]]:
 
 
 def create_bank(screen: Screen) -> Response | Steps:
-    """Create a further bank; the control interface would replace one of that name."""
+    """Create a bank; refused if it exists, since the control interface would replace it."""
     name = screen.form.get("bank")
     if any(bank["name"] == name for bank in _banks(screen)):
-        text = f"There is already a bank {name}. Its own console can reset it."
+        text = f"The bank {name} exists. Its own console can reset it."
         return banks(screen, ControlRefused(409, [text], frozenset({"name"})))
     return _change(screen, banks, "PUT", f"banks/{quote_segment(name)}", {}, done="bank-created")
 
@@ -125,9 +125,9 @@ def delete_bank(screen: Screen) -> Response | Steps:
 
 
 def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None, *, done: str) -> Steps:
-    """Ask the control interface; back to the page with what was done, or with why it was refused."""
+    """Send a change to the control interface, then show the page again with the result or the reasons of a refusal."""
     try:
-        yield from screen.control.asking(method, path, body)
+        yield from screen.control.ask_in_steps(method, path, body)
     except ControlRefused as refused:
         response: Response = page(screen, refused)
         return response

@@ -1,4 +1,4 @@
-"""Customers with their accounts, cards and agreements; the transactions of an account or card."""
+"""Pages for customers with their accounts, cards and agreements, and for the transactions of an account or card."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MOST = 100
 
 
 def listing(screen: Screen) -> Response:
-    """Customers page by page, and people who act for others; all, or those whose name or number contains a search."""
+    """List customers page by page, and people who act for others; a search matches names and numbers."""
     documents, words = screen.bank.documents, screen.query.get("q")
     listed: Iterable[Customer] = documents.all(CUSTOMER)
     total = documents.count(CUSTOMER)
     if words:  # only a search reads all of them
-        fitting = [one for one in listed if _contains(words.lower(), one["name"], one["customerNumber"])]
-        listed, total = fitting, len(fitting)
+        matching = [one for one in listed if _contains(words.lower(), one["name"], one["customerNumber"])]
+        listed, total = matching, len(matching)
     offset = screen.offset(total)
     acting = list(islice(_acting(screen.bank, words.lower()), MOST + 1))
     return screen.page(
@@ -49,21 +49,21 @@ def listing(screen: Screen) -> Response:
     )
 
 
-def _acting(bank: Bank, wanted: str) -> Iterator[Person]:
-    """People whom agreements name and who are no customers themselves, as far as they fit."""
+def _acting(bank: Bank, words: str) -> Iterator[Person]:
+    """People whom agreements name and who are not customers themselves, if they match the search."""
     named = (number for agreement in bank.documents.all(AGREEMENT) for number in agreement["persons"])
     for number in dict.fromkeys(named):
         person = people.person(bank, number)
-        if person is not None and people.customer(bank, number) is None and _contains(wanted, person["name"], number):
+        if person is not None and people.customer(bank, number) is None and _contains(words, person["name"], number):
             yield person
 
 
-def _contains(wanted: str, name: str, number: str) -> bool:
-    return wanted in name.lower() or wanted in number
+def _contains(words: str, name: str, number: str) -> bool:
+    return words in name.lower() or words in number
 
 
 def one(screen: Screen) -> Response:
-    """A customer: accounts with their balance over time, cards, agreements and who acts under them."""
+    """Show a customer: accounts with their balance over time, cards, agreements and the people who act under them."""
     documents = screen.bank.documents
     customer = documents.get(CUSTOMER, screen.params["id"])
     if customer is None:
@@ -72,8 +72,8 @@ def one(screen: Screen) -> Response:
     number = customer["customerNumber"]
     agreements = documents.find(AGREEMENT, owner=customer["id"])
     if customer["type"] == "private":
-        known = {agreement["id"] for agreement in agreements}
-        agreements += [a for a in people.agreements_of(screen.bank, number) if a["id"] not in known]
+        owned = {agreement["id"] for agreement in agreements}
+        agreements += [a for a in people.agreements_of(screen.bank, number) if a["id"] not in owned]
     return screen.page(
         "customer",
         customer=customer,
@@ -97,7 +97,7 @@ def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION)
 
 
 def account(screen: Screen) -> Response:
-    """An account: balances, their course, what is pending, and its booked transactions page by page."""
+    """Show an account: balances, their plot, pending transactions, and booked ones page by page."""
     documents = screen.bank.documents
     document = documents.get(ACCOUNT, screen.params["id"])
     if document is None:
@@ -121,7 +121,7 @@ def account(screen: Screen) -> Response:
 
 
 def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict[str, Any]] | None:
-    """Entries of which a TPP sees something else than is stored, with what it sees; None where the feed is true."""
+    """Entries that a TPP sees otherwise than stored, with what it sees; None if the feed does not drift."""
     feed = transactions.drifting_feed(screen.bank, kind, holder["id"])
     if feed is None:
         return None
@@ -144,7 +144,7 @@ def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict
 
 
 def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells an entry of an account or card from others, by the same names."""
+    """The distinguishing members of an entry of an account or card, under common names."""
     amount = entry.get("transactionAmount") or entry
     return {
         "id": entry.get("cardTransactionId") or entry["id"],
@@ -157,7 +157,7 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
-    """A transaction with the other side's name and number, and its text."""
+    """A transaction with the counterparty's name and number, and its text."""
     outgoing = Decimal(transaction["amount"]) < 0
     side = "creditor" if outgoing else "debtor"
     account = transaction.get(f"{side}Account") or {}
@@ -178,7 +178,7 @@ def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def card(screen: Screen) -> Response:
-    """A card account with its transactions."""
+    """Show a card account with its transactions."""
     documents = screen.bank.documents
     document = documents.get(CARD, screen.params["id"])
     if document is None:

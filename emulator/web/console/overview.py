@@ -1,4 +1,4 @@
-"""The first page: bank time, counts, what waits for somebody, what has just happened."""
+"""The first page: bank time, counts, open authentications, the latest requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTED = (
 
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """The overview."""
+    """Show the overview."""
     bank = screen.bank
     created = BANK.read(bank.documents)
     return screen.page(
@@ -39,12 +39,12 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 
 def scenario(screen: Screen) -> dict[str, Any] | None:
-    """The scenario that was applied last, as JSON of the YAML's shape."""
+    """The scenario that was applied last, in the shape of its YAML."""
     return target.applied(screen.bank)
 
 
 def rules(screen: Screen) -> list[dict[str, Any]]:
-    """The scripted rules at work, each with `count`: its name and how often it has matched and acted."""
+    """The active scripted rules, each with `count`: its name and how often it has matched and acted."""
     answer = screen.control.ask("GET", "rules?limit=1000")
     return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
 
@@ -54,9 +54,9 @@ def change_clock(screen: Screen) -> Steps:
     by, mode = screen.form.get("by"), screen.form.get("mode")
     try:
         if mode:
-            yield from screen.control.asking("PUT", "clock", {"mode": mode})
+            yield from screen.control.ask_in_steps("PUT", "clock", {"mode": mode})
         else:
-            yield from screen.control.asking("POST", "clock/advance", {"by": by})
+            yield from screen.control.ask_in_steps("POST", "clock/advance", {"by": by})
     except ControlRefused as refused:
         return show(screen, refused)
     return screen.go(done="clock")

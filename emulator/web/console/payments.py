@@ -1,4 +1,4 @@
-"""Payments with their life as a timeline, and signing baskets."""
+"""Pages for payments with a timeline of their statuses, signing baskets and notifications."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulator.bank.scheme import transitions
 from emulator.web.console.screen import ControlRefused, Screen
 
 MOST = 100
-LOOKED_AT = 5_000  # for a filter, so that the page comes as fast when there are many
+LOOKED_AT = 5_000  # payments that a filter reads, so that the page stays fast when there are many
 
 UNKNOWN = "A status of a scripted rule."
 MEANINGS = {
@@ -38,9 +38,9 @@ MEANINGS = {
 
 
 def listing(screen: Screen) -> Response:
-    """The payments page by page, newest first: all, those of a status, or those that a search finds.
+    """List payments page by page, newest first: all, those of a status, or those that match a search.
 
-    A search reads LOOKED_AT payments; one for an id finds it however old it is, and leads to it.
+    A search reads the newest LOOKED_AT payments; a search for an id finds a payment of any age, and shows it.
     """
     documents = screen.bank.documents
     status, words = screen.query.get("status"), screen.query.get("q")
@@ -97,7 +97,7 @@ def _searched(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _amount(words: str) -> str:
-    """A typed amount as documents write it: without blanks, with a point."""
+    """A typed amount in the form that documents have: no spaces, a decimal point."""
     return words.replace(" ", "").replace("\u00a0", "").replace(",", ".")
 
 
@@ -113,7 +113,7 @@ def _row(screen: Screen, payment: Payment) -> dict[str, Any]:
 
 
 def asked_for(screen: Screen, sca: Sca) -> dict[str, Any] | None:
-    """What an SCA is to approve, in short: `to` and, of a payment, its `amount`; None where no money is asked for."""
+    """What an SCA approves, in short: `to` and, for a payment, its `amount`; None if it approves no payment."""
     target = sca.get("target", "")
     if (payment := screen.bank.documents.get(PAYMENT, target)) is not None:
         row = _row(screen, payment)
@@ -125,7 +125,7 @@ def asked_for(screen: Screen, sca: Sca) -> dict[str, Any] | None:
 
 
 def _timeline(payment: Payment) -> list[dict[str, Any]]:
-    """The statuses so far, each with its moment and the time since the one before."""
+    """The statuses so far, each with its time and the duration since the previous one."""
     shown = []
     before: datetime | None = None
     for entry in payment["history"]:
@@ -137,7 +137,7 @@ def _timeline(payment: Payment) -> list[dict[str, Any]]:
 
 
 def _span(seconds: float | None) -> str:
-    """`at once`, `+3 s`, `+2 min`, `+5 h` or `+4 days`; nothing for the first."""
+    """A duration in words: `at once`, `+3 s`, `+2 min`, `+5 h` or `+4 days`; empty for None."""
     if seconds is None:
         return ""
     if seconds < 0.1:
@@ -153,7 +153,7 @@ def _three_digits(number: float) -> str:
 
 
 def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """A payment: its life so far, where it may go, who has to do something, what was asked for."""
+    """Show a payment: its statuses so far, those it can reach, its authentications, and the request that created it."""
     bank = screen.bank
     payment = bank.documents.get(PAYMENT, screen.params["id"])
     if payment is None:
@@ -182,7 +182,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 
 def advance(screen: Screen) -> Response:
-    """One step on, to a chosen status, or to rejection."""
+    """Advance a payment by one status, to a chosen status, or to rejection."""
     to = screen.form.get("to")
     try:
         screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
@@ -192,12 +192,12 @@ def advance(screen: Screen) -> Response:
 
 
 def basket_listing(screen: Screen) -> Response:
-    """The newest signing baskets."""
+    """List the newest signing baskets."""
     return screen.page("baskets", baskets=baskets.listing(screen.bank, limit=MOST))
 
 
 def basket(screen: Screen) -> Response:
-    """A basket with its payments and its authentication."""
+    """Show a basket with its payments and its authentications."""
     bank = screen.bank
     document = bank.documents.get(BASKET, screen.params["id"])
     if document is None:
@@ -213,7 +213,7 @@ def basket(screen: Screen) -> Response:
 
 
 def notification_listing(screen: Screen) -> Response:
-    """What TPPs were notified of, page by page, newest first, with every attempt."""
+    """List notifications with every delivery attempt, page by page, newest first."""
     bank = screen.bank
     total = bank.documents.count(NOTIFICATION)
     offset = screen.offset(total)
@@ -229,7 +229,7 @@ def notification_listing(screen: Screen) -> Response:
 
 
 def notified(screen: Screen, row: dict[str, Any]) -> dict[str, Any]:
-    """A notification (`notifications.view`) with what it is about, the page of that, and the statuses it names."""
+    """A notification (`notifications.view`) with the kind of its resource, the page of that, and the statuses in it."""
     about = next((kind for kind in ("payment", "basket", "consent") if f"{kind}Id" in row["body"]), "")
     page = screen.at(f"{about}s", row["target"]) if about in ("payment", "basket") else None
     statuses = [value for name, value in row["body"].items() if name.endswith("Status")]

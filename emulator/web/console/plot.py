@@ -1,4 +1,4 @@
-"""Balance over time as lines of an SVG picture, computed here so that the page needs no script."""
+"""Balance over time as paths of an SVG image, computed on the server so that the page needs no script."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from emulator.bank.documents import Account, Card
 from emulator.bank.kinds import TRANSACTION, EntryKind
 
 DAYS = 90
-MOST_READ = 5_000  # bookings, so that the page of an account with a million comes as fast
+MOST_READ = 5_000  # bookings, so that the page stays fast for an account with a million
 WIDTH, HEIGHT = 720, 200
 LEFT, RIGHT, TOP, BOTTOM = 76, 10, 12, 26
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A labelled place on an axis."""
+    """A labelled position on an axis."""
 
     at: float
     label: str
@@ -50,9 +50,9 @@ class Plot:
 def closing_balances(
     bank: Bank, holder: Account | Card, *, kind: EntryKind = TRANSACTION, days: int = DAYS, most: int = MOST_READ
 ) -> list[tuple[date, Decimal]]:
-    """The booked balance at the end of each of the last days, worked out backwards from what is booked now.
+    """The booked balance at the end of each of the last days, computed backwards from the present booked balance.
 
-    Of an account with more than `most` bookings in these days only the days that the newest of them cover.
+    For an account with more than `most` bookings in these days: only the days that the newest `most` cover.
     """
     today = bank.clock.today()
     first = today - timedelta(days=days)
@@ -67,9 +67,9 @@ def closing_balances(
         amount = entry["amount"] if kind is TRANSACTION else entry["transactionAmount"]["amount"]
         booked_on = str(entry["order"])[:10]
         moved[booked_on] += Decimal(amount)
-    if len(newest) == most:  # of the oldest day some may be missing: what it ended with is the last that is known
+    if len(newest) == most:  # bookings of the oldest day may be missing: its closing balance is the last known one
         first = min(date.fromisoformat(booked_on), today)
-    # What is booked on later dates than today (a fixture may say so) is part of the balance of now.
+    # Bookings dated later than today (from a fixture) are part of the present balance.
     balance = Decimal(holder["booked"])
     balances = []
     for back in range((today - first).days + 1):
@@ -115,7 +115,7 @@ def draw(balances: list[tuple[date, Decimal]]) -> Plot:
 
 
 def _round_values(low: Decimal, high: Decimal) -> list[Decimal]:
-    """Three to six round values that enclose what is drawn."""
+    """Three to six round values for the axis, enclosing `low` and `high`."""
     if low == high:
         low, high = (low, low + 100) if low == 0 else (min(low, Decimal(0)), max(high, Decimal(0)))
     size = Decimal(10) ** ((high - low).adjusted())

@@ -1,4 +1,4 @@
-"""The request log: what TPPs have sent and got, and why a signature did not hold."""
+"""Pages for the request log, with the explanation of invalid signatures, and for the conformance report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Row = dict[str, Any]
 
 
 def listing(screen: Screen) -> Response:
-    """The exchanges that fit the filter page by page, newest first."""
+    """List the exchanges that match the filter page by page, newest first."""
     asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
     filters = {name: value for name, value in asked.items() if value}
-    fits = _filter(asked)
+    matches = _filter(asked)
     operations, tpps = set(), set()
     matching: list[Exchange] = []
     total = 0
@@ -30,7 +30,7 @@ def listing(screen: Screen) -> Response:
             operations.add(exchange.operation)
         if exchange.tpp:
             tpps.add(exchange.tpp)
-        if fits(exchange):
+        if matches(exchange):
             matching.append(exchange)
     offset = screen.offset(len(matching))
     return screen.page(
@@ -51,7 +51,7 @@ def listing(screen: Screen) -> Response:
 def _filter(asked: dict[str, str]) -> Callable[[Exchange], bool]:
     status, words = asked["status"], asked["q"].lower()
 
-    def fits(exchange: Exchange) -> bool:
+    def matches(exchange: Exchange) -> bool:
         return (
             (not asked["operation"] or exchange.operation == asked["operation"])
             and (not asked["tpp"] or exchange.tpp == asked["tpp"])
@@ -60,16 +60,16 @@ def _filter(asked: dict[str, str]) -> Callable[[Exchange], bool]:
             and (not words or words in exchange.request.target.lower())
         )
 
-    return fits
+    return matches
 
 
-def _is_status(status: int, wanted: str) -> bool:
-    """`404`, or `4xx` for the whole class."""
-    return str(status) == wanted or (wanted[1:] == "xx" and str(status)[:1] == wanted[:1])
+def _is_status(status: int, pattern: str) -> bool:
+    """Whether a status matches `404`, or `4xx` for the whole class."""
+    return str(status) == pattern or (pattern[1:] == "xx" and str(status)[:1] == pattern[:1])
 
 
 def repeat(screen: Screen) -> Response:
-    """Send the request again, freshly signed, and show the new one."""
+    """Send the request again with a new signature, and show the new exchange."""
     try:
         repeated = screen.control.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
     except ControlRefused as refused:
@@ -78,7 +78,7 @@ def repeat(screen: Screen) -> Response:
 
 
 def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """An exchange in full."""
+    """Show an exchange in full."""
     exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
         return screen.missing("request")
@@ -116,7 +116,7 @@ def _cause(signature: dict[str, Any] | None) -> str:
 
 
 def _key_id(signature: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What the keyId should have been, when it is not."""
+    """The comparison with the expected keyId, if the one sent differs."""
     key_id: dict[str, Any] = (signature or {}).get("keyId") or {}
     return key_id if "firstDifference" in key_id else None
 
@@ -124,8 +124,8 @@ def _key_id(signature: dict[str, Any] | None) -> dict[str, Any] | None:
 def side_by_side(signature: dict[str, Any] | None) -> list[dict[str, Any]]:
     """The bank's signing string and the one that was most likely signed, line by line.
 
-    Each row: `bank` and `sent` (None where that side has no such line), `differs`, and on the first row that does
-    the common beginning `same` with the rests `bank_rest` and `sent_rest`.
+    Each row has `bank` and `sent` (None where a side has no such line) and `differs`; the first row that differs also
+    has the common prefix `same` and the remainders `bank_rest` and `sent_rest`.
     """
     if signature is None or "likelySent" not in signature:
         return []
@@ -157,7 +157,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _visible(text: str) -> str:
-    """Blanks at the place of a difference as signs that can be seen."""
+    """White space at a difference as visible characters."""
     return text.replace("\r", "␍").replace("\t", "⇥").replace(" ", "·") if text.strip() == "" else text
 
 
@@ -167,14 +167,14 @@ def clear(screen: Screen) -> Response:
     return screen.go("requests", done="log-emptied")
 
 
-# curl makes these itself; sent twice they would change the request.
+# curl writes these itself; writing them twice would change the request.
 _OF_CURL = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
 
 
 def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
-    """The command, one header a line; the signature in it holds for as long as its Date does."""
-    # -g and --path-as-is: the address stands as it is, {id}, [1] and /../ too;
-    # --data-raw: a body that begins with @ names no file
+    """The curl command, one header per line; its signature is accepted for as long as its Date is."""
+    # -g and --path-as-is: the address is used unchanged, including {id}, [1] and /../;
+    # --data-raw: a body that begins with @ is not read as a file name
     lines = [f"curl -g --path-as-is -X {quote(method)} {quote(url)}"]
     for name, value in headers:
         if name.lower() not in _OF_CURL:
@@ -185,7 +185,7 @@ def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: 
     return " \\\n  ".join(lines)
 
 
-# The order: what failed, then what makes a pass worthless, then the rest.
+# The order: failures, then checks without evidence, then the rest.
 _GROUPS = (
     ("Failed", ("fail", "warn", "known")),
     ("Not seen: these had no occasion", ("not-seen", "skipped")),
@@ -202,13 +202,13 @@ _WORDS = {
 
 
 def conformance(screen: Screen) -> Response:
-    """The report on the TPPs' conduct, check by check."""
+    """Show the conformance report on the TPPs' requests, check by check."""
     report = screen.control.ask("GET", "conformance")
     groups = [(title, [row for row in report["checks"] if row["verdict"] in verdicts]) for title, verdicts in _GROUPS]
     return screen.page("conformance", groups=groups, summary=report["summary"], words=_WORDS)
 
 
 def clear_conformance(screen: Screen) -> Response:
-    """Forget what was seen of the TPPs."""
+    """Clear the conformance report."""
     screen.control.ask("DELETE", "conformance")
     return screen.go("conformance", done="conformance-cleared")

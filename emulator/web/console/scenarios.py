@@ -1,4 +1,4 @@
-"""Scenarios to read, check, apply and play."""
+"""Pages to read, check, apply and play scenarios."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ rules:
 
 
 def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """The ready scenarios and the active rules."""
+    """List the ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
         refused=refused,
@@ -35,7 +35,7 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 
 def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """A ready scenario as its file states it."""
+    """Show the file of a ready scenario."""
     path = loader.library().get(screen.params["name"])
     if path is None:
         return screen.missing("scenario")
@@ -43,7 +43,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 
 def blank(screen: Screen) -> Response:
-    """An empty sheet with a small example."""
+    """Show the editor with a small example."""
     return _editor(screen, EXAMPLE)
 
 
@@ -63,7 +63,7 @@ def _editor(
 
 
 def check(screen: Screen) -> Response:
-    """Read the text of the form without applying it; every problem with its line."""
+    """Check the text of the form without applying it; shows every problem with its line."""
     text = screen.form.typed("text")
     try:
         loader.from_text(text, "scenario.yaml")
@@ -73,12 +73,12 @@ def check(screen: Screen) -> Response:
 
 
 def apply(screen: Screen) -> Response:
-    """Apply a ready scenario by its name, or the text of the form; asks first where something would be lost."""
+    """Apply a ready scenario by its name, or the text of the form; asks first if data would be lost."""
     name = screen.form.get("name")
     text = screen.form.typed("text")
-    given = {key.removeprefix(PARAMETER): value for key, value in screen.form.pairs() if key.startswith(PARAMETER)}
+    fields = {key.removeprefix(PARAMETER): value for key, value in screen.form.pairs() if key.startswith(PARAMETER)}
     # an empty field means the default
-    body = {"name": name, "parameters": {key: value for key, value in given.items() if value.strip()}}
+    body = {"name": name, "parameters": {key: value for key, value in fields.items() if value.strip()}}
     sent: dict[str, Any] = {"body": body} if name else {"yaml": text}
     try:
         if not screen.confirmed:
@@ -96,7 +96,7 @@ def apply(screen: Screen) -> Response:
 
 
 def play(screen: Screen) -> Response:
-    """Play a ready scenario's story and show how each step came out."""
+    """Play the story of a ready scenario and show the result of each step."""
     name = screen.params["name"]
     if name not in loader.library():
         return screen.missing("scenario")

@@ -1,4 +1,4 @@
-"""One visit to the console: the bank it looks at, and the pages and redirects it is answered with."""
+"""One request to the console: its bank, its control interface, and the pages and redirects that answer it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from emulator.api.messages import Answered, Request, Response, Stream, Unfinishe
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
-from emulator.web.pages.browser import Form, path_below, root_of
+from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
 
 if TYPE_CHECKING:
     from emulator.api.service import BankService
 
-# What `assemble` hands in: the control room's own `handle`.
+# `Control.handle` of the control interface, passed in by `assemble`.
 Answering = Callable[["BankService", Request], Answered]
 
 
 class ControlRefused(Exception):
-    """The control interface refused; `status`, the sentences that say why, the `members` of the body at fault."""
+    """A refusal by the control interface: `status`, the reasons as `texts`, and the `members` of the body at fault."""
 
     def __init__(self, status: int, texts: list[str], members: frozenset[str] = frozenset()) -> None:
         super().__init__(" ".join(texts))
@@ -33,8 +33,8 @@ class ControlRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
-    """The control interface of one bank, asked on behalf of one browser request."""
+class ConsoleControl:
+    """The control interface of one bank, called on behalf of one browser request."""
 
     answering: Answering
     service: BankService
@@ -42,7 +42,7 @@ class Control:
     token: str | None
 
     def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
-        """The raw answer of `/_emulator/PATH`; the Host of the browser's request stays, for the same checks."""
+        """The raw answer of `/_emulator/PATH`, called with the browser's Host header, so that the same checks apply."""
         headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
         if body or method in ("POST", "PUT"):
             headers.append(("Content-Type", content_type))
@@ -53,15 +53,15 @@ class Control:
         return self.answering(self.service, asked)
 
     def ask(self, method: str, path: str, body: Any = None, *, yaml: str | None = None) -> Any:
-        """The JSON answer; ControlRefused for 4xx and 5xx."""
+        """The JSON answer; raises ControlRefused for 4xx and 5xx."""
         if yaml is not None:
             answer = self.send(method, path, yaml.encode(), "application/yaml")
         else:
             answer = self.send(method, path, _json(body))
         return _value(finished(answer))
 
-    def asking(self, method: str, path: str, body: Any = None) -> Generator[object, None, Any]:
-        """As `ask` for what may take long: other requests are answered between the steps."""
+    def ask_in_steps(self, method: str, path: str, body: Any = None) -> Generator[object, None, Any]:
+        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
         answer = self.send(method, path, _json(body))
         while isinstance(answer, Unfinished):
             yield answer.last
@@ -69,7 +69,7 @@ class Control:
         return _value(answer)
 
     def every(self, kind: str) -> list[dict[str, Any]]:
-        """All that the control interface lists at an address, up to its largest limit."""
+        """The list at an address of the control interface, up to the highest limit."""
         listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
         return listed
 
@@ -79,7 +79,7 @@ def _json(body: Any) -> bytes:
 
 
 def _value(answer: Response | Stream) -> Any:
-    """The JSON of an answer; ControlRefused for 4xx and 5xx."""
+    """The JSON of an answer; raises ControlRefused for 4xx and 5xx."""
     if isinstance(answer, Stream):
         raise ControlRefused(500, ["The control interface answered with a stream."])
     value = _read(answer)
@@ -106,7 +106,7 @@ def _text(message: dict[str, str]) -> str:
     return f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
 
 
-# The pages by what people come for: to look, to change what the bank does, to change the bank as a whole.
+# Pages to look at the bank, to control its behaviour, and to change it as a whole.
 NAVIGATION = (
     (
         "Watch",
@@ -129,7 +129,7 @@ NAVIGATION = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asked before something is lost: `lost` in words, `about` the change; `button` is the answer yes."""
+    """A confirmation before data is lost: `lost` lists the data, `about` explains the change, `button` confirms it."""
 
     title: str
     button: str
@@ -140,14 +140,14 @@ class Question:
 
 @dataclass(slots=True)
 class Screen:
-    """What a page function gets: `params` from its address, `query`, `form` (posts), and the bank behind it."""
+    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank."""
 
     service: BankService
     request: Request
-    control: Control
+    control: ConsoleControl
     csrf: str
-    query: Form
-    form: Form = field(default_factory=lambda: Form({}))
+    query: PageForm
+    form: PageForm = field(default_factory=lambda: PageForm({}))
     params: dict[str, str] = field(default_factory=dict)
     logged_in: bool = False
 
@@ -161,7 +161,7 @@ class Screen:
         return root_of(self.request) + "/console"
 
     def offset(self, total: int) -> int:
-        """How many things the address leaves out before the page begins; none where there are not as many any more."""
+        """The offset that the address asks for; 0 if it is malformed or not below `total`."""
         asked = self.query.get("offset", "0")
         offset = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
         return offset if offset < total else 0
@@ -173,13 +173,13 @@ class Screen:
     def page(
         self, template: str, *, status: int = 200, refused: ControlRefused | None = None, **values: Any
     ) -> Response:
-        """A console page; `refused`: the last change was, the page has its status, its reasons, and what was typed."""
+        """A console page; with `refused`, the status and reasons of that refusal and the form as it was typed."""
         bank = self.bank
         return html(
             self.request,
             f"console/{template}.html",
             status=refused.status if refused else status,
-            at_home=True,
+            same_origin=True,
             at=self.at,
             home=self.home,
             request_base=self.request.base + self.request.prefix,
@@ -195,17 +195,17 @@ class Screen:
             logged_in=self.logged_in,
             # of the default bank, whose documents say who has logged out
             logout=self.home.removesuffix(f"{self.request.prefix}/console") + "/console/logout",
-            names=Names(bank),
+            names=DisplayNames(bank),
             **values,
         )
 
     @property
     def confirmed(self) -> bool:
-        """Whether the person has answered the question of `ask` with yes."""
+        """Whether the form was sent by the confirmation button of `ask`."""
         return self.form.get("confirmed") == "yes"
 
     def ask(self, question: Question, *back: str) -> Response:
-        """The question before a change; its form sends again what was sent, confirmed. `back`: the page of a no."""
+        """The confirmation page; its button sends the same form again, confirmed. `back`: the page behind Cancel."""
         sent = [(name, value) for name, value in self.form.pairs() if name not in ("csrf", "confirmed")]
         return self.page("question", question=question, sent=sent, address=self.address, back=self.at(*back))
 
@@ -215,15 +215,15 @@ class Screen:
         return root_of(self.request) + path_below(self.request)
 
     def go(self, *segments: str, done: str = "") -> Response:
-        """On to a page after a change; `done` names what has happened (a key of DONE)."""
+        """Redirect to a page after a change; `done` is the key of the message in DONE."""
         return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
 
     def missing(self, what: str) -> Response:
-        """404: what the address names does not exist."""
+        """Answer 404 for a resource that does not exist."""
         return self.page("missing", status=404, what=what)
 
 
-# What a page says after a change, by the word in its address; text of an address is never shown.
+# Messages after a change, by the key in the address; text from an address is never shown.
 DONE = {
     "clock": "Bank time was changed.",
     "advanced": "The payment was advanced.",
@@ -236,7 +236,7 @@ DONE = {
     "settings": "The settings were saved.",
     "saved": "The snapshot was saved.",
     "restored": "The snapshot was restored: documents, bank time, rules and settings are as they were.",
-    "deleted": "It was deleted.",
+    "deleted": "Deleted.",
     "reset": "The bank was reset: documents, bank time, rules, settings and the request log.",
     "generated": "Customers were generated.",
     "repeated": "The request was sent again with a new signature. This is the new request.",
@@ -250,7 +250,7 @@ def quote_segment(name: str) -> str:
     return quote(name, safe="") or "-"
 
 
-class Names:
+class DisplayNames:
     """Names for the ids on a page, looked up once each."""
 
     def __init__(self, bank: Bank) -> None:

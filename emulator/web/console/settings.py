@@ -13,7 +13,7 @@ from emulator.web.console.screen import ControlRefused, Screen
 
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """All settings of this bank; `refused`: why the form was."""
+    """Show all settings of this bank; `refused`: why the form was refused."""
     current = screen.bank.settings.as_document()
     return screen.page(
         "settings",
@@ -42,7 +42,7 @@ def _as_text(value: Any) -> str:
 
 
 def _as_value(name: str, text: str) -> Any:
-    """What the form's text means; what it cannot mean is left for the control interface to refuse."""
+    """The value that a field's text stands for; the control interface refuses text that is no valid value."""
     kind = schemas()[name].get("type")
     if kind == "array":
         with suppress(ValueError):
@@ -51,14 +51,14 @@ def _as_value(name: str, text: str) -> Any:
         return {"true": True, "false": False}.get(text, text)
     if kind == "integer" and text.isascii() and text.isdigit() and len(text) < 12:
         return int(text)
-    setting, _, count = re.sub(r'[{}" ]', "", text).partition(":")  # polls: 3, or as a refusal writes it
+    setting, _, count = re.sub(r'[{}" ]', "", text).partition(":")  # `polls: 3`, or the JSON form of it
     if name == "progression" and setting == "polls":
         return {"polls": int(count) if count.isascii() and count.isdigit() and len(count) < 6 else count}
     return text
 
 
 def save(screen: Screen) -> Response:
-    """Merge the changed members of the form into the settings; somebody else may have changed the others meanwhile."""
+    """Send the changed settings only, since others may have been changed elsewhere meanwhile."""
     form = screen.form
     typed = {name: form.get(name) for name in schemas() if name in form}
     changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
@@ -82,7 +82,7 @@ FLAWS = (
 
 
 def tpps(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """Every TPP that was issued, with the form for a new one."""
+    """List all issued TPPs, with the form for a new one."""
     return screen.page(
         "tpps",
         refused=refused,
@@ -93,14 +93,14 @@ def tpps(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 
 def issue_tpp(screen: Screen) -> Response:
-    """A new TPP; certificate and key are shown once, on the answer itself."""
+    """Issue a TPP; certificate and key are shown once, on the page that answers."""
     form = screen.form
-    wish = {"name": form.get("name"), "roles": form.all("roles"), "replace": "replace" in form}
+    body = {"name": form.get("name"), "roles": form.all("roles"), "replace": "replace" in form}
     for member in ("organizationIdentifier", "flaw"):
         if form.get(member):
-            wish[member] = form.get(member)
+            body[member] = form.get(member)
     try:
-        issued = screen.control.ask("POST", "tpps", wish)
+        issued = screen.control.ask("POST", "tpps", body)
     except ControlRefused as refused:
         return tpps(screen, refused)
     return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

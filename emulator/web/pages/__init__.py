@@ -1,1 +1,1 @@
-"""Pages for people: the SCA pages, `/my`, and what they share with the console and the documentation."""
+"""HTML pages: the SCA pages, `/my`, and the modules they share with the console and the documentation."""

@@ -1,4 +1,4 @@
-"""What a browser sends to the pages, and whether it may: forms, Host, Origin, form tokens (CONTRACT 1, 13)."""
+"""Reads and checks requests of browsers: forms, cookies, Host, Origin, form tokens (CONTRACT 1, 13)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Fields = Mapping[str, list[str]]
 
 def header(request: Request, name: str) -> str | None:
     """The first header called `name` (lower case), or None."""
-    return next((value for sent, value in request.headers if sent.lower() == name), None)
+    return next((value for header_name, value in request.headers if header_name.lower() == name), None)
 
 
 def cookie(request: Request, name: str) -> str | None:
     """The value of the cookie called `name`, or None."""
     for pair in (header(request, "cookie") or "").split(";"):
-        sent, _, value = pair.strip().partition("=")
-        if sent == name:
+        cookie_name, _, value = pair.strip().partition("=")
+        if cookie_name == name:
             return value
     return None
 
 
 class FormRefused(Exception):
-    """A post that is no form of ours: `status` 400 or 415, and why."""
+    """A post whose body is not a readable form: `status` 400 or 415, and the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -41,19 +41,19 @@ class FormRefused(Exception):
         self.reason = reason
 
 
-class Form:
+class PageForm:
     """The fields of a form post or of a page's query."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
 
     def get(self, name: str, default: str = "") -> str:
-        """The last value of a field, without outer blanks."""
+        """The last value of a field, without white space around it."""
         values = self._fields.get(name)
         return values[-1].strip() if values else default
 
     def typed(self, name: str) -> str:
-        """The last value of a field with its blanks, its lines ended as in a file."""
+        """The last value of a field with its white space; lines end in LF, as in a file."""
         return "".join(self.all(name)[-1:]).replace("\r\n", "\n").rstrip("\n") + "\n"
 
     def all(self, name: str) -> list[str]:
@@ -75,8 +75,8 @@ def _fields(text: str) -> Fields:
         raise FormRefused(400, "The form cannot be read.") from None
 
 
-def read_form(request: Request) -> Form:
-    """The posted form; FormRefused when the body is none."""
+def read_form(request: Request) -> PageForm:
+    """The posted form; raises FormRefused if the body is not a form."""
     kind = (header(request, "content-type") or "").partition(";")[0].strip().lower()
     if kind != FORM_TYPE:
         raise FormRefused(415, f"A form was expected ({FORM_TYPE}).")
@@ -84,12 +84,12 @@ def read_form(request: Request) -> Form:
         text = request.body.decode("ascii")
     except UnicodeDecodeError:
         raise FormRefused(400, "The form cannot be read.") from None
-    return Form(_fields(text))
+    return PageForm(_fields(text))
 
 
-def read_query(request: Request) -> Form:
-    """The query of a page's address; FormRefused when it is unreadable."""
-    return Form(_fields(split_target(request.target)[1]))
+def read_query(request: Request) -> PageForm:
+    """The query of a page's address; raises FormRefused if it cannot be decoded."""
+    return PageForm(_fields(split_target(request.target)[1]))
 
 
 def path_below(request: Request) -> str:
@@ -99,26 +99,26 @@ def path_below(request: Request) -> str:
 
 
 def root_of(request: Request) -> str:
-    """What stands before `/sca`, `/console` and `/static` in links: the public address's own path and the prefix."""
+    """The path before `/sca`, `/console` and `/static` in links: that of the public address and the bank's prefix."""
     return urlsplit(request.base).path.rstrip("/") + request.prefix
 
 
 class Guard:
-    """The checks of the pages: `allowed_hosts` besides the loopback names, `secret` behind every form token."""
+    """Checks Host, Origin and form tokens; `allowed_hosts` besides the loopback names, `secret` signs form tokens."""
 
     def __init__(self, *, allowed_hosts: Iterable[str], secret: bytes) -> None:
         self._hosts = HostNames(allowed_hosts)
         self._secret = secret
 
     def knows_host(self, request: Request) -> bool:
-        """Whether the request names this bank: a page of another name that resolves here (DNS rebinding) does not."""
+        """Whether Host is a name of this bank; under DNS rebinding it is the name of another site."""
         host = header(request, "host")
         return host is not None and self._hosts.include(host, request.base)
 
     def is_foreign(self, request: Request) -> bool:
-        """Whether a browser says that another application's page made this request.
+        """Whether the request comes from the page of another application, by its Origin and Sec-Fetch-Site headers.
 
-        The pages carry `Referrer-Policy: same-origin`, so their own forms always name their Origin; `null` is foreign.
+        The bank's pages have `Referrer-Policy: same-origin`, so their forms always send an Origin; `null` is foreign.
         """
         if header(request, "sec-fetch-site") == "cross-site":
             return True
@@ -128,26 +128,26 @@ class Guard:
         parts = _origin(origin)
         if parts is None:
             return True
-        scheme, place = parts
+        scheme, authority = parts
         host = (header(request, "host") or "").lower()
-        return place != _with_port(scheme, host) and parts != _origin(request.base)
+        return authority != _with_port(scheme, host) and parts != _origin(request.base)
 
     def token(self, purpose: str) -> str:
-        """What a form for `purpose` (an SCA's token, a console session) must carry to be believed."""
+        """The form token for `purpose` (an SCA's token, a console session)."""
         return hmac.new(self._secret, purpose.encode(), hashlib.sha256).hexdigest()
 
-    def believes(self, purpose: str, token: str | None) -> bool:
-        """Whether a form carries the token that its page was given."""
+    def is_token(self, purpose: str, token: str | None) -> bool:
+        """Whether `token` is the form token for `purpose`."""
         return token is not None and hmac.compare_digest(self.token(purpose).encode(), token.encode())
 
 
-def _with_port(scheme: str, place: str) -> str:
-    bare = place.rpartition("]")[2]
-    return place if ":" in bare else f"{place}:{_DEFAULT_PORTS.get(scheme, 0)}"
+def _with_port(scheme: str, authority: str) -> str:
+    after_ipv6 = authority.rpartition("]")[2]
+    return authority if ":" in after_ipv6 else f"{authority}:{_DEFAULT_PORTS.get(scheme, 0)}"
 
 
 def _origin(text: str) -> tuple[str, str] | None:
-    """Scheme and `host:port` of an origin, or None when it is none (`null`)."""
+    """Scheme and `host:port` of an origin; None if it is not one (`null`)."""
     try:
         parts = urlsplit(text)
     except ValueError:

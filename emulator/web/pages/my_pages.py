@@ -1,7 +1,7 @@
 """The customer's own page at `/my` (CONTRACT 18): accounts, consents to withdraw, payments to approve or decline.
 
-A login is an SCA by identity number without a TPP: the two steps are pages, what they lead to is a cookie. What the
-page shows and does is `bank/payment/self_service.py`.
+A login is an SCA by identity number without a TPP: two pages, one for each step, then a cookie. The content and the
+actions of the page are in `bank/payment/self_service.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from emulator.bank.errors import STATUS, BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
 from emulator.store import Kind, StoreUnwritable
-from emulator.web.pages.browser import Form, FormRefused, Guard, cookie, path_below, read_form, root_of
+from emulator.web.pages.browser import FormRefused, Guard, PageForm, cookie, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, see_other
 from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
 from emulator.web.pages.texts import TEXTS
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from emulator.api.service import BankService
 
 STEPS = ("identity", "method")
-# What the page may be asked to say after a change, by the word in its address; text of an address is never shown.
+# The messages after a change, by the word in the address; text from an address is never shown.
 DONE = ("approved", "half_approved", "declined", "not_signed", "stopped", "kept", "withdrawn", "logged_out")
 
 
 class MyPages:
-    """The room for `/my` of every bank."""
+    """The handler for `/my` of every bank."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
     def handle(self, service: BankService, request: Request) -> Response:
-        """Answer a page, a redirect after a change, or 400, 403, 404, 405; the caller has settled the bank."""
+        """Answer with a page, a redirect after a change, or 400, 403, 404, 405."""
         visit = Visit(request)
         refused = visit.refused(self._guard)
         if refused is not None:
             return refused
         try:
-            return _Turn(service.bank, visit, self._guard).answer()
+            return _MyVisit(service.bank, visit, self._guard).answer()
         except FormRefused as error:
             return visit.notice(error.status, "form_title", visit.say("form_text"))
         except StoreUnwritable:
@@ -56,15 +56,15 @@ class MyPages:
         return visit.notice(404, "unknown_title", visit.say("unknown_text"))
 
 
-class _Turn:
-    """One visit, of somebody who is logged in or not."""
+class _MyVisit:
+    """One request to `/my`, with or without a login."""
 
     def __init__(self, bank: Bank, visit: Visit, guard: Guard) -> None:
         self._bank = bank
         self._visit = visit
         self._guard = guard
         self._home = root_of(visit.request) + "/my"
-        # Cookies know no ports, and a bank's path is the only thing that tells it from the other banks of a process.
+        # Browsers send cookies to every port of a host; the banks of a process differ in their path only.
         self._cookie_name = f"bank-emulator-my-{urlsplit(visit.request.base).port or 0}"
         self._token = cookie(visit.request, self._cookie_name) or ""
 
@@ -72,11 +72,11 @@ class _Turn:
         segments = path_below(self._visit.request).strip("/").split("/")[1:]
         person = self_service.logged_in(self._bank, self._token) if self._token else None
         if person is not None and people.person(self._bank, person) is None:
-            person = None  # deleted since
+            person = None  # the customer was deleted after the login
         if self._visit.request.method != "POST":
             if segments and segments[0] not in ("login", "logout", "payments", "consents"):
                 return self._visit.notice(404, "unknown_title", self._visit.say("unknown_text"))
-            if segments:  # where forms are sent; a reload after a refusal comes here
+            if segments:  # an address that receives forms, reloaded after a refusal
                 return see_other(self._address())
             return self._login_page("identity") if person is None else self._overview(person)
         form = read_form(self._visit.request)
@@ -84,7 +84,7 @@ class _Turn:
             return self._log_in(form)
         if person is None:
             return self._login_page("identity", wrong="my_expired", status=401)
-        if not self._guard.believes(self._purpose(), form.get("csrf")):
+        if not self._guard.is_token(self._purpose(), form.get("csrf")):
             return self._visit.notice(403, "foreign_title", self._visit.say("forged_text"))
         if segments == ["logout"]:
             self_service.log_out(self._bank, self._token)
@@ -102,7 +102,7 @@ class _Turn:
         return f"my {self._token}"
 
     def _address(self, done: str = "") -> str:
-        """The page, in the chosen language, with what it is to say."""
+        """The address of the page, in the chosen language, with the key of a message."""
         query = [f"lang={self._visit.chosen}"] if self._visit.chosen else []
         query += [f"done={done}"] if done else []
         return self._home + (f"?{'&'.join(query)}" if query else "")
@@ -115,9 +115,9 @@ class _Turn:
 
     # Logging in
 
-    def _log_in(self, form: Form) -> Response:
-        """The identity number, then the method; each is sent again with the next form, protected by a token."""
-        if not self._guard.believes("my login", form.get("csrf")):
+    def _log_in(self, form: PageForm) -> Response:
+        """Check the identity number, then the method; the form of the method sends the number again."""
+        if not self._guard.is_token("my login", form.get("csrf")):
             return self._login_page("identity", wrong="my_expired", status=403)
         number = identity_number(form.get("nationalId"))
         if form.get("action") == "decline":
@@ -156,12 +156,12 @@ class _Turn:
             methods=methods(visit.language),
         )
 
-    # The page of who is logged in
+    # The page of a logged-in customer
 
     def _overview(self, person: str, *, status: int = 200, wrong: str | None = None) -> Response:
         visit, done = self._visit, self._visit.query.get("done")
         shown = self_service.overview(self._bank, person)
-        given = [self._consent(consent) for consent in shown["consents"]]
+        consents = [self._consent(consent) for consent in shown["consents"]]
         return visit.page(
             "my/overview.html",
             status=status,
@@ -178,19 +178,19 @@ class _Turn:
                 if context["accounts"]
             ],
             waiting=[self._waiting(payment) for payment in shown["payments"]],
-            consents=[consent for consent in given if consent["state"] == "valid"],
-            past=[consent for consent in given if consent["state"] != "valid"],
+            consents=[consent for consent in consents if consent["state"] == "valid"],
+            past=[consent for consent in consents if consent["state"] != "valid"],
             payment_kind=payment_kind,
         )
 
     def _waiting(self, payment: dict[str, Any]) -> dict[str, Any]:
-        names = [people.person(self._bank, number) for number in payment["signedBy"]]
+        signers = [people.person(self._bank, number) for number in payment["signedBy"]]
         return {
             "id": payment["paymentId"],
             "cancels": payment["cancels"],
             "tpp": payment["tppName"],
             "company": self._agreement_name(payment["agreement"]),
-            "signed_by": ", ".join(str(known["name"]) for known in names if known is not None),
+            "signed_by": ", ".join(str(signer["name"]) for signer in signers if signer is not None),
             "lines": payment["summary"],
         }
 
@@ -214,16 +214,16 @@ class _Turn:
         return str(agreement["name"]) if agreement is not None else None
 
     def _shared(self, consent: dict[str, Any], kind: Kind[Any], resource_id: str) -> dict[str, Any]:
-        held = self._bank.documents.get(kind, resource_id) or {}
+        resource = self._bank.documents.get(kind, resource_id) or {}
         return {
-            "name": held.get("name") or held.get("product") or resource_id,
-            "number": held.get("bban") or held.get("maskedPan") or "",
+            "name": resource.get("name") or resource.get("product") or resource_id,
+            "number": resource.get("bban") or resource.get("maskedPan") or "",
             "reads": [read for read in consent["reads"] if read["resourceId"] == resource_id],
         }
 
-    # What can be done on it
+    # Actions of the page
 
-    def _decide(self, person: str, payment_id: str, form: Form) -> Response:
+    def _decide(self, person: str, payment_id: str, form: PageForm) -> Response:
         cancels = form.get("cancels") == "yes"
         if form.get("action") == "approve":
             outcome = self_service.approve(self._bank, person, payment_id, cancels=cancels)
@@ -241,7 +241,7 @@ class _Turn:
         return see_other(self._address("withdrawn"))
 
     def _reason(self, code: str) -> str:
-        """Why the bank refused, in the language of the page: by its code, never by its English text."""
+        """The reason of a refusal in the language of the page, by its code and not by its English text."""
         key = f"refused_{code}"
         return self._visit.say(key if key in TEXTS[self._visit.language] else "refused")
 

@@ -1,6 +1,6 @@
-"""HTML answers: the one template environment, the headers that every page carries, and the static files they use.
+"""HTML answers: the template environment, the headers of every page, and the static files.
 
-Autoescape is on everywhere and a name that a template does not know is an error, so a page cannot leak markup.
+Autoescape is always on, so that data cannot become markup; an undefined name in a template is an error.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 
-# No form-action: Chromium applies it to every redirect after a form post, so it would stop the way back to the
-# TPP's address, and whatever the TPP redirects to from there. Nothing inline, nothing from elsewhere, no framing.
+# No form-action: Chromium applies it to every redirect after a form post, so it would block the redirect to the TPP's
+# address, and further redirects from there. Nothing inline, nothing from other origins, no framing.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-# The console's forms only ever lead to the console.
-_POLICY_AT_HOME = f"{_POLICY}; form-action 'self'"
+# For pages whose forms never redirect to another origin.
+_POLICY_SAME_ORIGIN = f"{_POLICY}; form-action 'self'"
 
 _HEADERS = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
-    # Other origins learn nothing of the address; our own forms keep their Origin, which `no-referrer` would null.
+    # Other origins do not see the address; forms still send their Origin, which `no-referrer` would replace by `null`.
     ("Referrer-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
@@ -79,7 +79,7 @@ def environment() -> Environment:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """A value as JSON for people to read; escaped by the template like any other text."""
+    """A value as readable JSON; escaped by the template like any other text."""
     return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
@@ -89,16 +89,16 @@ def html(
     *,
     status: int = 200,
     language: str = "en",
-    at_home: bool = False,
+    same_origin: bool = False,
     headers: tuple[tuple[str, str], ...] = (),
     **values: Any,
 ) -> Response:
-    """A page from a template; `at_home` says that its forms lead nowhere but here."""
+    """Render a page from a template; `same_origin`: its forms never redirect to another origin."""
     text = environment().get_template(template).render(root=root_of(request), language=language, **values)
     sent = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Content-Language", language),
-        ("Content-Security-Policy", _POLICY_AT_HOME if at_home else _POLICY),
+        ("Content-Security-Policy", _POLICY_SAME_ORIGIN if same_origin else _POLICY),
         *_HEADERS,
         *headers,
     ]
@@ -106,19 +106,19 @@ def html(
 
 
 def bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
-    """A page without the bank: for those who may not see it."""
-    return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)
+    """A page that shows nothing of the bank, for requests that are refused."""
+    return html(request, "console/bare.html", status=status, same_origin=True, headers=headers, title=title, text=text)
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser asks for a page to show: it names HTML before all else."""
+    """Whether a browser navigates to a page: it sends GET or HEAD and accepts HTML."""
     return request.method in ("GET", "HEAD") and "text/html" in (header(request, "accept") or "")
 
 
 def nothing_here(request: Request) -> Response:
-    """404 for a browser that asks for an address that does not exist, with the ways on."""
+    """Answer 404 to a browser for an address that does not exist, with links to existing pages."""
     title, text = "Page not found", f"The bank has no page at {path_below(request)[:200]}."
-    return html(request, "console/nothing.html", status=404, at_home=True, title=title, text=text)
+    return html(request, "console/nothing.html", status=404, same_origin=True, title=title, text=text)
 
 
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
@@ -128,7 +128,7 @@ def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Re
 
 @lru_cache(maxsize=64)
 def _load(name: str) -> tuple[bytes, str] | None:
-    """Content and version of a file of the folder; only names that stand in it are ever opened."""
+    """Content and version of a static file; only files listed in the folder are opened."""
     if name not in {path.name for path in STATIC.iterdir() if path.suffix in _TYPES}:
         return None
     content = (STATIC / name).read_bytes()
@@ -136,24 +136,24 @@ def _load(name: str) -> tuple[bytes, str] | None:
 
 
 def versioned(name: str) -> str:
-    """`static/NAME?v=VERSION`: the address changes with the content, so browsers may keep what they have."""
+    """`static/NAME?v=VERSION`: the address changes with the content, so browsers may cache it for good."""
     loaded = _load(name)
     if loaded is None:
-        raise LookupError(f"there is no static file {name}")
+        raise LookupError(f"the static file {name} does not exist")
     return f"static/{name}?v={loaded[1]}"
 
 
 class StaticFiles:
-    """The room for `/static/...`, the same files for every bank."""
+    """The handler for `/static/...`, with the same files for every bank."""
 
     def handle(self, _service: BankService, request: Request) -> Response:
-        """Answer GET and HEAD; 404 for what is not in the folder."""
+        """Answer GET and HEAD; 404 for a file that does not exist."""
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))
         name = path_below(request).removeprefix("/static/")
         loaded = _load(name)
         if loaded is None:
-            return _plain(404, "There is no such file.")
+            return _plain(404, "The file does not exist.")
         content, version = loaded
         tag = f'"{version}"'
         lasting = f"v={version}" in request.target

@@ -1,7 +1,6 @@
 """The pages where the customer authenticates, at `/sca/{token}` (SPEC 5.3, CONTRACT 4).
 
-One address with one form per step; the steps themselves and everything they change live in
-`bank/authentication/sca.py`.
+One address with one form per step; the steps and the changes they make are in `bank/authentication/sca.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
 from emulator.store import StoreUnwritable
-from emulator.web.pages.browser import Form, FormRefused, Guard, path_below, read_form
+from emulator.web.pages.browser import FormRefused, Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import see_other
 from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 from emulator.web.pages.visit import Visit
@@ -38,13 +37,13 @@ Line = dict[str, Any]
 
 
 class ScaPages:
-    """The room for `/sca/...` of every bank."""
+    """The handler for `/sca/...` of every bank."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
     def handle(self, service: BankService, request: Request) -> Response:
-        """Answer a page, a redirect to the TPP, or 403, 404, 405, 410; the caller has settled the bank."""
+        """Answer with a page, a redirect to the TPP, or 403, 404, 405, 410."""
         visit = Visit(request)
         refused = visit.refused(self._guard)
         if refused is not None:
@@ -67,14 +66,14 @@ class ScaPages:
         visit.customers_language(document.get("language"))
         if not sca.is_open(document):
             return visit.notice(410, "gone_title", visit.say("gone_text"))
-        turn = _Turn(bank, visit, document, self._guard.token(document["id"]))
+        sca_visit = _ScaVisit(bank, visit, document, self._guard.token(document["id"]))
         if visit.request.method != "POST":
-            response = turn.show()
+            response = sca_visit.show()
         else:
             form = read_form(visit.request)
-            if not self._guard.believes(document["id"], form.get("csrf")):
+            if not self._guard.is_token(document["id"], form.get("csrf")):
                 return visit.notice(403, "foreign_title", visit.say("forged_text"))
-            response = turn.take(form)
+            response = sca_visit.process(form)
         if "delay" in document:
             response.delivery = Delivery(delay=document["delay"])
         return response
@@ -84,8 +83,8 @@ def _unknown(visit: Visit) -> Response:
     return visit.notice(404, "unknown_title", visit.say("unknown_text"))
 
 
-class _Turn:
-    """One visit to an open SCA: the page of its step, or what its form asks for."""
+class _ScaVisit:
+    """One request to an open SCA: shows the page of its step, or processes its form."""
 
     def __init__(self, bank: Bank, visit: Visit, document: Sca, csrf: str) -> None:
         self._bank = bank
@@ -94,30 +93,30 @@ class _Turn:
         self._csrf = csrf
 
     def show(self) -> Response:
-        """The page of the step; the redirect to the TPP if the SCA cannot continue."""
-        return self._hindered() or self._page()
+        """The page of the step, or the redirect to the TPP if the SCA cannot continue."""
+        return self._redirect_if_failed() or self._page()
 
-    def take(self, form: Form) -> Response:
-        """Act on a posted form."""
-        hindered = self._hindered()
-        if hindered is not None:
-            return hindered
+    def process(self, form: PageForm) -> Response:
+        """Process a posted form."""
+        failed = self._redirect_if_failed()
+        if failed is not None:
+            return failed
         if form.get("action") == "decline":
             return self._ended(lambda: sca.decline(self._bank, self._document))
         step = sca.step(self._bank, self._document)
         if form.get("step") != step:
-            # A form of an earlier step, from another tab or the Back button: show where the customer really is.
+            # The form of an earlier step, from another tab or the Back button: show the present step.
             return see_other(self._visit.address)
-        taken = {
-            "identity": self._identified,
-            "method": self._method_chosen,
-            "context": self._context_chosen,
-            "approve": self._approved,
+        actions = {
+            "identity": self._identify,
+            "method": self._choose_method,
+            "context": self._choose_context,
+            "approve": self._approve,
         }
-        return taken[step](form)
+        return actions[step](form)
 
-    def _hindered(self) -> Response | None:
-        """The way back to the TPP when the 10 minutes are over, or what is behind the SCA has changed under it."""
+    def _redirect_if_failed(self) -> Response | None:
+        """The redirect to the TPP if the 10 minutes are over or the target of the SCA can no longer be approved."""
         failure = sca.obstacle(self._bank, self._document)
         if failure is None:
             return None
@@ -126,7 +125,7 @@ class _Turn:
         return self._ended(lambda: sca.fail(self._bank, self._document, failure))
 
     def _ended(self, act: Callable[[], str | None]) -> Response:
-        """The way back to the TPP after `act`."""
+        """Call `act`, which ends the SCA, and redirect to the TPP."""
         with self._bank.documents.transaction():
             redirect = act()
         if redirect is None:
@@ -134,7 +133,7 @@ class _Turn:
             return self._visit.notice(200, "left_title", text)
         return see_other(redirect)
 
-    def _identified(self, form: Form) -> Response:
+    def _identify(self, form: PageForm) -> Response:
         typed = form.get("nationalId")
         national_id = identity_number(typed)
         if national_id is None:
@@ -145,14 +144,14 @@ class _Turn:
             redirect = sca.identify(self._bank, self._document, national_id)
         return see_other(redirect or self._visit.address)
 
-    def _method_chosen(self, form: Form) -> Response:
+    def _choose_method(self, form: PageForm) -> Response:
         try:
             sca.choose_method(self._bank, self._document, form.get("method"))
         except BankError:
             return self._page(wrong="method_wrong")
         return see_other(self._visit.address)
 
-    def _context_chosen(self, form: Form) -> Response:
+    def _choose_context(self, form: PageForm) -> Response:
         choice = form.get("acting")
         context, agreement = (people.PRIVATE, None) if choice == people.PRIVATE else (people.CORPORATE, choice)
         try:
@@ -161,7 +160,7 @@ class _Turn:
             return self._page(wrong="context_wrong")
         return see_other(self._visit.address)
 
-    def _approved(self, form: Form) -> Response:
+    def _approve(self, form: PageForm) -> Response:
         chosen: list[str] | None = None
         if self._document["purpose"] in sca.ACCOUNT_ACCESS:
             offered = {account["id"] for account in _accounts_to_share(self._bank, self._document)}
@@ -173,7 +172,7 @@ class _Turn:
         return self._ended(lambda: sca.complete(self._bank, self._document, chosen))
 
     def _page(self, *, wrong: str | None = None, typed: str | None = None, ticked: list[str] | None = None) -> Response:
-        """The page of the step at which the SCA stands, with what was wrong with the last form and what it held."""
+        """The page of the present step, with the error in the last form and the values typed into it."""
         document, visit = self._document, self._visit
         step = sca.step(self._bank, document)
         person = people.person(self._bank, document["person"]) if "person" in document else None
@@ -218,13 +217,13 @@ class _Turn:
 
 
 def identity_number(typed: str) -> str | None:
-    """The national identity number (or customer number of a firm) that was typed, without separators; None for none."""
+    """The national identity number (or customer number of a company) without separators; None if it is not one."""
     number = re.sub(r"[\s.\-]", "", typed)
     return number if _NATIONAL_ID.fullmatch(number) else None
 
 
 def methods(language: str) -> list[tuple[str, str, str]]:
-    """The methods that the bank offers, as the page lists them: value, name, explanation."""
+    """The authentication methods for the page: value, name, explanation."""
     return [(method, *METHOD_TEXTS[language][method]) for method in sca.METHODS]
 
 
@@ -265,7 +264,7 @@ def _lines(bank: Bank, document: Sca) -> list[Line]:
 
 
 def payment_kind(language: str, line: Line) -> str:
-    """What kind of payment a line is: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
+    """The kind of a payment in words: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
     product = products.table()[line["service"], line["product"]]
     words = product.norwegian if language == NORWEGIAN else product.words
     if "frequency" not in line:
@@ -290,9 +289,9 @@ def _totals(payments: list[Line]) -> list[tuple[str, str]]:
 
 
 def known_people(bank: Bank, document: Sca | None = None, *, most: int = 8, scanned: int = 200) -> list[dict[str, Any]]:
-    """The persons that the sandbox strip offers: that of the request first, then others who could complete the SCA.
+    """The persons that the sandbox strip offers: the expected one first, then others who could complete the SCA.
 
-    At most `most` of the first `scanned` customers and persons, so that a bank with many shows its page as fast.
+    At most `most` of the first `scanned` customers and persons, so that the page stays fast in a bank with many.
     """
     expected = None if document is None else sca.expected(document)
     candidates = [] if expected is None else [expected]

@@ -1,4 +1,4 @@
-"""One browser request to the pages, with the language it is answered in."""
+"""One browser request to the SCA pages or `/my`, with its language."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, preferred_language
-from emulator.web.pages.browser import Form, FormRefused, Guard, header, path_below, read_query, root_of
+from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
 from emulator.web.pages.texts import TEXTS
 from emulator.web.pages.wording import LANGUAGES, NORWEGIAN
 
 
 class Visit:
-    """A request for an SCA page: its language is chosen on the page, else the customer's, else the browser's."""
+    """A request for a page. Its language is the one chosen on the page, else the customer's, else the browser's."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         try:
             self.query = read_query(request)
         except FormRefused:
-            self.query = Form({})
+            self.query = PageForm({})
         asked = self.query.get("lang")
         self.chosen = asked if asked in LANGUAGES else None
         self._customers: str | None = None
 
     def customers_language(self, psu_accept_language: str | None) -> None:
-        """Prefer what the customer's own browser asked the TPP for (PSU-Accept-Language)."""
+        """Set the customer's language, from the header that the TPP passed on (PSU-Accept-Language)."""
         self._customers = preferred_language(psu_accept_language)
 
     @property
@@ -36,12 +36,12 @@ class Visit:
 
     @property
     def looks_only(self) -> bool:
-        """Whether no customer has come yet: a HEAD, or a browser that fetches a link before it is followed."""
+        """Whether the request must not change anything: a HEAD, or a browser that prefetches a link."""
         purpose = header(self.request, "sec-purpose") or ""
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
 
     def refused(self, guard: Guard) -> Response | None:
-        """403 for an unknown host name or a form of another site, 405 for other methods; None if it may continue."""
+        """403 for an unknown host name or a form of another site, 405 for other methods; None if it is accepted."""
         if not guard.knows_host(self.request):
             return self.notice(403, "foreign_title", self.say("host_text"))
         if self.request.method not in ("GET", "HEAD", "POST"):
@@ -53,7 +53,7 @@ class Visit:
 
     @property
     def path(self) -> str:
-        """The path of the page as links write it."""
+        """The path of the page, for links."""
         return root_of(self.request) + path_below(self.request)
 
     @property
@@ -72,5 +72,5 @@ class Visit:
         return html(self.request, template, status=status, language=self.language, headers=headers, **values)
 
     def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-        """A page with only a message: an end, or a refusal."""
+        """A page with only a message, after the end of an SCA or for a refusal."""
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)

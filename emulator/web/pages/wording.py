@@ -1,4 +1,4 @@
-"""How amounts, account numbers and dates read on a page."""
+"""Formats amounts, account numbers and dates for pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def money(amount: str, currency: str = "", language: str = ENGLISH) -> str:
 
 
 def account_number(number: str) -> str:
-    """An account number in the groups people read: `9990 10 00014`, an IBAN in fours, anything else as it is."""
+    """An account number in groups: `9990 10 00014`, an IBAN in fours, anything else unchanged."""
     plain = number.replace(" ", "")
     if len(plain) == 11 and plain.isdigit():
         return " ".join((plain[:4], plain[4:6], plain[6:]))
@@ -41,7 +41,7 @@ def account_number(number: str) -> str:
 
 
 def day(iso: str, language: str = ENGLISH) -> str:
-    """A date `YYYY-MM-DD` in words: `2. mars 2026` or `2 March 2026`; other text as it is."""
+    """A date `YYYY-MM-DD` in words: `2. mars 2026` or `2 March 2026`; other text unchanged."""
     try:
         at = date.fromisoformat(iso[:10])
     except ValueError:
@@ -55,7 +55,7 @@ def months(numbers: str, language: str = ENGLISH) -> str:
 
 
 def oslo(at: str | datetime) -> str:
-    """A moment as the console shows it: Oslo time to the second, `2026-03-02 09:00:00`."""
+    """A moment in the form of the console: Oslo time to the second, `2026-03-02 09:00:00`."""
     return (moment(at) if isinstance(at, str) else at).astimezone(OSLO).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -66,7 +66,7 @@ def moment_in(at: str, language: str = ENGLISH) -> str:
 
 
 def abridged(name: str) -> str:
-    """The beginning of a long id, enough to tell it from others by eye."""
+    """The first characters of a long id."""
     return name if len(name) <= 14 else f"{name[:12]}…"
 
 
@@ -80,7 +80,7 @@ _TONE_OF = {status: tone for tone, statuses in _TONES.items() for status in stat
 
 
 def tone(status: str) -> str:
-    """How a status is coloured: good, busy, waits, bad or quiet; of HTTP statuses by their class."""
+    """The colour class of a status: good, busy, waits, bad or quiet; for HTTP statuses by their first digit."""
     if len(status) == 3 and status.isdigit():
         return {"2": "good", "3": "quiet", "4": "waits"}.get(status[0], "bad")
     return _TONE_OF.get(status, "quiet")

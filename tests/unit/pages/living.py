@@ -20,7 +20,7 @@ from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.control import openapi as control_openapi
 from emulator.scenario.rules import RuleSet
-from emulator.web.console.room import Console
+from emulator.web.console.handler import Console
 from emulator.web.docs_page import DocsPage
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages

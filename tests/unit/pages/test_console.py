@@ -905,7 +905,7 @@ def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, brow
     documents = [service.bank.documents.dump() for service in banks if service is not None]
     refused = press(browser, page, "/banks", bank=name)
     assert refused.status == 409
-    assert f"There is already a bank {name}." in refused.text
+    assert f"The bank {name} exists." in refused.text
     assert [service.bank.documents.dump() for service in banks if service is not None] == documents
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from emulator.api.messages import Request, Response
 from emulator.bank.kinds import CONSOLE, CUSTOMER
-from emulator.web.console.room import Sessions
+from emulator.web.console.handler import Sessions
 from emulator.web.pages.browser import Guard
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.visitor import HOST, Visitor
@@ -229,9 +229,9 @@ def test_over_tls_the_cookie_is_secure() -> None:
     ("path", "said"),
     [
         ("sca/xyz", "Page not found"),
-        ("console", "There is no bank gone."),
-        ("console/payments", "There is no bank gone."),
-        ("docs", "There is no bank gone."),
+        ("console", "The bank gone does not exist."),
+        ("console/payments", "The bank gone does not exist."),
+        ("docs", "The bank gone does not exist."),
     ],
 )
 def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Living, path: str, said: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Delivery, Request, Response
-from emulator.web.answers import Answer
+from emulator.web.answers import CompleteAnswer
 from emulator.web.connection import Connection, Listener
 from emulator.web.events import EventStream
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES
@@ -301,9 +301,9 @@ async def test_no_name_of_ours_hides_one_of_aiohttp() -> None:
     plain = web.RequestHandler(web.Server(listener.request_handler), loop=asyncio.get_running_loop())
     assert set(Connection.__slots__).isdisjoint(dir(plain))
     assert (set(vars(listener)) - set(vars(web.Server(listener.request_handler)))).isdisjoint(dir(web.Server))
-    answers = (Answer(connection, Mock(), Response(200)), EventStream(connection, Mock(), Mock(), Mock()))
+    answers = (CompleteAnswer(connection, Mock(), Response(200)), EventStream(connection, Mock(), Mock(), Mock()))
     for answer in answers:
         assert (set(vars(answer)) - set(vars(web.StreamResponse()))).isdisjoint(dir(web.StreamResponse))
-    written = {name for kind in (Connection, Listener, Answer, EventStream) for name in vars(kind)}
+    written = {name for kind in (Connection, Listener, CompleteAnswer, EventStream) for name in vars(kind)}
     private = {name for name in written if name.startswith("_") and not name.startswith("__")} - {"_abc_impl"}
     assert private.isdisjoint(dir(web.RequestHandler) + dir(web.Server) + dir(web.StreamResponse))

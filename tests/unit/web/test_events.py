@@ -52,12 +52,12 @@ def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes
     for _ in range(10):
         watchers.ring()
     assert pauses == [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
-    watchers.look_again()  # a request changes nothing about that
+    watchers.set_timer()  # a request changes nothing about that
     assert pauses[-1] == 60
     bank.stuck = False
     watchers.ring()
     bank.due = 0.0
-    watchers.look_again()
+    watchers.set_timer()
     assert pauses[-2:] == [0.01, 0.005]
 
 

@@ -100,8 +100,11 @@ def test_a_head_has_a_largest_size(size: int, places: list[int], before: bytes) 
         (b"1\r\nxy\r\n", "expected CRLF after chunk data"),
         (b"1\nx\r\n", "expected CRLF at the end of a line between chunks"),
         (b"0\r\n\n", "expected CRLF at the end of a line between chunks"),
-        (b"1;" + b"a" * MAX_HEAD_BYTES, f"what stands around it is over {MAX_HEAD_BYTES} bytes"),
-        (b"0\r\n" + b"X: y\r\n" * MAX_HEAD_BYTES, f"what stands around it is over {MAX_HEAD_BYTES} bytes"),
+        (b"1;" + b"a" * MAX_HEAD_BYTES, f"its chunk sizes and trailers are longer than {MAX_HEAD_BYTES} bytes"),
+        (
+            b"0\r\n" + b"X: y\r\n" * MAX_HEAD_BYTES,
+            f"its chunk sizes and trailers are longer than {MAX_HEAD_BYTES} bytes",
+        ),
     ],
 )
 @given(places=st.lists(st.integers(0, 1000), max_size=4))

@@ -375,5 +375,5 @@ async def test_what_takes_long_ends_when_the_server_stops(world: World) -> None:
     answering.stop()
     assert await long.answered(1) == [503]
     assert world.ended == 1
-    assert "what was done of this before stays" in long.last
+    assert "the changes made so far remain" in long.last
     assert world.stored() < 3

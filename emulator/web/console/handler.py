@@ -1,4 +1,4 @@
-"""The room for `/console`: who may come in, logins, and how a refusal looks."""
+"""The handler for `/console`: access checks, logins, and pages for refusals."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
 from emulator.store import Documents, StoreUnwritable
-from emulator.web.console.screen import Answering, Control, ControlRefused
+from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused
 from emulator.web.pages.browser import (
-    Form,
     FormRefused,
     Guard,
+    PageForm,
     cookie,
     path_below,
     read_form,
@@ -31,31 +31,31 @@ from emulator.web.pages.rendering import bare, html, see_other
 if TYPE_CHECKING:
     from emulator.api.service import BankService
 
-FORMS = "console"  # what the console's form tokens are for
+FORMS = "console"  # the purpose of the console's form tokens
 LIFETIME = timedelta(hours=12)  # of a login, in real time
-_PLACE = re.compile(r"/console([/?][!-~]*)?")  # of the console, as an address may write it
+_PLACE = re.compile(r"/console([/?][!-~]*)?")  # an address that a login may redirect to
 
 
 class Sessions:
     """Logins to the console: each ends at logout and after 12 hours of real time.
 
-    A cookie holds `ID.STARTED.MAC`, so that no login has to be stored; those that ended early are, in memory and with
-    the documents of the default bank.
+    A cookie has the form `ID.STARTED.MAC`, so that logins need not be stored. Logouts are, in memory and with the
+    documents of the default bank.
     """
 
     def __init__(self, guard: Guard, token: str, clock: Callable[[], datetime]) -> None:
         self._guard = guard
         self._purpose = f"console session {token}"
         self._clock = clock
-        self._ended: dict[str, int] = {}  # when they started, by id
+        self._ended: dict[str, int] = {}  # time of the login, by id
 
     def start(self) -> str:
-        """A new login: the value of its cookie."""
+        """Start a login; returns the value of its cookie."""
         signed = f"{secrets.token_urlsafe(12)}.{int(self._clock().timestamp())}"
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
     def is_live(self, cookie_value: str, documents: Documents) -> bool:
-        """Whether a cookie is of a login that has not ended."""
+        """Whether a cookie belongs to a login that has not ended."""
         identity, started = self._read(cookie_value)
         return identity is not None and started > self._oldest() and identity not in self._all_ended(documents)
 
@@ -63,12 +63,12 @@ class Sessions:
         """Log out."""
         identity, started = self._read(cookie_value)
         if identity is not None:
-            known = {**self._all_ended(documents), identity: started}
-            self._ended = {ended: at for ended, at in known.items() if at > self._oldest()}
+            all_ended = {**self._all_ended(documents), identity: started}
+            self._ended = {ended: at for ended, at in all_ended.items() if at > self._oldest()}
             CONSOLE.write(documents, {"id": "console", "ended": self._ended})
 
     def _oldest(self) -> float:
-        """A login that started then has ended."""
+        """Logins that started at this time or before have ended."""
         return (self._clock() - LIFETIME).timestamp()
 
     def _all_ended(self, documents: Documents) -> dict[str, int]:
@@ -76,18 +76,18 @@ class Sessions:
         return {**self._ended, **(stored["ended"] if stored is not None else {})}
 
     def _read(self, cookie_value: str) -> tuple[str | None, int]:
-        """Id and start of a login whose cookie is genuine."""
+        """Id and time of the login whose cookie this is; (None, 0) if its signature is wrong."""
         signed, _, mac = cookie_value.rpartition(".")
         identity, _, started = signed.partition(".")
-        genuine = self._guard.believes(f"{self._purpose} {signed}", mac)
+        genuine = self._guard.is_token(f"{self._purpose} {signed}", mac)
         return (identity, int(started)) if genuine else (None, 0)
 
 
 class Console:
     """The console of every bank.
 
-    `answering` is the control interface; `token` the --control-token, which people then log in with; `default` gives
-    the bank with whose documents it is stored who has logged out.
+    `answering` is the control interface; `token` the --control-token, with which people log in if it is set; `default`
+    returns the bank whose documents store the logouts.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Console:
         self._default = default
 
     def handle(self, service: BankService, request: Request) -> Answered:
-        """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
+        """Answer with a page, a redirect after a change, or the event stream."""
         return Unfinished(self._steps(service, request)).step()
 
     def _steps(self, service: BankService, request: Request) -> Steps:
@@ -131,28 +131,28 @@ class Console:
 
     def no_bank(self, request: Request, name: str) -> Response:
         """Answer 404 for a bank that does not exist."""
-        return bare(request, 404, "Not found", f"There is no bank {name}.")
+        return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:
         segments = path_below(request).strip("/").split("/")[1:]
         if self._token is not None and not self._knows(request):
             return self._login(request, segments)
-        form = Form({})
+        form = PageForm({})
         if request.method == "POST":
             form = read_form(request)
-            if not self._guard.believes(FORMS, form.get("csrf")):
+            if not self._guard.is_token(FORMS, form.get("csrf")):
                 return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
                 self._sessions.end(self._cookie_sent(request), self._default().bank.documents)
                 return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
-        # Most banks are never looked at: the pages are imported when somebody comes.
-        from emulator.web.console import places
+        # Most processes never show the console: its pages are imported with the first visit.
+        from emulator.web.console import routes
         from emulator.web.console.screen import Screen
 
         screen = Screen(
             service=service,
             request=request,
-            control=Control(self._answering, service, request, self._token),
+            control=ConsoleControl(self._answering, service, request, self._token),
             csrf=self._guard.token(FORMS),
             query=read_query(request),
             form=form,
@@ -161,7 +161,7 @@ class Console:
         if segments in (["events"], ["openapi.json"]) and request.method != "POST":
             return finished(screen.control.send("GET", segments[0]))
         try:
-            view, params = places.ROUTER.find(request.method, "/" + "/".join(segments))
+            view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:
             return screen.missing("page")
         screen.params = dict(params)
@@ -188,7 +188,7 @@ class Console:
         )
 
     def _login(self, request: Request, segments: Sequence[str]) -> Response:
-        """Ask for the token, and lead who knows it to the page that was asked for."""
+        """Show the login form; a correct token redirects to the requested page."""
         root, place = root_of(request), request.target.removeprefix(request.prefix)
         wrong = False
         if request.method == "POST":
@@ -201,4 +201,4 @@ class Console:
                 return see_other(root + place, headers=(self._cookie(request, self._sessions.start()),))
             wrong = True
         status = 403 if wrong else 401
-        return html(request, "console/login.html", status=status, at_home=True, place=place, wrong=wrong)
+        return html(request, "console/login.html", status=status, same_origin=True, place=place, wrong=wrong)

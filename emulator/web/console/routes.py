@@ -1,4 +1,4 @@
-"""The places of the console: which page or action an address means."""
+"""The routes of the console: the page or action for each address."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ View = Callable[[Screen], Response]
 Action = Callable[[Screen], Response | Steps]
 
 
-def _leads_to(page: str) -> View:
-    def lead(screen: Screen) -> Response:
+def _redirect_to(page: str) -> View:
+    def redirect(screen: Screen) -> Response:
         return screen.go(*(segment.format(**screen.params) for segment in page.split("/") if segment))
 
-    return lead
+    return redirect
 
 
-# Where forms are sent that stand on a page of another address, and that page: after a refusal the browser is there, and
-# a reload of the address, or of the parts that are live, must not find nothing.
-_SENT_TO = (
+# Addresses that only receive forms, each with the page that contains the form. After a refusal the browser is at such
+# an address; GET redirects to the page, so that a reload, also of the live parts, does not fail.
+_FORM_ADDRESSES = (
     ("login", ""),
     ("logout", ""),
     ("clock", ""),
@@ -43,7 +43,7 @@ _SENT_TO = (
 )
 
 PAGES: tuple[tuple[str, View], ...] = (
-    *((address, _leads_to(page)) for address, page in _SENT_TO),
+    *((address, _redirect_to(page)) for address, page in _FORM_ADDRESSES),
     ("", overview.show),
     ("customers", customers.listing),
     ("customers/{id}", customers.one),
@@ -97,16 +97,16 @@ ACTIONS: tuple[tuple[str, Action], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ConsoleRoute:
     method: str
     path: str
     view: Action
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def _rows() -> Iterator[_Place]:
-    yield from (_Place("POST", f"/{path}", view) for path, view in ACTIONS)
-    yield from (_Place("GET", f"/{path}", view) for path, view in PAGES)
+def _rows() -> Iterator[_ConsoleRoute]:
+    yield from (_ConsoleRoute("POST", f"/{path}", view) for path, view in ACTIONS)
+    yield from (_ConsoleRoute("GET", f"/{path}", view) for path, view in PAGES)
 
 
-ROUTER = Router(_rows(), lambda place, params: (place.view, params))
+ROUTER = Router(_rows(), lambda route, params: (route.view, params))
