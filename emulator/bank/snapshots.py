@@ -74,7 +74,7 @@ class Snapshots:
             in_memory = yield from self._keep(name, image)
             if name not in self._saving:
                 self._drop(name)
-                raise BankError("CONFLICT", "The snapshots of the bank were deleted in the meantime.")
+                raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         finally:
             self._saving.discard(name)
         self._saved.pop(name, None)

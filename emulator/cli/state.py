@@ -17,7 +17,7 @@ from emulator.settings import ServeSettings
 
 if TYPE_CHECKING:
     from emulator.store import StoreDamaged
-    from emulator.store.check import Finding, Report
+    from emulator.store.check import CheckReport, Finding
 
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
@@ -69,7 +69,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
     )
     if not banks:
         raise Failed(f"{directory.absolute()} holds no bank; name the state directory of `serve` with --state DIR")
-    reports: list[tuple[Report, list[StoreDamaged]]] = []
+    reports: list[tuple[CheckReport, list[StoreDamaged]]] = []
     refused: list[str] = []
     for bank in banks:
         try:
@@ -101,7 +101,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
         raise StateDamaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
 
 
-def _as_json(report: Report, snapshots: list[StoreDamaged]) -> dict[str, Any]:
+def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:
     return {
         "bank": report.directory.name,
         "inUse": report.in_use,
@@ -119,7 +119,7 @@ def _finding(finding: Finding | StoreDamaged) -> dict[str, Any]:
     return {"file": str(finding.file), "offset": finding.offset, "reason": finding.reason}
 
 
-def _print(report: Report, snapshots: list[StoreDamaged]) -> None:
+def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
     from emulator.bank.errors import counted
 
     name = report.directory.name

@@ -1,9 +1,9 @@
 """Documents: TinyDB with a journal, a snapshot, indexes and orders. Knows nothing of banking.
 
-`documents.py` is what the rooms above see; `db.py` does it, with `tx.py` (what a transaction changed), `table.py` (the
-documents of one kind) and `index.py`. `log.py` defines a log; `journal_log.py` is that of a directory, over
-`journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py` verifies and repairs a directory.
-`postgres/` is the log that processes share.
+`documents.py` is the interface for the other packages; `db.py` implements it, with `tx.py` (the changes of a
+transaction), `table.py` (the documents of one kind) and `index.py`. `log.py` defines the interface of a log;
+`journal_log.py` is the log in a directory, with `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py`
+verifies and repairs a directory. `postgres/` is the log that several processes share.
 """
 
 from emulator.store.db import Store, WriteGroup, memory_store

@@ -1,4 +1,4 @@
-"""Verifying stored data without opening it, and repairing it: copies first, then everything from the damage on goes."""
+"""Verifies a state directory without opening it, and repairs it: copies the files, then cuts them at the damage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from emulator.store.db import memory_store
-from emulator.store.disk import LOCK, Disk, Lock, unwritten, write_whole
+from emulator.store.disk import LOCK, Disk, Lock, shared_lock, write_whole
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.image import TableImage
 from emulator.store.index import Index, Keys, Value
@@ -27,21 +27,21 @@ NO_KINDS: tuple[Kind[Any], ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something bad at byte `offset` of `file`."""
+    """Damage at byte `offset` of `file`."""
 
     file: Path
     offset: int
     reason: str
-    intact: bool = False  # no disk has changed what stands there, see StoreDamaged
+    intact: bool = False  # the checksum is correct, see StoreDamaged
 
 
 @dataclass(slots=True)
-class Report:
-    """What was found in a directory.
+class CheckReport:
+    """The result of checking or repairing a directory.
 
-    `in_use`: who has it open, then nothing else was looked at; `sequence`: the last change; `documents`: how many of
-    each kind; `findings`: damage, at which a start is refused; `torn`: a last record that is torn or damaged,
-    which a start drops; `actions`: what a repair did; `copies`: where it kept what it changed.
+    `in_use`: the process that has it open, in which case nothing was checked; `sequence`: the last change;
+    `documents`: their number by kind; `findings`: damage that prevents a start; `torn`: an incomplete or damaged last
+    record, which a start drops; `actions`: the steps of a repair; `copies`: the directory with the original files.
     """
 
     directory: Path
@@ -55,21 +55,21 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """A start would find everything that was acknowledged."""
+        """Whether a start succeeds with every acknowledged change."""
         return not self.findings and self.in_use is None
 
 
-def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
+def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> CheckReport:
     """Read snapshot and journal and decode every document; writes nothing. Raises StoreExhausted, StoreTooNew, OSError.
 
     With `kinds` the stored indexes are compared with the documents as well.
     """
-    report = Report(directory)
+    report = CheckReport(directory)
     if not directory.is_dir():
-        report.findings.append(Finding(directory, 0, "there is no such directory"))
+        report.findings.append(Finding(directory, 0, "the directory does not exist"))
         return report
     try:
-        with unwritten(directory):
+        with shared_lock(directory):
             look(report, kinds)
     except MemoryError as error:
         raise StoreExhausted(directory) from error
@@ -78,8 +78,8 @@ def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
     return report
 
 
-def look(report: Report, kinds: Sequence[Kind[Any]]) -> None:
-    """Fill in what the directory holds now; the caller holds it. Raises StoreTooNew."""
+def look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
+    """Fill in the report for a directory that the caller has locked. Raises StoreTooNew."""
     report.findings.clear()
     report.documents.clear()
     report.torn = None
@@ -102,14 +102,14 @@ def look(report: Report, kinds: Sequence[Kind[Any]]) -> None:
 
 
 def disagreement(table: DocumentTable) -> str | None:
-    """What in a table's ids, indexes and orders does not fit its documents; None when all does."""
+    """How the ids, indexes or orders of a table disagree with its documents; None if they agree."""
     numbers, keys = table.numbers, table.keys
     try:
-        table.index_anew()
+        table.rebuild_keys()
         if numbers != table.numbers:
-            return "the ids are not those of the documents"
+            return "the ids do not match the documents"
         if _content(keys) != _content(table.keys):
-            return "the indexes are not those of the documents"
+            return "the indexes do not match the documents"
     except ValueError as wrong:
         return str(wrong)
     finally:
@@ -131,19 +131,19 @@ _ROW = re.compile(rb'"(\d+)":(\{.*\}),?')
 _SEQUENCE = re.compile(rb'"sequence":(\d+)')
 
 
-def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
+def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> CheckReport:
     """Bring the directory into a state that a start accepts, with as little loss as the damage allows.
 
-    Files that change are copied to `damaged-<n>` in the directory first. A journal is cut at the damage, later
-    journals go; of a damaged snapshot every document that can still be read is kept, and where there is none it goes.
-    Raises StoreExhausted, StoreTooNew and OSError.
+    Files that change are copied to `damaged-<n>` in the directory first. A damaged journal is cut at the damage, and
+    later journals are removed. A damaged snapshot is replaced by one with every document that can still be read, or
+    removed if there is none. Raises StoreExhausted, StoreTooNew and OSError.
     """
-    report = Report(directory)
+    report = CheckReport(directory)
     if not directory.is_dir():
-        report.findings.append(Finding(directory, 0, "there is no such directory"))
+        report.findings.append(Finding(directory, 0, "the directory does not exist"))
         return report
     try:
-        with _held(directory):
+        with _locked(directory):
             _Repair(report, kinds).work()
     except MemoryError as error:
         raise StoreExhausted(directory) from error
@@ -153,8 +153,8 @@ def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
 
 
 @contextmanager
-def _held(directory: Path) -> Iterator[None]:
-    """Keep others out meanwhile, where a lock was ever used; raises StoreLocked."""
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the lock on the directory, if it has a lock file; raises StoreLocked."""
     if not (directory / LOCK).exists():
         yield
         return
@@ -166,9 +166,9 @@ def _held(directory: Path) -> Iterator[None]:
 
 
 class _Repair:
-    """One repair of a directory that is held."""
+    """One repair of a directory that is locked."""
 
-    def __init__(self, report: Report, kinds: Sequence[Kind[Any]]) -> None:
+    def __init__(self, report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
         self._report = report
         self._directory = report.directory
         self._kinds = kinds
@@ -176,7 +176,7 @@ class _Repair:
         self._salvaged = False
 
     def work(self) -> None:
-        """Mend one damage after the other until there is none, or none that can be mended."""
+        """Repair one damage after the other until none is left, or none that can be repaired."""
         while True:
             look(self._report, self._kinds)
             if self._report.torn is not None:
@@ -192,10 +192,10 @@ class _Repair:
             else:
                 self._salvage()
         if self._report.actions and not any(self._report.documents.values()):
-            self._did("nothing is left: a start makes the bank anew from its fixture")
+            self._record("nothing is left: a start creates the bank again from its fixture")
 
-    def _copied(self, file: Path) -> None:
-        """Keep the file as it is now, once."""
+    def _copy(self, file: Path) -> None:
+        """Copy the file before its first change."""
         if self._report.copies is None:
             number = 1
             while (self._directory / f"damaged-{number}").exists():
@@ -205,7 +205,7 @@ class _Repair:
         copy = self._report.copies / file.name
         if copy.exists():
             return
-        out = self._disk.open_anew(copy)
+        out = self._disk.create(copy)
         try:
             write_whole(self._disk, out, self._disk.read(file))
             self._disk.sync(out)
@@ -213,13 +213,13 @@ class _Repair:
             self._disk.close(out)
 
     def _cut(self, finding: Finding) -> None:
-        """Cut a journal at the finding; what comes later does not follow on anything any more."""
+        """Cut a journal at the finding, and remove later journals, which depend on what was cut off."""
         first = segment_first(finding.file.name) or 0
         later = [
             self._directory / name for name in self._disk.names(self._directory) if (segment_first(name) or 0) > first
         ]
         for file in (finding.file, *later):
-            self._copied(file)
+            self._copy(file)
         if finding.offset:
             lost = _lost(self._disk.read(finding.file)[finding.offset :])
             out = self._disk.open_to_append(finding.file)
@@ -228,30 +228,30 @@ class _Repair:
                 self._disk.sync(out)
             finally:
                 self._disk.close(out)
-            self._did(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}; {lost}")
+            self._record(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}; {lost}")
         else:
             self._remove(finding.file, finding.reason)
         for file in later:
-            self._remove(file, "it came after the damage")
+            self._remove(file, "it follows the damage")
 
     def _remove(self, journal: Path, reason: str) -> None:
         lost = _lost(self._disk.read(journal))
         self._disk.remove(journal)
-        self._did(f"removed {journal.name}: {reason}; {lost}")
+        self._record(f"removed {journal.name}: {reason}; {lost}")
 
-    def _did(self, action: str) -> None:
+    def _record(self, action: str) -> None:
         self._report.actions.append(action)
 
     def _salvage(self) -> None:
-        """Write a new snapshot with the documents that can be read, or have none where none can."""
+        """Write a new snapshot with the documents that can be read; remove the snapshot if none can."""
         self._salvaged = True
         file = self._directory / SNAPSHOT
         data = self._disk.read(file)
         tables, lost, whole = _readable(data)
-        self._copied(file)
+        self._copy(file)
         if not any(tables.values()):
             self._disk.remove(file)
-            self._did(f"gave up {SNAPSHOT}, in which no document can be read: all that it held is lost")
+            self._record(f"removed {SNAPSHOT}, in which no document can be read: its content is lost")
             return
         images = {kind: TableImage.bare(dict(sorted(rows.items()))) for kind, rows in tables.items()}
         unfinished = self._directory / unfinished_name(0, id(self))
@@ -260,12 +260,12 @@ class _Repair:
         self._disk.sync_directory(self._directory)
         readable = sum(map(len, tables.values()))
         action = (
-            f"kept the {readable} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for"
+            f"kept the {readable} documents of {SNAPSHOT} that can be read, dropped {lost}; none of them is verified"
         )
-        self._did(action if whole else f"{action}; the file ends early, and what stood in the rest of it is lost")
+        self._record(action if whole else f"{action}; the file is incomplete, and the documents of its end are lost")
 
     def _sequence(self, data: bytes) -> int:
-        """The snapshot's last change: as it says, if a journal follows on that, else before the oldest journal."""
+        """The snapshot's last change: as stated in it if a journal follows that, else from the oldest journal."""
         firsts = [f for name in self._disk.names(self._directory) if (f := segment_first(name)) is not None]
         stated = _SEQUENCE.search(data.split(b"\n", 1)[0])
         if stated is not None and (not firsts or int(stated[1]) + 1 in firsts):
@@ -274,13 +274,13 @@ class _Repair:
 
 
 def _lost(records: bytes) -> str:
-    """What goes with the end of a journal, sound records among it or not."""
+    """How many records are lost with the end of a journal."""
     count = len([line for line in records.split(b"\n") if line])
     return f"the changes in {count} record{'' if count == 1 else 's'} are lost"
 
 
 def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:
-    """The documents of a damaged snapshot, kind -> number -> text; how many lines hold none; whether it has its end."""
+    """Read a damaged snapshot: the documents (kind -> number -> text), the unreadable lines, whether it has an end."""
     whole = data.endswith(b"}}\n")
     tables: dict[str, dict[int, bytes]] = {}
     ids: set[tuple[str, str]] = set()
@@ -308,7 +308,7 @@ def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """A snapshot in lines, one that another program wrote and that is JSON still as we write them."""
+    """The lines of a snapshot; one that another program wrote as valid JSON is brought into the same form."""
     try:
         tables = {kind: documents.items() for kind, documents in orjson.loads(data).items() if kind != INDEX_TABLE}
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""The documents of one bank: by id, by index, by order, changed all or nothing, each change handed to a log."""
+"""The documents of one bank in memory, with indexes, orders and transactions; a log stores their changes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from emulator.store.kinds import D, Kind, by_name
 from emulator.store.log import Change, Event, Log, MemoryLog
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, decoded
-from emulator.store.tx import Replaced, Undo, payload, repeat, unchanged, undo
+from emulator.store.tx import ReplacedTable, Undo, payload, repeat, unchanged, undo
 
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
 
 
-class Database(TinyDB):
-    """TinyDB over tables that are read and written by document; changes go through `changing`, a transaction."""
+class TableDatabase(TinyDB):
+    """TinyDB with tables that are read and written by document; changes run within `changing`, a transaction."""
 
     table_class = DocumentTable
 
     def __init__(self, steps: list[Undo], changing: Callable[[], AbstractContextManager[None]]) -> None:
-        super().__init__(storage=MemoryStorage)  # the tables hold what there is, the log keeps it
+        super().__init__(storage=MemoryStorage)  # the tables contain the documents, the log stores their changes
         self._steps = steps
         self._changing = changing
         self._declared: dict[str, DocumentTable] = {}
@@ -58,8 +58,8 @@ class Database(TinyDB):
                 table.truncate()
 
 
-class _Transaction:
-    """The context of `Store.transaction`: one object serves every nesting."""
+class _StoreTransaction:
+    """The context manager of `Store.transaction`: one object for all levels of nesting."""
 
     __slots__ = ("_store",)
 
@@ -87,9 +87,9 @@ class _Transaction:
 
 
 class WriteGroup:
-    """Stores that are written together: while it is `open` their finished transactions wait.
+    """Stores that are flushed together: while the group is `open` their finished transactions wait.
 
-    `waiting`: the stores with a change to `flush`; `overgrown`: those whose log is to be compacted.
+    `waiting`: the stores with a change to `flush`; `overgrown`: the stores whose log is due for compaction.
     """
 
     def __init__(self) -> None:
@@ -99,13 +99,13 @@ class WriteGroup:
 
 
 class Store(Documents):
-    """Documents in memory; every change is handed to `log` before its call returns, or at the `flush` of a turn.
+    """Documents in memory; every change is appended to `log` before its call returns, or at the `flush` of a turn.
 
-    `sequence` is the number of the last change; it grows for ever. For one thread.
+    `sequence` is the number of the last change and never decreases. For one thread.
 
-    What is published within a transaction is delivered to the listeners when the log has the change, and dropped with
-    it. A log that `confirms` may lose a change after its append: until `confirm` it can be reverted, and its events
-    wait.
+    Events published within a transaction are delivered to the listeners after its change was appended, and dropped if
+    it is undone. With a log that `confirms`, an appended change can still be reverted until `confirm`, and its events
+    wait until then.
     """
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
@@ -113,30 +113,30 @@ class Store(Documents):
         self.kinds = by_name(kinds)
         for name in (STORE_TABLE, INDEX_TABLE):
             if name in self.kinds:
-                raise ValueError(f"the name {name} is the snapshot's own")
+                raise ValueError(f"the name {name} is reserved for snapshots")
         self.sequence = 0
-        self.discarded = False  # nothing needs to be kept any more
+        self.discarded = False  # changes are no longer stored
         self.log = log
-        # of the open transaction, or of those that wait: what was changed and published, and where each block began
+        # undo steps and events of the open transaction or of those that wait, and where each nested block began
         self.steps: list[Undo] = []
         self.outbox: list[Event] = []
         self.marks: list[tuple[int, int]] = []
         # where a finished transaction may wait for `flush`
         self.group: WriteGroup | None = None
         self.waiting = False
-        self._lost: StoreUnwritable | None = None  # why what waited was undone, for `flush` to raise
-        self._separate = False  # after a failed `flush` no change waits until one succeeds
+        self._lost: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
+        self._separate = False  # after a failed `flush` changes do not wait until one succeeds
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Undo], list[Event]]] = []
         self._listeners: list[Listener] = []
-        self._transaction = _Transaction(self)
-        self.database = Database(self.steps, self.transaction)
+        self._transaction = _StoreTransaction(self)
+        self.database = TableDatabase(self.steps, self.transaction)
         for name in self.kinds:
             self.table(name)
         log.load(self)
 
     def table(self, name: str) -> DocumentTable:
-        """The table of a kind; one that is not declared (an older version's) is kept as it is."""
+        """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
         table = self.tables.get(name)
         if table is None:
             table = self.tables[name] = self.database.declare(name, self.kinds.get(name) or Kind(name))
@@ -145,33 +145,33 @@ class Store(Documents):
     # Changing
 
     def put(self, kind: Kind[D], document: D) -> None:
-        """Insert the document or replace the one with its id; ValueError when it cannot be kept."""
+        """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
         self.tables[kind.name].keep(document)
         if not self.marks and self.steps:
             self.commit()
 
     def delete(self, kind: Kind[Any], identity: str) -> bool:
-        """Delete the document; False when there is none."""
+        """Delete the document; False if it does not exist."""
         existed = self.tables[kind.name].drop(identity)
         if existed and not self.marks:
             self.commit()
         return existed
 
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
-        """Delete these documents, as one change; how many there were."""
+        """Delete these documents as one change; returns how many existed."""
         with self._transaction:
             return self.tables[kind.name].drop_several(identities)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A `with` block whose changes are kept all or none, and are appended when the outermost block ends.
+        """A `with` block whose changes are stored all or none, and are appended when the outermost block ends.
 
-        An exception undoes what was changed in its block and in the blocks inside it, and drops what was published
-        there. Raises StoreUnwritable, with everything undone, when the changes cannot be kept.
+        An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
+        StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
         return self._transaction
 
     def publish(self, event: Event) -> None:
-        """Tell the listeners, as soon as all that was changed so far is kept."""
+        """Deliver an event to the listeners as soon as all changes so far are stored."""
         self.outbox.append(event)
         if not (self.marks or self.waiting):
             self.deliver()
@@ -184,7 +184,7 @@ class Store(Documents):
         return None if self.discarded else super().content()
 
     def deliver(self) -> None:
-        """Hand over what was published since the last change; where others hear it too, it is a change of its own."""
+        """Deliver the events published since the last change; with a shared log they are a change of their own."""
         if self.log.shared:
             self.commit()
             return
@@ -200,32 +200,32 @@ class Store(Documents):
             for listener in self._listeners:
                 try:
                     listener(event)
-                except Exception:  # the change is kept, whoever cannot hear of it
+                except Exception:  # a failing listener must not undo the change
                     logger.exception("an event could not be delivered")
 
     def prepare(self, image: Image) -> Prepared:
-        """What `restore` takes a moment for, however large the image is; in any thread. Raises StoreUnwritable."""
+        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
         tables = memory_store(self.kinds.values())
-        for name, picture in image.tables.items():
-            picture.onto(tables.table(name))
+        for name, table_image in image.tables.items():
+            table_image.onto(tables.table(name))
         return Prepared(tables.tables, self.log.store_content(image))
 
     def restore(self, image: Image | Prepared) -> None:
-        """Make the content exactly the image's, as one change (of a transaction, if one is open)."""
+        """Replace the content by the image's, as one change (of a transaction, if one is open)."""
         if isinstance(image, Prepared):
             self._take_over(image)
             return
         with self._transaction:
             for name in [*self.tables, *(name for name in image.tables if name not in self.tables)]:
                 table = self.table(name)
-                self.steps.append(Replaced(table))
+                self.steps.append(ReplacedTable(table))
                 (image.tables.get(name) or TableImage.bare({})).onto(table)
 
     def _take_over(self, prepared: Prepared) -> None:
         with self._transaction:
             for name in [*self.tables, *(name for name in prepared.tables if name not in self.tables)]:
                 table = self.table(name)
-                self.steps.append(Replaced(table))
+                self.steps.append(ReplacedTable(table))
                 if name in prepared.tables:
                     table.take_over(prepared.tables[name])
                 else:
@@ -234,21 +234,21 @@ class Store(Documents):
                 self.steps.append(prepared.stored)
 
     def image(self) -> Image:
-        """The whole content as it stands, for `restore`. What waits is written first; raises StoreUnwritable."""
+        """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
         if not self.marks:
             self.write_waiting()
         return Image({name: TableImage.of(table) for name, table in self.tables.items()})
 
-    # Turns: what several requests change is one change of the log
+    # Turns: the changes of several requests are one change of the log
 
     def join(self, group: WriteGroup) -> None:
-        """Let finished transactions wait for `flush` while `group` is open; be compacted with the group."""
+        """Let finished transactions wait for `flush` while `group` is open; the log is compacted with the group."""
         self.group = group
         if self.log.compaction_due:
             group.overgrown.add(self)
 
     def commit(self) -> None:
-        """Append what the outermost block of `transaction` has changed, or let it wait; raises as it does."""
+        """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
         group = self.group
         if group is None or not group.open or self._separate:
             self._write()
@@ -258,7 +258,7 @@ class Store(Documents):
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """A `with` block whose transactions wait for no `flush`, so that a failing one fails by itself."""
+        """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
         group, self.group = self.group, None
         try:
             yield
@@ -266,7 +266,7 @@ class Store(Documents):
             self.group = group
 
     def flush(self) -> None:
-        """Append as one change what waits; StoreUnwritable, with all of it undone."""
+        """Append the waiting changes as one; raises StoreUnwritable, with all of them undone."""
         lost, self._lost = self._lost, None
         if self.discarded:
             self._undo()
@@ -282,7 +282,7 @@ class Store(Documents):
             raise
 
     def write_waiting(self) -> None:
-        """Append what waits before its `flush`, which then raises too if this does: StoreUnwritable, all undone."""
+        """Append the waiting changes before `flush`; a StoreUnwritable, with all undone, is raised by `flush` again."""
         if self.waiting:
             self._write()
 
@@ -297,7 +297,7 @@ class Store(Documents):
                 self.log.append(Change(sequence, change, tuple(self.outbox)))
         except BaseException as failed:
             self._undo()
-            if waited:  # what waited went with a change that could not wait
+            if waited:  # waiting changes were undone with one that could not wait
                 self._lost = StoreUnwritable(str(failed))
             raise
         if change is None:
@@ -319,16 +319,16 @@ class Store(Documents):
         self.outbox.clear()
         self.waiting = False
 
-    # What a log calls
+    # Called by a log
 
     def confirm(self, sequence: int) -> None:
-        """The changes up to this one count; their events are delivered."""
+        """Confirm the changes up to this one and deliver their events."""
         unconfirmed = self._unconfirmed
         while unconfirmed and unconfirmed[0][0] <= sequence:
             self._tell(unconfirmed.pop(0)[2])
 
     def revert(self, sequence: int, reason: str) -> None:
-        """Undo every change after this one, and what waits; a `flush` that is still to come raises the reason."""
+        """Undo every change after this one, and waiting changes; the next `flush` raises the reason."""
         if self.steps or (self.group is not None and self in self.group.waiting):
             self._lost = StoreUnwritable(reason)
         self._undo()
@@ -337,62 +337,62 @@ class Store(Documents):
         self.sequence = sequence
 
     def apply(self, change: bytes, events: Iterable[Event] = ()) -> None:
-        """Repeat the next change of the log, and deliver its events; nothing of this store's own may wait.
+        """Apply the next change of the log and deliver its events; the store must have no changes of its own waiting.
 
-        Raises ValueError, KeyError, TypeError or AttributeError for what cannot be repeated.
+        Raises ValueError, KeyError, TypeError or AttributeError for a change that cannot be applied.
         """
         if self.steps or self._unconfirmed:
-            raise RuntimeError("a change of the log comes in only where no other is under way")
+            raise RuntimeError("a change of the log is applied while another change is in progress")
         repeat(decoded(change), self.table)
         self.sequence += 1
         self._tell(events)
 
     def replace(self, image: Image, sequence: int) -> None:
-        """Make the content that of an image which has all changes up to `sequence`, and which is given away.
+        """Replace the content by that of an image with all changes up to `sequence`; the image must not be used again.
 
         Raises ValueError for a document that does not fit its kind.
         """
         for name in [*self.tables, *(name for name in image.tables if name not in self.tables)]:
-            picture = image.tables.get(name) or TableImage.bare({})
+            table_image = image.tables.get(name) or TableImage.bare({})
             try:
-                picture.onto(self.table(name), give_away=True)
+                table_image.onto(self.table(name), consume=True)
             except ValueError as wrong:
                 raise ValueError(f"a document of kind {name}: {wrong}") from wrong
         self.sequence = sequence
 
     def freeze(self) -> dict[str, FrozenTable]:
-        """The content as it stands, for another thread to read while this one goes on; until `thaw`."""
+        """The present content, for another thread to read while this one continues; until `thaw`."""
         return {name: FrozenTable(table) for name, table in self.tables.items()}
 
     def alias(self) -> dict[str, TableImage]:
-        """The content as it stands, indexes and all, good until the next change."""
+        """The present content with its indexes, without copying; valid until the next change."""
         return {name: TableImage.alias(table) for name, table in self.tables.items()}
 
     def thaw(self) -> None:
-        """Nobody reads what `freeze` gave any more."""
+        """Release the tables of `freeze`, which are no longer read."""
         for table in self.tables.values():
             table.before = None
 
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Keep what waits and close the log, which goes as far as `pause` lets it.
+        """Write waiting changes and close the log; `pause` may end the work of the log early.
 
-        Reads go on, changes raise StoreUnwritable.
+        Reads still work, changes raise StoreUnwritable.
         """
         try:
             self.write_waiting()
         except StoreUnwritable as failed:
-            logger.warning("the last changes could not be kept: %s", failed)
+            logger.warning("the last changes could not be stored: %s", failed)
         self.log.close(pause)
 
     def discard(self) -> None:
-        """Close the log as it is, for nobody opens it any more."""
+        """Close the log without storing anything: the bank is deleted."""
         self.discarded = True
         self._undo()
         self.log.discard()
 
 
 def memory_store(kinds: Iterable[Kind[Any]]) -> Store:
-    """A store that keeps nothing beyond the process."""
+    """A store whose documents exist in memory only."""
     return Store(MemoryLog(), kinds)

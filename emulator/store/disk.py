@@ -1,6 +1,6 @@
-"""Every call that the store makes to the operating system, in one place, so that a test can let each of them fail.
+"""All calls of the store to the operating system, so that tests can make each of them fail, and the directory lock.
 
-And the lock: one writer for each directory, an advisory lock that ends with its process, the holder's name in it.
+The lock admits one writer for each directory. It is advisory, ends with its process, and its file names the holder.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from emulator.store.errors import StoreLocked
 
 
 class Disk:
-    """Files and directories of the store: files are made 0600, directories 0700. Raises OSError as the system does."""
+    """Files (created with mode 0600) and directories (0700) of the store. Raises OSError."""
 
     def make_directory(self, path: Path, *, sync: bool = False) -> None:
-        """The directory with its parents; those that are missing are made 0700, with `sync` on the medium at once."""
+        """Create the directory and its parents if missing; `sync` makes the new names durable."""
         if not path.is_dir():
             self.make_directory(path.parent, sync=sync)
             path.mkdir(mode=0o700, exist_ok=True)
@@ -38,7 +38,7 @@ class Disk:
 
     @contextmanager
     def reading(self, path: Path) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
-        """A function that reads `(offset, size)` of a file, and how large the file is."""
+        """A function that reads `(offset, size)` of a file, and the size of the file."""
         file = os.open(path, os.O_RDONLY)
         try:
             yield lambda offset, size: _read_at(file, size, offset), os.fstat(file).st_size
@@ -56,12 +56,12 @@ class Disk:
     def open_to_append(self, path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def open_anew(self, path: Path) -> int:
-        """An empty file to write, whatever stood there."""
+    def create(self, path: Path) -> int:
+        """Open an empty file for writing; an existing one is truncated."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 
     def write(self, file: int, data: bytes | memoryview) -> int:
-        """Write some or all of `data`; the number of bytes written."""
+        """Write some or all of `data`; returns the number of bytes written."""
         return os.write(file, data)
 
     def write_at(self, file: int, data: bytes, offset: int) -> int:
@@ -92,7 +92,7 @@ class Disk:
         os.replace(old, new)
 
     def remove(self, path: Path) -> None:
-        """Remove the file; fine when there is none."""
+        """Remove the file if it exists."""
         path.unlink(missing_ok=True)
 
 
@@ -107,7 +107,7 @@ def _read_at(file: int, size: int, offset: int) -> bytes:
 
 
 def write_whole(disk: Disk, file: int, data: bytes) -> None:
-    """Write all of `data`, however little the system takes at a time; raises OSError."""
+    """Write all of `data`, in several calls if needed; raises OSError."""
     write_rest(disk, file, data, disk.write(file, data))
 
 
@@ -130,50 +130,50 @@ class Lock:
     def __init__(self, directory: Path) -> None:
         self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _take(self._file, fcntl.LOCK_EX, directory)
+            _acquire(self._file, fcntl.LOCK_EX, directory)
         except BaseException:
             os.close(self._file)
             raise
-        # a full disk keeps nobody from reading
+        # a full disk must not prevent reading
         with suppress(OSError):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
     def release(self) -> None:
-        """Let others in; the file stays, so that nobody can hold a lock on a file that is gone."""
+        """Release the lock; the file stays, so that no process can hold a lock on a deleted file."""
         with suppress(OSError):
             os.ftruncate(self._file, 0)
         self.abandon()
 
     def abandon(self) -> None:
-        """Close this process's copy: what a forked child does, the parent keeps its lock."""
+        """Close the file without releasing the lock, in a forked child whose parent keeps it."""
         os.close(self._file)
 
 
 @contextmanager
-def unwritten(directory: Path) -> Iterator[None]:
-    """Keep writers out meanwhile, where a lock was ever used, and write nothing; raises StoreLocked."""
+def shared_lock(directory: Path) -> Iterator[None]:
+    """Keep writers out without writing to the directory, if it has a lock file; raises StoreLocked."""
     try:
         file = os.open(directory / LOCK, os.O_RDONLY)
     except FileNotFoundError:
         yield
         return
     try:
-        _take(file, fcntl.LOCK_SH, directory)
+        _acquire(file, fcntl.LOCK_SH, directory)
         yield
     finally:
         os.close(file)
 
 
-def _take(file: int, how: int, directory: Path) -> None:
+def _acquire(file: int, mode: int, directory: Path) -> None:
     try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
+        fcntl.flock(file, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         raise StoreLocked(directory, _holder(file)) from None
 
 
 def _holder(file: int) -> str:
-    """The holder as the lock file tells it; its time stamp is when the lock was taken."""
+    """The holder named in the lock file, whose modification time is that of the lock."""
     try:
         holder = orjson.loads(os.pread(file, 4096, 0))
         since = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)

@@ -1,4 +1,4 @@
-"""The documents of a bank as the rules of the domain, its interfaces and scenarios see them."""
+"""The interface to the documents of a bank."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from emulator.store.image import ROWS_AT_ONCE, Image, Prepared
-from emulator.store.index import Bucket, Crowd, Order, Value
+from emulator.store.index import Bucket, Crowd, SortedIndex, Value
 from emulator.store.kinds import D, Document, Kind
 from emulator.store.log import Event
 from emulator.store.table import DocumentTable
@@ -21,9 +21,9 @@ Cached = TypeVar("Cached")
 
 
 class DependentCache(Generic[Key, Cached]):
-    """Values by key, all dropped at any change in the tables from which they were computed, and when there are many.
+    """A cache of values by key, emptied at any change in the tables they were computed from, and when it is full.
 
-    It lives as long as the tables do.
+    It exists as long as the tables do.
     """
 
     def __init__(self, tables: Iterable[DocumentTable], *, most: int = 1024) -> None:
@@ -33,11 +33,11 @@ class DependentCache(Generic[Key, Cached]):
             table.dependants.append(self._forget)
 
     def _forget(self) -> None:
-        # not cleared: a value that is being computed during the change belongs to the old ones
+        # a new dictionary: a value that was being computed during the change is added to the old one
         self._values = {}
 
     def values(self) -> dict[Key, Cached]:
-        """The valid values, to look up and to add to; do not change a value."""
+        """The valid values, for lookup and for adding; values must not be modified."""
         if len(self._values) >= self._most:
             self._forget()
         return self._values
@@ -55,9 +55,9 @@ def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
 
 
 class Documents(ABC):
-    """All that the rooms above the store do with documents; it answers questions, `Store` makes the changes.
+    """Reads documents; `Store` implements the changes.
 
-    Answers are fresh copies; KeyError for a kind that is not declared.
+    Returned documents are new copies. All methods raise KeyError for a kind that is not declared.
     """
 
     sequence: int
@@ -67,7 +67,7 @@ class Documents(ABC):
         self.tables: dict[str, DocumentTable] = {}
 
     def get(self, kind: Kind[D], identity: str) -> D | None:
-        """A fresh copy of the document, None when there is none."""
+        """A copy of the document; None if it does not exist."""
         table = self.tables[kind.name]
         number = table.numbers.get(identity)
         if number is None:
@@ -76,28 +76,28 @@ class Documents(ABC):
         return document
 
     def text(self, kind: Kind[Any], identity: str) -> bytes | None:
-        """The document as JSON text, None when there is none."""
+        """The document as JSON text; None if it does not exist."""
         table = self.tables[kind.name]
         number = table.numbers.get(identity)
         return None if number is None else table.rows[number]
 
     def dependent_cache(self, *kinds: Kind[Any]) -> DependentCache[Any, Any]:
-        """A place for what is worked out from documents of these kinds alone."""
+        """A cache for values that depend on documents of these kinds only."""
         return DependentCache(self.tables[kind.name] for kind in kinds)
 
     def follow(self, kind: Kind[Any], follower: Callable[[], None]) -> None:
-        """Call `follower` after every change of a document of this kind, an undone one and its undoing too."""
+        """Call `follower` after every change of a document of this kind, including undone changes and their undoing."""
         self.tables[kind.name].dependants.append(follower)
 
     def content(self) -> object:
-        """An object that is another one after the whole content was replaced (a reset) or discarded."""
+        """An object whose identity changes when the whole content is replaced (a reset) or discarded."""
         return next(iter(self.tables.values())).numbers
 
     def exists(self, kind: Kind[Any], identity: str) -> bool:
         return identity in self.tables[kind.name].numbers
 
     def all(self, kind: Kind[D]) -> Iterator[D]:
-        """Every document in insertion order, as they stand at this call."""
+        """Every document in insertion order, at the time of the call."""
         return map(orjson.loads, list(self.tables[kind.name].sorted_rows().values()))
 
     def find(
@@ -105,7 +105,7 @@ class Documents(ABC):
     ) -> list[D]:
         """The documents whose indexed member equals the value (or has it as an element), in insertion order.
 
-        Exactly one declared index is named; ValueError otherwise. None finds nothing.
+        Takes exactly one declared index; ValueError otherwise. The value None matches nothing.
         """
         table = self.tables[kind.name]
         numbers = self._matching(table, equals)
@@ -116,7 +116,7 @@ class Documents(ABC):
         return list(table.numbered(numbers))
 
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
-        """The earliest of what `find` finds."""
+        """The first document of `find`, or None."""
         table = self.tables[kind.name]
         bucket = self._bucket(table, equals)
         if bucket is None:
@@ -125,7 +125,7 @@ class Documents(ABC):
         return document
 
     def count(self, kind: Kind[Any], /, **equals: Value | None) -> int:
-        """How many `find` finds; without an index, how many there are of the kind."""
+        """The number of documents of `find`; without an index, of the kind."""
         table = self.tables[kind.name]
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
@@ -139,7 +139,7 @@ class Documents(ABC):
 
     def _bucket(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Bucket | None:
         if len(equals) != 1:
-            raise ValueError("exactly one index is searched")
+            raise ValueError("exactly one index must be named")
         for member, value in equals.items():
             index = table.keys.indexes.get(member)
             if index is not None:
@@ -160,8 +160,8 @@ class Documents(ABC):
     ) -> list[D]:
         """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
 
-        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place. The
-        order of arrival has no bounds.
+        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None are not in the order.
+        The order of arrival has no bounds.
         """
         texts = self.range_texts(
             kind, order, group=group, low=low, high=high, reverse=reverse, offset=offset, limit=limit
@@ -180,7 +180,7 @@ class Documents(ABC):
         offset: int = 0,
         limit: int | None = None,
     ) -> list[bytes]:
-        """What `range` has, each document as JSON text: the very bytes that are stored, until the document changes."""
+        """Like `range`, with each document as the JSON text that is stored, not a copy."""
         table = self.tables[kind.name]
         offset = max(0, offset)
         if order == table.kind.arrival:
@@ -209,7 +209,7 @@ class Documents(ABC):
         return sorted(places.ids(*places.between(None, by, by)), key=table.numbers.__getitem__)
 
     def range_ids(self, kind: Kind[Any], order: str, *, group: str | None = None) -> list[str]:
-        """The ids of the documents that `range` has without bounds."""
+        """The ids of the documents of `range` without bounds."""
         places = self._order(self.tables[kind.name], order)
         return places.ids(*places.between(group, None, None))
 
@@ -222,25 +222,25 @@ class Documents(ABC):
         low: Value | None = None,
         high: Value | None = None,
     ) -> int:
-        """How many documents `range` has without offset and limit."""
+        """The number of documents of `range` without offset and limit."""
         start, stop = self._order(self.tables[kind.name], order).between(group, low, high)
         return stop - start
 
     def first_key(self, kind: Kind[Any], order: str) -> Value | None:
-        """The smallest `by` value of an order without groups, None when the order is empty."""
+        """The smallest `by` value of an order without groups; None if the order is empty."""
         first = self.tables[kind.name].keys.orders[order].first
         return None if first is None else first[-2]
 
-    def _order(self, table: DocumentTable, name: str) -> Order:
+    def _order(self, table: DocumentTable, name: str) -> SortedIndex:
         order = table.keys.orders.get(name)
         if order is None:
             raise ValueError(f"{table.name} has no order {name!r}")
         return order
 
     def json(self) -> tuple[int, Iterator[bytes]]:
-        """What `dump` gives as JSON text, made of the documents' own texts as they stand now: its size and its parts.
+        """The result of `dump` as JSON text, joined from the stored texts: its size, and its parts.
 
-        Parts are made when they are asked for; the texts stay in memory until then.
+        The content is that at the time of the call; parts are joined when they are iterated.
         """
         tables = [(table.json_name, list(table.sorted_rows().values())) for table in self.tables.values()]
         size = sum(len(name) + len(b":[],") + sum(map(len, rows)) + max(0, len(rows) - 1) for name, rows in tables)

@@ -1,4 +1,4 @@
-"""What can go wrong with the documents, each as one named error."""
+"""The errors of the store."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 
 
 class StoreError(Exception):
-    """Anything that the store refuses or cannot do."""
+    """Base class of the errors of the store."""
 
 
 class StoreDamaged(StoreError):
-    """The kept documents cannot be trusted: `file` is bad at byte `offset` (exit status 3, CONTRACT 1).
+    """The stored documents are damaged: `file`, at byte `offset` (exit status 3, CONTRACT 1).
 
-    `intact`: the checksum of what stands there holds, so that no disk has changed it: nothing is ever cut away for it.
+    `intact`: the checksum there is correct, so that the disk has not changed the data; a repair never removes it.
     """
 
     def __init__(self, file: Path, offset: int, reason: str, *, intact: bool = False) -> None:
@@ -25,14 +25,14 @@ class StoreDamaged(StoreError):
 
 
 class StoreExhausted(StoreError):
-    """There is not enough memory to read the documents, which may be whole; nothing was changed."""
+    """Memory is not sufficient to read the documents, which may be undamaged; nothing was changed."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(f"{directory} cannot be read: there is not enough memory")
+        super().__init__(f"{directory} cannot be read: not enough memory")
 
 
 class StoreTooNew(StoreError):
-    """The documents were written by a later version of this program, in a format that this one does not know."""
+    """The documents were written by a later version of this program, in a format unknown to this one."""
 
     def __init__(self, file: Path, version: int, known: int) -> None:
         super().__init__(f"{file} has format {version}; this version reads up to {known}")
@@ -42,7 +42,7 @@ class StoreTooNew(StoreError):
 
 
 class StoreLocked(StoreError):
-    """Another process has the directory open; `holder` names it (exit status 2, CONTRACT 1)."""
+    """Another process, `holder`, has the directory open (exit status 2, CONTRACT 1)."""
 
     def __init__(self, directory: Path, holder: str) -> None:
         super().__init__(f"{directory} is in use by {holder}")
@@ -51,25 +51,25 @@ class StoreLocked(StoreError):
 
 
 class StoreShared(StoreError):
-    """The store that processes share cannot be used: one line with what helps; `newer`: a later version wrote it."""
+    """The shared store cannot be used: one line with a remedy; `newer`: it was written by a later version."""
 
     newer = False
 
 
 class StoreUnwritable(StoreError):
-    """The change could not be kept and was undone; reads go on (503 SYSTEM_ERROR, CONTRACT 3.3)."""
+    """The change could not be stored and was undone; reads still work (503 SYSTEM_ERROR, CONTRACT 3.3)."""
 
 
 Part = Literal["exchanges", "snapshots"]
-"""What a shared store has of a bank besides its documents: the request log, and which snapshots there are."""
+"""The data of a bank in a shared store besides its documents: the request log, and the list of snapshots."""
 
 
 class NotFetched(BaseException):
-    """What a request needs is in the shared store and not in memory: its turn fetches it and answers the request again.
+    """A request needs data that is in the shared store but not in memory: its turn fetches it and runs it again.
 
-    `bank`: a name, "" for the service as a whole, whose lock is needed; `part`: what of that bank, besides its
-    documents; `snapshot`: one of its snapshots; `numbers`: so many more exchanges than were foreseen. No handler of
-    requests may catch it.
+    `bank`: the bank whose lock is needed, "" for the service as a whole; `part`: the data of that bank besides its
+    documents; `snapshot`: one of its snapshots; `numbers`: how many more exchange numbers are needed than reserved.
+    Request handlers must not catch it.
     """
 
     def __init__(

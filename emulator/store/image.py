@@ -1,4 +1,4 @@
-"""A picture of the whole content: cheap to take, cheap to go back to."""
+"""Images of the whole content of a store, cheap to create and to restore."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from emulator.store.index import Entry, Index, Keys, Order
+from emulator.store.index import Entry, Index, Keys, SortedIndex
 from emulator.store.kinds import Document, Kind, by_name
 from emulator.store.table import DocumentTable, decoded, encoded
 from emulator.store.tx import StoredContent
 
 Batch = tuple[list[int], list[bytes]]
-"""Numbers, and the encoded documents under them."""
+"""Numbers and the encoded documents with these numbers."""
 
 ROWS_AT_ONCE = 256
 VALUES_AT_ONCE = 2000
@@ -25,9 +25,9 @@ BARE: Kind[Any] = Kind("")
 
 
 class TableImage(NamedTuple):
-    """One kind as it stood: documents are shared immutable bytes, the rest nobody changes.
+    """The documents of one kind at one moment. Documents are shared immutable bytes; the other members never change.
 
-    `numbers`, `indexes` and `orders` are empty in a bare picture; they are made when it is gone back to.
+    `numbers`, `indexes` and `orders` are empty in a bare image; they are built when it is restored.
     """
 
     kind: Kind[Any]
@@ -39,7 +39,7 @@ class TableImage(NamedTuple):
 
     @classmethod
     def of(cls, table: DocumentTable) -> TableImage:
-        """A picture of its own."""
+        """A copy of the table's present content."""
         return cls(
             table.kind,
             table.next_number,
@@ -51,36 +51,36 @@ class TableImage(NamedTuple):
 
     @classmethod
     def alias(cls, table: DocumentTable) -> TableImage:
-        """The table itself seen as a picture, good until its next change."""
+        """An image without copying, valid until the next change of the table."""
         orders = {name: list(order.entries) for name, order in table.keys.orders.items()}
         return cls(table.kind, table.next_number, table.sorted_rows(), table.numbers, table.keys.indexes, orders)
 
     @classmethod
     def bare(cls, rows: dict[int, bytes], next_number: int = 1) -> TableImage:
-        """A picture of rows alone, numbers ascending."""
+        """An image of rows without ids and indexes; numbers ascending."""
         return cls(BARE, max(next_number, max(rows, default=0) + 1), rows, {}, {}, {})
 
     @property
     def is_bare(self) -> bool:
         return len(self.numbers) != len(self.rows)
 
-    def onto(self, table: DocumentTable, *, give_away: bool = False) -> None:
-        """Make the content of `table` this picture's, without an undo step.
+    def onto(self, table: DocumentTable, *, consume: bool = False) -> None:
+        """Replace the content of `table` by this image's, without an undo step.
 
-        `give_away`: the picture is of no use afterwards, which spares the copying. Raises ValueError when a bare
-        picture or one of another declaration has documents that do not fit.
+        `consume`: use the image's own dictionaries instead of copies; it must not be used again. Raises ValueError if
+        the documents of a bare image, or of one with another declaration, do not fit the kind.
         """
-        table.rows = self.rows if give_away else self.rows.copy()
+        table.rows = self.rows if consume else self.rows.copy()
         table.next_number = self.next_number
         table.in_order = True
         table.before = None
         if self.is_bare or self.kind is not table.kind:
-            table.index_anew()
+            table.rebuild_keys()
             table.changed()
             return
-        table.numbers = self.numbers if give_away else self.numbers.copy()
-        indexes = self.indexes if give_away else {name: index.copy() for name, index in self.indexes.items()}
-        orders = {name: Order(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
+        table.numbers = self.numbers if consume else self.numbers.copy()
+        indexes = self.indexes if consume else {name: index.copy() for name, index in self.indexes.items()}
+        orders = {name: SortedIndex(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
         table.keys = Keys(table.kind, indexes, orders)
         table.changed()
 
@@ -92,11 +92,11 @@ class TableImage(NamedTuple):
 
 
 class FrozenTable:
-    """A table as it stood, readable in another thread while the table goes on changing.
+    """A table at one moment, readable in another thread while the table continues to change.
 
-    Nothing is copied at first but the numbers. Before the table changes a document or its place in an index, it notes
-    in `before` what the document was (None: there was none). So what is copied of the table later differs from what it
-    was only in documents that are noted by then, and in those that came since.
+    Only the numbers are copied at first. Before the table changes a document or its index entries, it stores the
+    previous document in `before` (None: there was none). So parts of the table that are copied later differ from the
+    frozen content only in documents listed in `before` by then, and in new documents.
     """
 
     def __init__(self, table: DocumentTable) -> None:
@@ -120,17 +120,17 @@ class FrozenTable:
                 else present
             )
             if None in texts:
-                raise RuntimeError("a row went without a note of what it was")
+                raise RuntimeError("a row was removed without its previous content in `before`")
             yield numbers, cast(list[bytes], texts)
 
     def indexed(self, pause: Callable[[], None]) -> TableImage:
-        """Its ids, indexes and orders: an image whose documents are empty. `pause` is called between pieces of work."""
+        """An image with ids, indexes and orders, but empty documents. `pause` is called between parts of the work."""
         ids = self._ids.copy()
         pause()
         copies = {member: index.copy() for member, index in self._keys.indexes.items()}
         pause()
         sequences = {name: list(order.entries) for name, order in self._keys.orders.items()}
-        before = self._before.copy()  # last: it has every document in which the copies differ
+        before = self._before.copy()  # last, so that it has every document in which the copies differ
         unchanged = {
             number: identity
             for some in _pieces(ids.items(), pause)
@@ -144,7 +144,9 @@ class FrozenTable:
         orders = {}
         for name, rule in self.kind.ordered.items():
             some_entries = _pieces(sequences[name], pause)
-            orders[name] = Order(rule, [one for some in some_entries for one in some if ids.get(one[-1]) in unchanged])
+            orders[name] = SortedIndex(
+                rule, [one for some in some_entries for one in some if ids.get(one[-1]) in unchanged]
+            )
         keys = Keys(self.kind, indexes, orders)
         names = unchanged
         for number, raw in before.items():
@@ -163,34 +165,34 @@ class FrozenTable:
 
 
 def _pieces(values: Iterable[T], pause: Callable[[], None]) -> Iterator[list[T]]:
-    every = list(values)  # in one go, for another thread may change what it is taken from
+    every = list(values)  # at once, since another thread may change the source
     for at in range(0, len(every), VALUES_AT_ONCE):
         pause()
         yield every[at : at + VALUES_AT_ONCE]
 
 
 class Prepared(NamedTuple):
-    """An image that one store takes over in a moment, once: complete tables by kind, and what its log has of it."""
+    """An image prepared for one short `restore`: complete tables by kind, and the content that the log has stored."""
 
     tables: Mapping[str, DocumentTable]
     stored: StoredContent | None
 
     def discard(self) -> None:
-        """It is of no use any more."""
+        """Discard it without a restore."""
         if self.stored is not None:
             self.stored.undo()
 
 
 class Image(NamedTuple):
-    """The content of a store at one moment: kind -> picture of its table."""
+    """The content of a store at one moment: kind -> image of its table."""
 
     tables: Mapping[str, TableImage]
 
     @classmethod
     def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
-        """The picture of a store that holds exactly `documents`, kind -> documents in insertion order.
+        """The image of a store with exactly `documents`, kind -> documents in insertion order.
 
-        Raises ValueError for a document that cannot be kept and KeyError for a kind that is not declared.
+        Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
         """
         from emulator.store.db import memory_store
 
@@ -202,7 +204,7 @@ class Image(NamedTuple):
         return store.image()
 
     def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
-        """This image with a document inserted or replaced, of a kind without indexes and orders."""
+        """A copy of this image with a document inserted or replaced, of a kind without indexes and orders."""
         if kind.indexes or kind.ordered:
             raise ValueError(f"documents of {kind.name} are indexed")
         table = self.tables.get(kind.name) or TableImage(kind, 1, {}, {}, {}, {})
@@ -217,18 +219,18 @@ class Image(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes `to_bytes` gives: those of the documents."""
+        """The size of the documents in bytes, about that of `to_bytes`."""
         return sum(sum(map(len, table.rows.values())) for table in self.tables.values())
 
     def to_bytes(self) -> bytes:
-        """The picture as a file that stock TinyDB opens, in the form of a snapshot."""
+        """The image as a file in the form of a snapshot, which stock TinyDB opens."""
         from emulator.store.snapshot import as_bytes
 
         return as_bytes(self.tables)
 
     @classmethod
     def from_bytes(cls, data: bytes, kinds: Sequence[Kind[Any]], *, file: Path = Path("image")) -> Image:
-        """The picture that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
+        """The image that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
         from emulator.store.snapshot import load
 
         return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image
@@ -236,7 +238,7 @@ class Image(NamedTuple):
 
 @contextmanager
 def discarded_on_failure(content: Image | Prepared) -> Iterator[None]:
-    """A `with` block that restores what was prepared; where it fails, that is discarded."""
+    """A `with` block that restores `content`; discards prepared content if the block fails."""
     try:
         yield
     except BaseException:

@@ -1,7 +1,7 @@
-"""Secondary indexes and sorted orders of documents known by number.
+"""Secondary indexes and sorted orders of documents, by number.
 
-A number is a document's place in the insertion order of its kind. Everything here costs the same with a hundred
-documents as with a hundred thousand, or grows with the logarithm.
+A number is a document's position in the insertion order of its kind. The cost of every operation is constant, or grows
+with the logarithm of the number of documents.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sortedcontainers import SortedList
 from emulator.store.kinds import Kind, Ordered
 
 Value = str | int
-"""What is searched for and sorted by; a fractional number is compared with whole ones."""
+"""A value to search for or to sort by; fractional numbers are compared with whole ones."""
 
 Entry = tuple[Any, ...]
-"""A document's place in an order: `([group,] by, id)`."""
+"""A document's entry in an order: `([group,] by, id)`."""
 
 
 class Crowd:
-    """The numbers of very many documents, ascending: any of them is removed as quickly as the last."""
+    """The numbers of very many documents, ascending: each is removed as quickly as the last one."""
 
     __slots__ = ("_numbers", "append")
 
@@ -37,7 +37,7 @@ class Crowd:
         self._numbers.remove(number)
 
     def copy(self) -> Crowd:
-        """A crowd of its own."""
+        """A copy."""
         return Crowd(self._numbers)
 
     def __len__(self) -> int:
@@ -63,10 +63,10 @@ class Crowd:
 
 Bucket = int | list[int] | Crowd
 
-# A list of fewer numbers is replaced, never changed in place, so that a picture of the index may share it.
+# A list of fewer numbers is replaced, never changed in place, so that an image of the index may share it.
 SHARED_BELOW = 16
 
-# A list that reaches this length becomes a crowd: removing from the front of a list moves all that follows.
+# A list that reaches this length becomes a Crowd: removing from the front of a list moves all following elements.
 CROWDED_FROM = 4096
 
 
@@ -77,11 +77,11 @@ class Index:
 
     def __init__(self, buckets: dict[Value, Bucket] | None = None, many: Iterable[Value] = ()) -> None:
         self.buckets: dict[Value, Bucket] = {} if buckets is None else buckets
-        # the values whose list is changed in place
+        # values whose list is changed in place
         self.many: set[Value] = set(many)
 
     def add(self, value: Value, number: int) -> None:
-        """Note that the document `number` has `value`."""
+        """Add the document `number` under `value`."""
         bucket = self.buckets.get(value)
         if isinstance(bucket, list):
             if len(bucket) < SHARED_BELOW:
@@ -104,7 +104,7 @@ class Index:
             self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
 
     def remove(self, value: Value, number: int) -> None:
-        """Forget that the document `number` has `value`."""
+        """Remove the document `number` from `value`."""
         bucket = self.buckets[value]
         if isinstance(bucket, int):
             del self.buckets[value]
@@ -123,10 +123,7 @@ class Index:
         self.buckets[value] = rest if len(rest) > 1 else rest[0]
 
     def copy(self) -> Index:
-        """An index of its own, equal to this one unless another thread changes this one meanwhile.
-
-        Then what differs are numbers of documents that are changed.
-        """
+        """A copy. If another thread changes this index meanwhile, the copy differs in numbers of changed documents."""
         buckets = self.buckets.copy()
         for value in tuple(self.many):
             bucket = buckets.get(value)
@@ -168,10 +165,10 @@ _TOP = _Top()
 _identity_of: Callable[[Entry], str] = itemgetter(-1)
 
 
-class Order:
-    """The documents that have a `by` value (and a group, where groups are declared), ties by id.
+class SortedIndex:
+    """The documents that have a `by` value (and a group, if groups are declared), sorted by it and then by id.
 
-    `numeric`: it holds numbers, so that no text sorts among them. `first`: the smallest entry, None without any.
+    `numeric`: the values are numbers, so that text cannot be added. `first`: the smallest entry, None if empty.
     """
 
     __slots__ = ("_groups", "entries", "first", "members", "numeric", "rule")
@@ -182,14 +179,14 @@ class Order:
         self.entries = SortedList(entries)
         self.first: Entry | None = next(iter(self.entries), None)
         self.numeric = self.first is not None and not isinstance(self.first[-2], str)
-        # group -> [the one text object that all its entries share, how many]
+        # group -> [the text object that all its entries share, number of entries]
         self._groups: dict[str, list[Any]] = {}
         if rule.group is not None:
             for group, some in groupby(map(itemgetter(0), self.entries)):
                 self._groups[group] = [group, sum(1 for _ in some)]
 
     def check(self, by: Any, group: Any) -> None:
-        """Raises ValueError for values that do not sort among the others; what has no place here need not sort."""
+        """Raise ValueError for values that cannot be sorted among the others; documents without an entry always fit."""
         if by is None or (group is None and self.rule.group is not None):
             return
         if isinstance(by, str):
@@ -198,12 +195,12 @@ class Order:
             fits = isinstance(by, int) or (isinstance(by, float) and isfinite(by))
             fits = fits and (self.numeric or self.first is None)
         if not fits:
-            raise ValueError(f"the member {self.rule.by!r} does not sort among the others of its order")
+            raise ValueError(f"the member {self.rule.by!r} cannot be sorted among the others of its order")
         if group is not None and not isinstance(group, str):
-            raise ValueError(f"the grouping member {self.rule.group!r} is no text")
+            raise ValueError(f"the grouping member {self.rule.group!r} is not text")
 
     def entry(self, by: Any, group: Any, identity: str) -> Entry | None:
-        """Where a document stands; None when it has no place."""
+        """The entry of a document; None if it has no value or group."""
         if by is None:
             return None
         if self.rule.group is None:
@@ -213,40 +210,40 @@ class Order:
         return (group, by, identity)
 
     def add(self, entry: Entry) -> None:
-        """Put an entry in its place."""
+        """Add an entry."""
         if self.rule.group is not None:
-            known = self._groups.setdefault(entry[0], [entry[0], 0])
-            known[1] += 1
-            entry = (known[0], entry[1], entry[2])
+            group = self._groups.setdefault(entry[0], [entry[0], 0])
+            group[1] += 1
+            entry = (group[0], entry[1], entry[2])
         self.numeric = not isinstance(entry[-2], str)
         self.insert(entry)
 
     def insert(self, entry: Entry) -> None:
-        """Put an entry in its place: all of `add` for text in an order without groups that holds no numbers."""
+        """Add an entry with text to an order without groups and without numbers, where `add` has no more to do."""
         self.entries.add(entry)
         if self.first is None or entry < self.first:
             self.first = entry
 
     def remove(self, entry: Entry) -> None:
-        """Take an entry out."""
+        """Remove an entry."""
         self.entries.remove(entry)
         if entry == self.first:
             self.first = next(iter(self.entries), None)
         self.numeric = self.numeric and self.first is not None
         if self.rule.group is not None:
-            known = self._groups[entry[0]]
-            known[1] -= 1
-            if not known[1]:
+            group = self._groups[entry[0]]
+            group[1] -= 1
+            if not group[1]:
                 del self._groups[entry[0]]
 
     def groups(self) -> dict[str, int]:
-        """How many entries each group has."""
-        return {group: known[1] for group, known in self._groups.items()}
+        """The number of entries of each group."""
+        return {name: group[1] for name, group in self._groups.items()}
 
     def between(self, group: str | None, low: Value | None, high: Value | None) -> tuple[int, int]:
-        """First place and the place after the last of the entries with low <= by <= high."""
+        """The positions of the first entry with low <= by <= high and after the last one."""
         if (group is None) != (self.rule.group is None):
-            raise ValueError("a group is named exactly where the order is declared with one")
+            raise ValueError("a group must be named if, and only if, the order is declared with one")
         head: Entry = () if group is None else (group,)
         if low is not None:
             start = self.entries.bisect_left((*head, low))
@@ -259,12 +256,12 @@ class Order:
         return start, max(start, stop)
 
     def ids(self, start: int, stop: int) -> list[str]:
-        """The ids of the entries from place `start` to before `stop`."""
+        """The ids of the entries from position `start` to before `stop`."""
         return list(map(_identity_of, self.entries.islice(start, stop)))
 
 
 def _searched(value: Any) -> Iterable[Value]:
-    """The values under which a member is found: none, one, or each element of a list."""
+    """The values under which a member is indexed: none, one, or each element of a list."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
@@ -283,16 +280,16 @@ def _searchable(value: object) -> bool:
 class Keys:
     """All indexes and orders of one kind.
 
-    They work on `of(document)`, the values of `members`; both text and numbers are compared as Python does.
+    Their methods take `of(document)`, the values of `members`; text and numbers are compared as in Python.
     """
 
     __slots__ = ("_indexed", "_plain", "_sorted", "indexes", "members", "orders")
 
     def __init__(
-        self, kind: Kind[Any], indexes: dict[str, Index] | None = None, orders: dict[str, Order] | None = None
+        self, kind: Kind[Any], indexes: dict[str, Index] | None = None, orders: dict[str, SortedIndex] | None = None
     ) -> None:
         self.indexes = {member: Index() for member in kind.indexes} if indexes is None else indexes
-        self.orders = {name: Order(rule) for name, rule in kind.ordered.items()} if orders is None else orders
+        self.orders = {name: SortedIndex(rule) for name, rule in kind.ordered.items()} if orders is None else orders
         used = dict.fromkeys(self.indexes)
         for order in self.orders.values():
             used.update(dict.fromkeys(order.members))
@@ -303,12 +300,12 @@ class Keys:
             (place[order.rule.by], None if order.rule.group is None else place[order.rule.group], order)
             for order in self.orders.values()
         ]
-        # the types of values that need no check: none once an order has held numbers, for text may not fit then
+        # the types of values that need no check: none once an order has numbers, among which text cannot be sorted
         self._plain = _NOTHING if any(order.numeric for order in self.orders.values()) else _TEXTS
 
     @classmethod
-    def made_of(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
-        """Indexes and orders of documents given as number, id and values; raises ValueError as `check` does."""
+    def build(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
+        """Build indexes and orders of documents (number, id and values); raises ValueError as `check` does."""
         keys = cls(kind)
         entries: list[list[Entry]] = [[] for _ in keys._sorted]
         for number, identity, values in documents:
@@ -321,17 +318,17 @@ class Keys:
                 if entry is not None:
                     some.append(entry)
         try:
-            orders = {n: Order(rule, some) for (n, rule), some in zip(kind.ordered.items(), entries, strict=True)}
+            orders = {n: SortedIndex(rule, some) for (n, rule), some in zip(kind.ordered.items(), entries, strict=True)}
         except TypeError as wrong:
-            raise ValueError(f"text and numbers do not sort together: {wrong}") from wrong
+            raise ValueError(f"text and numbers cannot be sorted together: {wrong}") from wrong
         return cls(kind, keys.indexes, orders)
 
     def of(self, document: Mapping[str, Any]) -> list[Any]:
-        """The values of the members that index and sort."""
+        """The values of the members that are indexed or sorted by."""
         return list(map(document.get, self.members))
 
     def enter(self, document: Mapping[str, Any], number: int, identity: str) -> None:
-        """`check` and `add` in one for the greatest number, made for what nearly all members are: text or nothing."""
+        """`check` and `add` for the greatest number, fast for members that are text or missing, as nearly all are."""
         values: list[Any] = list(map(document.get, self.members))
         if not self._plain.issuperset(map(type, values)):
             self.check(values)
@@ -357,7 +354,7 @@ class Keys:
                 order.add((values[group], value, identity))
 
     def check(self, values: list[Any]) -> None:
-        """Raises ValueError for values that cannot be searched for or do not sort among the others."""
+        """Raise ValueError for values that cannot be indexed or cannot be sorted among the others."""
         self.check_searchable(values)
         for by, group, order in self._sorted:
             value = values[by]
@@ -365,7 +362,7 @@ class Keys:
                 order.check(value, None if group is None else values[group])
 
     def check_searchable(self, values: list[Any]) -> None:
-        """Raises ValueError for values that cannot be searched for, whatever the others are."""
+        """Raise ValueError for values that cannot be indexed."""
         if _TEXTS.issuperset(map(type, values)):
             return
         for place, _ in self._indexed:
@@ -373,10 +370,10 @@ class Keys:
             if value is None or isinstance(value, str):
                 continue
             if not all(map(_searchable, _elements(value))):
-                raise ValueError(f"the indexed member {self.members[place]!r} is no text, number or list of such")
+                raise ValueError(f"the indexed member {self.members[place]!r} is not text, a number or a list of them")
 
     def add(self, values: list[Any], number: int, identity: str) -> None:
-        """Note a document whose values were checked."""
+        """Add a document whose values were checked."""
         for place, index in self._indexed:
             value = values[place]
             if isinstance(value, str):
@@ -395,7 +392,7 @@ class Keys:
                     self._plain = _NOTHING
 
     def move(self, was: list[Any], becomes: list[Any], number: int, identity: str) -> None:
-        """Note that a document has other values, which were checked: what is the same stays as it is."""
+        """Change the values of a document, which were checked; equal values are skipped."""
         for place, index in self._indexed:
             before, after = was[place], becomes[place]
             if before != after:
@@ -416,7 +413,7 @@ class Keys:
                     self._plain = _NOTHING
 
     def remove(self, values: list[Any], number: int, identity: str) -> None:
-        """Forget a document that has these values."""
+        """Remove a document with these values."""
         for place, index in self._indexed:
             for value in _searched(values[place]):
                 index.remove(value, number)

@@ -1,7 +1,7 @@
-"""The journal: files of sealed records that follow on a snapshot, `journal-<number of the first change>.jsonl`.
+"""The journal: files of records with checksums that follow a snapshot, `journal-<number of the first change>.jsonl`.
 
-A line is one change: `{"crc":"<8 hex>","size":"<8 hex>","change":<payload>}` and a line end: size of and CRC-32 over
-the payload (see `tx.payload`). Every byte of a line is either fixed by this form or covered by the checksum.
+A line is one change: `{"crc":"<8 hex>","size":"<8 hex>","change":<payload>}`, with the size and the CRC-32 of the
+payload (see `tx.payload`). Every byte of a line is either fixed by this form or covered by the checksum.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _END = b"}\n"
 
 
 def sealed(payload: bytes) -> bytes:
-    """The line for a change."""
+    """The line for the payload of a change."""
     return b'{"crc":"%08x","size":"%08x","change":%b}\n' % (crc32(payload), len(payload), payload)
 
 
 def _unsealed(data: bytes, offset: int) -> tuple[bytes, int] | None:
-    """The payload of the record at `offset` and the offset after it; None when there is no whole and sound one."""
+    """The payload of the record at `offset` and the offset after it; None without a complete and valid record."""
     head = _HEAD.match(data, offset)
     if head is None:
         return None
@@ -42,9 +42,9 @@ _WINDOW = 1 << 20
 
 
 class Records:
-    """The sound records of a journal file from front to back, as (offset, payload); `end`: where they end so far.
+    """Iterates the valid records of a journal file as (offset, payload); `end`: the offset after the last one so far.
 
-    Afterwards `torn` tells whether something stands behind them, and `sound_after` the sound records behind that.
+    After the iteration `torn` is true if more bytes follow, and `sound_after` has the valid records among those.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -55,7 +55,7 @@ class Records:
 
     @classmethod
     def of(cls, data: bytes) -> Records:
-        """Those of a file's content."""
+        """The records in a file's content."""
         return cls(lambda offset, size: data[offset : offset + size], len(data))
 
     @property
@@ -66,7 +66,7 @@ class Records:
         window, base = b"", 0
         while self.end < self.size:
             record = _unsealed(window, self.end - base)
-            if record is None and base + len(window) < self.size:  # it may only be cut off by the window
+            if record is None and base + len(window) < self.size:  # the window may end within the record
                 base, window = self.end, self._read(self.end, max(_WINDOW, _size_at(self._read, self.end)))
                 record = _unsealed(window, 0)
             if record is None:
@@ -77,16 +77,16 @@ class Records:
 
 
 def _size_at(read: Callable[[int, int], bytes], offset: int) -> int:
-    """How large the record at `offset` says it is, 0 where none begins."""
+    """The size that the record at `offset` states; 0 if no record begins there."""
     head = _HEAD.match(read(offset, _HEAD_SIZE))
     return 0 if head is None else _HEAD_SIZE + int(head[2], 16) + len(_END)
 
 
 def _sound_records_after(data: bytes, offset: int) -> list[tuple[int, bytes]]:
-    """The sound records behind the bad one at `offset`, as (offset, payload).
+    """The valid records after the damaged one at `offset`, as (offset, payload).
 
-    Only where a line begins, or where the bad record says that it ends (its line end may be what is bad): inside a
-    line a document may hold something that looks like a record.
+    They are searched at the beginnings of lines, and at the end that the damaged record states (its line end may be the
+    damage). Inside a line, a document may contain text that looks like a record.
     """
     sound: list[tuple[int, bytes]] = []
     head = _HEAD.match(data, offset)
@@ -104,20 +104,20 @@ def _sound_records_after(data: bytes, offset: int) -> list[tuple[int, bytes]]:
 
 
 def segment_name(first: int) -> str:
-    """The file whose first record is change number `first`."""
+    """The name of the file whose first record is change number `first`."""
     return f"journal-{first:012d}.jsonl"
 
 
 def segment_first(name: str) -> int | None:
-    """The number of the first change of the file with this name; None for another file."""
+    """The number of the first change in the file with this name; None if it is not a journal."""
     match = _NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
 class Segment:
-    """One journal file: its first change's number and its size in bytes as far as it is sound.
+    """One journal file: the number of its first change, and its size in bytes up to the end of the valid records.
 
-    `following`: the number after that of the last change that was read in it.
+    `following`: the number after the last change that was read from it.
     """
 
     __slots__ = ("first", "following", "path", "size")
@@ -130,7 +130,7 @@ class Segment:
 
 
 class Journal:
-    """The open journal of a directory; the last of `segments` takes the next record."""
+    """The open journal of a directory; records are appended to the last of `segments`."""
 
     def __init__(self, directory: Path, disk: Disk, segments: list[Segment], *, following: int) -> None:
         self._directory = directory
@@ -144,7 +144,7 @@ class Journal:
         self._spoilt = False
 
     def append(self, line: bytes) -> None:
-        """Write one line whole or leave the journal as it was; raises OSError."""
+        """Write one line completely, or leave the journal unchanged and raise OSError."""
         if self._spoilt:
             self._cut_off()
         size = len(line)
@@ -154,7 +154,7 @@ class Journal:
                 write_rest(self._disk, self.file, line, written)
         except BaseException:
             self._spoilt = True
-            # where this fails too, the next append tries again before it writes
+            # if this fails too, the next append tries again before it writes
             with suppress(OSError):
                 self._cut_off()
             raise
@@ -166,7 +166,7 @@ class Journal:
         self._spoilt = False
 
     def begin_segment(self, following: int) -> list[Segment]:
-        """Let the records from change `following` on go to a file of their own; the segments before. Raises OSError."""
+        """Continue with change `following` in a new file; returns the earlier segments. Raises OSError."""
         if self._spoilt:
             self._cut_off()
         if self.last.first != following:
@@ -179,18 +179,18 @@ class Journal:
         return self.segments[:-1]
 
     def forget(self, gone: list[Segment]) -> None:
-        """These segments are contained in the snapshot now."""
+        """Remove segments that the snapshot contains now."""
         self.segments = [segment for segment in self.segments if segment not in gone]
         self.size = sum(segment.size for segment in self.segments)
 
     def moved(self, directory: Path) -> None:
-        """The files are in this directory now."""
+        """Update the paths after the directory was renamed."""
         self._directory = directory
         for segment in self.segments:
             segment.path = directory / segment.path.name
 
     def cut_back(self, size: int) -> None:
-        """Shorten the last segment to `size`, if the system lets us; nothing may be appended any more."""
+        """Shorten the last segment to `size`, ignoring errors; nothing may be appended afterwards."""
         with suppress(OSError):
             self._disk.cut(self.file, size)
 

@@ -1,13 +1,13 @@
-"""The log of a bank's own directory: a snapshot of the documents and a journal of every change after it.
+"""The log in a bank's own directory: a snapshot of the documents, and a journal of every later change.
 
-A change is one record at the end of the journal, and counts when the system has taken it: it survives the death of the
-process. With `power` it counts when an fsync has covered it (`begin_sync`, `finish_sync`), and survives that of the
-machine.
+A change is one record at the end of the journal. It is durable once the system has accepted the write, so that it
+survives a crash of the process. With `power` it is durable once an fsync has covered it (`begin_sync`, `finish_sync`),
+so that it survives a power failure.
 
 A journal that has outgrown the snapshot is compacted: new changes go to a new journal file while a thread writes a new
-snapshot beside the old one. Until the rename the old snapshot with all journal files is the state; after it the new
-snapshot with the newest file is, and older files hold nothing but changes that it has. So the death of the process
-between any two system calls loses nothing.
+snapshot beside the old one. Until the rename the state is the old snapshot with all journal files; after it, the new
+snapshot with the newest file, while older files only contain changes that the snapshot has. So a crash between any two
+system calls loses nothing.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ SLOW_JOURNAL = 1 << 20
 
 
 class SyncTicket:
-    """An fsync that covers every change up to `sequence`: made and finished by the store's thread, `run` by any."""
+    """An fsync that covers every change up to `sequence`: created and finished in the store's thread, `run` in any."""
 
     def __init__(self, disk: Disk, directory: Path | None, file: int, *, sequence: int, segment: Segment) -> None:
         self._disk = disk
-        self._directory = directory  # None once the journal file's name is known to be on the medium
+        self._directory = directory  # None once the name of the journal file is durable
         self.sequence = sequence
         self.segment = segment
         self.size = segment.size
@@ -59,9 +59,9 @@ class SyncTicket:
         self.failed: Exception | None = None
         self._duplicate: int | None = None
         try:
-            # so that a compaction may close the journal's own meanwhile
+            # so that a compaction may close the journal's file meanwhile
             self._duplicate = disk.duplicate(file)
-        except OSError:  # no descriptor is free: then everybody waits for this fsync
+        except OSError:  # no descriptor is free: sync at once, in the store's thread
             self._sync(file)
 
     def run(self) -> None:
@@ -82,11 +82,11 @@ class SyncTicket:
 
 
 class Abandoned(Exception):
-    """Raised by a pause of a compaction that nobody wants any more."""
+    """Raised by the `pause` of a compaction to cancel it."""
 
 
 class Compaction:
-    """One snapshot on its way: made and finished by the store's thread, `run` by any.
+    """The writing of one snapshot: created and finished in the store's thread, `run` in any.
 
     `sequence`: the last change in it; `superseded`: the journal files that it makes needless, and `contents` those that
     they name; `placed`: it is the snapshot now; `failed`: why it is not, or why the old files stay.
@@ -117,8 +117,8 @@ class Compaction:
     def run(self, pause: Callable[[], None] | None = None) -> None:
         """Write, sync, rename, sync the directory, remove the old journal files. Never raises: see `failed`.
 
-        `pause` is called every few hundred documents: a place to let others have the processor, or to end it all by
-        raising Abandoned.
+        `pause` is called every few hundred documents; it may sleep, so that other threads run, or cancel the compaction
+        by raising Abandoned.
         """
         tables, self._tables = self._tables, None
         if tables is None:
@@ -138,7 +138,7 @@ class Compaction:
                 for name in self.contents:
                     self._disk.remove(self._directory / name)
         except Exception as failed:
-            # where nobody wants it, its directory may be gone
+            # the directory of an abandoned compaction may not exist any more
             if not (self._abandoned or isinstance(failed, Abandoned)):
                 self.failed = failed
             if not self.placed:
@@ -146,7 +146,7 @@ class Compaction:
                     self._disk.remove(unfinished)
 
     def abandon(self) -> None:
-        """Keep it from becoming the snapshot if it is not yet; waits while that is under way."""
+        """Prevent it from becoming the snapshot if it is not yet; waits for a rename in progress."""
         with self._placing:
             self._abandoned = True
 
@@ -154,8 +154,8 @@ class Compaction:
 class JournalLog:
     """The directory of one bank, locked for this process from construction to `close`.
 
-    `written`: when the last change was written that was loaded, in real seconds since 1970, 0 for none. Raises
-    StoreDamaged, StoreTooNew, StoreLocked and OSError when it is made and when it is loaded.
+    `written`: the time of the last loaded change, in real seconds since 1970, 0 for none. Construction and `load` raise
+    StoreDamaged, StoreTooNew, StoreLocked and OSError.
     """
 
     shared = False
@@ -167,7 +167,7 @@ class JournalLog:
         self._progress = progress
         self.confirms = power
         self.compaction: Compaction | None = None
-        self.refusal: str | None = None  # why no change is taken any more
+        self.refusal: str | None = None  # why changes are refused
         self._disk = disk or Disk()
         self._disk.make_directory(directory, sync=power)
         self._lock = Lock(directory)
@@ -178,23 +178,23 @@ class JournalLog:
         _open_logs.add(self)
 
     def load(self, store: Store) -> None:
-        """Read the directory into `store`, and clear away what a killed process has left in it."""
+        """Read the directory into `store`, and remove unfinished files of a killed process."""
         self._store = store
         recovered = recover(self.directory, self._disk, store, self._progress)
         self.written = max((self._disk.written(path) for path in recovered.sources), default=0.0)
-        self._journal = self._taken_over(recovered)
+        self._journal = self._open_journal(recovered)
         for path, sequence, size in recovered.contents:
             self._contents[path.name] = StoredContent(path.name, size=size, sequence=sequence)
         self._synced = store.sequence
         self._synced_size = self._journal.last.size
-        self._new_name = True  # the name of the newest journal file may not be on the medium yet
+        self._new_name = True  # the name of the newest journal file may not be durable yet
         self._snapshot_size = recovered.snapshot_size
         self._outdated = not recovered.fits  # a snapshot without fitting indexes makes the next start slow
         slow = self._outdated or self._journal.size > SLOW_JOURNAL
         self._compact_at = -1 if slow else self._threshold()
 
-    def _taken_over(self, recovered: Recovered) -> Journal:
-        # first, for an empty file after a torn record would not follow on the cut one
+    def _open_journal(self, recovered: Recovered) -> Journal:
+        # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:
             self._disk.remove(path)
         if recovered.torn is not None:
@@ -203,7 +203,7 @@ class JournalLog:
             with self._appending(path) as file:
                 self._disk.cut(file, offset)
         if self.confirms:
-            # what a killed process wrote is served from now on, so it must be on the medium too
+            # changes that a killed process wrote will be served, so they must be durable too
             for segment in recovered.segments:
                 with self._appending(segment.path) as file:
                     self._disk.sync(file)
@@ -221,7 +221,7 @@ class JournalLog:
     def journal(self) -> Journal:
         """The open journal."""
         if self._journal is None:
-            raise RuntimeError("the log is not loaded")
+            raise RuntimeError("the log has not been loaded")
         return self._journal
 
     def append(self, change: Change) -> None:
@@ -237,7 +237,7 @@ class JournalLog:
             group.overgrown.add(self._store)
 
     def store_content(self, image: Image) -> StoredContent:
-        """Write a file for a change to name, in any thread; raises StoreUnwritable."""
+        """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""
         name = content_name(uuid4().hex)
         path = self.directory / name
         try:
@@ -262,20 +262,20 @@ class JournalLog:
         return [name for name, stored in self._contents.items() if 0 < stored.sequence <= sequence]
 
     def _stating_synced(self, change: Change) -> bytes:
-        """The payload that also says up to which change everything was synced when it was written."""
+        """The payload, with the number of the last change that was synced when it was written."""
         head = b'{"sequence":%d,' % change.sequence
         return b'%b"synced":%d,%b' % (head, self._synced, change.payload[len(head) :])
 
-    # Durability `power`: an answer may leave once `synced` has reached the change that it tells of
+    # Durability `power`: an answer may be sent once `synced` has reached the change that it reports
 
     @property
     def synced(self) -> int:
-        """The last change that is as durable as asked for."""
+        """The last change with the configured durability."""
         return self._synced if self.confirms else self._store.sequence
 
     @property
     def sync_needed(self) -> bool:
-        """Changes wait for an fsync."""
+        """Whether changes wait for an fsync."""
         return self.confirms and self._store.sequence > self._synced and self.refusal is None
 
     def begin_sync(self) -> SyncTicket:
@@ -285,10 +285,10 @@ class JournalLog:
         return SyncTicket(self._disk, names, journal.file, sequence=self._store.sequence, segment=journal.last)
 
     def finish_sync(self, ticket: SyncTicket) -> None:
-        """Confirm what an fsync covered that has run.
+        """Confirm the changes covered by an fsync that has run.
 
-        When it failed: StoreUnwritable, after every change that is not synced was undone; from then on every change
-        raises StoreUnwritable until a restart.
+        If it failed, undo every change that is not synced and raise StoreUnwritable; from then on every change raises
+        StoreUnwritable until a restart.
         """
         if self._store.marks or not ticket.done:
             raise RuntimeError("an fsync is finished after it ran and outside of transactions")
@@ -322,7 +322,7 @@ class JournalLog:
 
     @property
     def compaction_due(self) -> bool:
-        """The journal, with what it names, has outgrown the snapshot."""
+        """Whether the journal, with the content files it names, has outgrown the snapshot."""
         size = self.journal.size
         if self._contents:
             size += sum(stored.size for stored in self._contents.values() if stored.sequence)
@@ -339,7 +339,7 @@ class JournalLog:
         if self._store.marks:
             raise RuntimeError("a compaction begins outside of transactions")
         if self.compaction is not None:
-            raise RuntimeError("a compaction is under way")
+            raise RuntimeError("a compaction is in progress")
         self.sync()  # or a power cut could leave the new journal file without the end of the old one
         if self.refusal is not None:
             raise StoreUnwritable(self.refusal)
@@ -361,7 +361,7 @@ class JournalLog:
         return self.compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
-        """Take note of a compaction that has run; a failed one is logged and leaves everything valid."""
+        """Finish a compaction that has run; a failed one is logged, and the old files remain valid."""
         self._end_compaction(compaction)
         if compaction.failed is not None:
             logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
@@ -387,11 +387,11 @@ class JournalLog:
             self._end_compaction(self.compaction)
 
     def compact(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot; raises StoreUnwritable when that fails, with everything as valid as before.
+        """Renew the snapshot; raises StoreUnwritable if that fails, and the old files remain valid.
 
-        `pause` may end it, as that of `Compaction.run`.
+        `pause` may cancel it, as in `Compaction.run`.
         """
-        # nothing changes meanwhile, so the tables themselves are written, indexes and all
+        # nothing changes meanwhile, so the tables themselves are written with their indexes
         compaction = self._begin_compaction(self._store.alias)
         compaction.run(pause)
         self._end_compaction(compaction)
@@ -399,16 +399,16 @@ class JournalLog:
             raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed or 'there was no time'}")
 
     def moved(self, directory: Path) -> None:
-        """The directory has this name now; not while a compaction is under way."""
+        """Update the paths after the directory was renamed; not during a compaction."""
         if self.compaction is not None:
-            raise RuntimeError("a compaction is under way")
+            raise RuntimeError("a compaction is in progress")
         self.directory = directory
         self.journal.moved(directory)
 
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if the next start is quicker for it, unless `pause` ends that; release the directory."""
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
         self._abandon_compaction()
         try:
             if self._journal is not None and self.refusal is None and (self._journal.size > 0 or self._outdated):
@@ -425,11 +425,11 @@ class JournalLog:
         try:
             last_step()
         except StoreUnwritable as failed:
-            # the journal has every change that was acknowledged
+            # the journal has every acknowledged change
             logger.warning("%s: %s", self.directory, failed)
 
     def discard(self) -> None:
-        """Release the directory as it is."""
+        """Release the directory without changing it."""
         self._abandon_compaction()
         self._release()
 
@@ -438,15 +438,15 @@ class JournalLog:
             _open_logs.discard(self)
             self.refusal = self.refusal or "the documents are closed"
             if self._journal is not None:
-                if self._gave_up:  # what the failing disk did not let happen then
+                if self._gave_up:  # the failing disk may have prevented it before
                     self._journal.cut_back(self._synced_size)
                 self._journal.close()
             self._lock.release()
 
     def leave_to_parent(self) -> None:
-        """In a forked child: the directory stays the parent's alone."""
+        """In a forked child: stop using the directory, which belongs to the parent."""
         self.refusal = "the documents belong to the process that this one was forked from"
-        self.compaction = None  # its lock may be held by a thread that this process does not have
+        self.compaction = None  # its lock may be held by a thread that does not exist in this process
         if self._journal is not None:
             self._journal.close()
         self._lock.abandon()
@@ -472,7 +472,7 @@ def open_store(
     disk: Disk | None = None,
     progress: Progress | None = None,
 ) -> Store:
-    """The store of a directory, which is made (0700) when missing; its `log` is a JournalLog.
+    """The store of a directory, which is created (0700) if missing; its `log` is a JournalLog.
 
     `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
     Raises StoreDamaged, StoreExhausted, StoreTooNew, StoreLocked, OSError.
@@ -491,7 +491,7 @@ def open_store(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No garbage collections meanwhile: hundreds of thousands of new objects would set off many, all in vain."""
+    """Disable garbage collection: hundreds of thousands of new objects would cause many useless collections."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -502,5 +502,5 @@ def _without_collection() -> Iterator[None]:
 
 
 def journal_of(store: Store) -> JournalLog | None:
-    """The journal of a store, None where it has another log."""
+    """The journal of a store; None if it has another log."""
     return store.log if isinstance(store.log, JournalLog) else None

@@ -1,12 +1,12 @@
-"""Where the changes of a bank are kept and ordered.
+"""Logs, which store and order the changes of a bank.
 
-A store holds all documents in memory; its log has every change to them. Three logs are known:
+A store has all documents in memory; its log has every change to them. There are three logs:
 
-- `MemoryLog` keeps nothing: the documents live as long as the process.
-- `JournalLog` (journal_log.py) appends each change to a file of the bank's own directory, within the call.
-- A log that processes share appends elsewhere: `append` only takes note of the change, whoever ends the turn writes it
-  down and calls `Store.confirm`, or `Store.revert` where it could not be written. What others have appended comes in
-  through `Store.apply`.
+- `MemoryLog` stores nothing: the documents exist as long as the process.
+- `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory, within the call.
+- A shared log (postgres/) only records the change in `append`; at the end of the turn it is written, and
+  `Store.confirm` is called, or `Store.revert` if it could not be written. Changes of other processes are passed to
+  `Store.apply`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from emulator.store.image import Image
 
 Event = dict[str, Any]
-"""What listeners hear of a change: `{"type": ..., ...}`, JSON."""
+"""An event for listeners: `{"type": ..., ...}`, JSON."""
 
 
 class Change(NamedTuple):
-    """One change: its number, what it did as JSON (see `tx.payload`), and what was published with it."""
+    """One change: its number, its content as JSON (see `tx.payload`), and the events published with it."""
 
     sequence: int
     payload: bytes
@@ -33,66 +33,66 @@ class Change(NamedTuple):
 
 
 class Log(Protocol):
-    """Where the changes of one bank are kept. Used by one thread, that of its store."""
+    """Stores the changes of one bank. Used by one thread, that of its store."""
 
     @property
     def confirms(self) -> bool:
-        """Whether an appended change counts only when `Store.confirm` is called for it: it can still be reverted."""
+        """Whether an appended change can be reverted until `Store.confirm` is called for it."""
         ...
 
     @property
     def shared(self) -> bool:
-        """Whether other processes read the changes, and hear of their events."""
+        """Whether other processes read the changes and deliver their events."""
         ...
 
     @property
     def compaction_due(self) -> bool:
-        """Whether the next start would be much quicker for a compaction or checkpoint."""
+        """Whether a compaction or checkpoint would make the next start much faster."""
         ...
 
     def load(self, store: Store) -> None:
-        """Bring `store`, which is empty, to the last change, through its `replace` and `apply`."""
+        """Load all changes into the empty `store`, with its `replace` and `apply`."""
         ...
 
     def append(self, change: Change) -> None:
-        """Keep a change; raises StoreUnwritable, and then has not kept it."""
+        """Append a change; if it raises StoreUnwritable, the change was not stored."""
         ...
 
     def store_content(self, image: Image) -> StoredContent | None:
-        """Keep a whole content beside, for a change to name; in any thread. None: every change tells all of it.
+        """Store a whole content that a change can refer to; may run in any thread. None: changes must contain it.
 
         Raises StoreUnwritable.
         """
         ...
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Keep what is left to keep, as far as `pause` lets it, and release what is held; later changes are refused."""
+        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
         ...
 
     def discard(self) -> None:
-        """Release what is held without keeping anything: the bank is deleted."""
+        """Release resources without storing anything: the bank is deleted."""
         ...
 
 
 class MemoryLog:
-    """Keeps nothing."""
+    """A log that stores nothing."""
 
     confirms = False
     shared = False
     compaction_due = False
 
     def load(self, store: Store) -> None:
-        """There is nothing to load."""
+        """Do nothing."""
 
     def append(self, change: Change) -> None:
-        """The store itself has all there is."""
+        """Do nothing."""
 
     def store_content(self, _image: Image) -> StoredContent:
-        """The store itself has it."""
+        """A content that needs no file: the store has it in memory."""
         return StoredContent()
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """There is nothing to release."""
+        """Do nothing."""
 
     def discard(self) -> None:
-        """There is nothing to release."""
+        """Do nothing."""

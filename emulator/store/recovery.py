@@ -1,4 +1,4 @@
-"""Reading a directory: the snapshot, the journal after it, and what is wrong with them."""
+"""Reads a state directory: the snapshot and the journal after it, and detects damage."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
 
 
 def unfinished_name(sequence: int, unique: int) -> str:
-    """A snapshot that is being written; what stays of one goes at the next start."""
+    """The file of a snapshot that is being written; an unfinished one is removed at the next start."""
     return f"{SNAPSHOT}.{sequence}-{unique:x}.new"
 
 
 def content_name(unique: str) -> str:
-    """A content that a change of the journal names (see `tx.payload`): a file in the form of a snapshot."""
+    """The file of a content that a change of the journal refers to (see `tx.payload`), in the form of a snapshot."""
     return f"content-{unique}.json"
 
 
@@ -46,11 +46,11 @@ def _is_unfinished(name: str) -> bool:
 
 
 class Recovered:
-    """What a directory has besides its documents.
+    """The files of a directory, after its documents were read.
 
-    `sources`: the files that were read; `snapshot_size` in bytes; `fits`: the snapshot has the indexes that are
-    declared; `segments`: the journal files to go on with, sizes without a torn tail; `torn`: (file, offset, bytes) of a
-    last record that is torn or damaged; `contents`: the file, change and size of each content that a change names;
+    `sources`: the files that were read; `snapshot_size` in bytes; `fits`: the snapshot has the declared indexes;
+    `segments`: the journal files to continue with, sizes without a torn tail; `torn`: (file, offset, bytes) of an
+    incomplete or damaged last record; `contents`: file, change and size of each content file that a change refers to;
     `stale`: files to remove.
     """
 
@@ -66,27 +66,27 @@ class Recovered:
 
 
 Progress = Callable[[int, int], None]
-"""Called now and then with the bytes that were read, and those that there are."""
+"""Called from time to time with the number of bytes read so far, and the total."""
 
 
 class _Reading:
-    """How far a recovery is."""
+    """The progress of a recovery."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
-        self.done = 0
+        self.previous = 0  # bytes of the files before the present one
         self._total = total
         self._progress = progress
         self._next = 0
 
     def at(self, position: int) -> None:
-        """Reading has come to `position` of the present file."""
-        if self._progress is not None and self.done + position >= self._next:
-            self._next = self.done + position + REPORTED
-            self._progress(self.done + position, self._total)
+        """Report that the present file was read up to `position`."""
+        if self._progress is not None and self.previous + position >= self._next:
+            self._next = self.previous + position + REPORTED
+            self._progress(self.previous + position, self._total)
 
 
 def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None = None) -> Recovered:
-    """Read everything into `store`, which is empty, without changing a file; raises StoreDamaged and StoreTooNew."""
+    """Read the directory into the empty `store` without changing a file; raises StoreDamaged and StoreTooNew."""
     recovered = Recovered(disk)
     names = disk.names(directory)
     documents = [name for name in names if name == SNAPSHOT or segment_first(name) is not None]
@@ -95,10 +95,10 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
     if SNAPSHOT in names:
         _load_snapshot(directory / SNAPSHOT, disk, store, recovered)
         recovered.sources.append(directory / SNAPSHOT)
-        reading.done = recovered.snapshot_size
+        reading.previous = recovered.snapshot_size
     recovered.stale += [directory / name for name in names if _is_unfinished(name)]
     firsts = sorted((first, name) for name in names if (first := segment_first(name)) is not None)
-    # where the next one begins no later than what the snapshot lacks, nothing in a journal is needed, nor is it read
+    # a journal is not needed if the next one begins no later than the first change that the snapshot does not have
     while len(firsts) > 1 and firsts[1][0] <= store.sequence + 1:
         recovered.stale.append(directory / firsts.pop(0)[1])
     files = [(first, directory / name) for first, name in firsts]
@@ -108,7 +108,7 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
             records = Records(read, size)
             segment = Segment(path, first, 0)
             needed = _replay(segment, records, store, replay, reading, recovered)
-        reading.done += records.end
+        reading.previous += records.end
         recovered.sources.append(path)
         segment.size = records.end
         later = [path for _, path in files[place + 1 :]]
@@ -128,7 +128,7 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
     try:
         replay.finish()
     except ValueError as wrong:
-        raise StoreDamaged(files[-1][1], 0, f"changes that do not fit together: {wrong}", intact=True) from wrong
+        raise StoreDamaged(files[-1][1], 0, f"inconsistent changes: {wrong}", intact=True) from wrong
     return recovered
 
 
@@ -143,7 +143,7 @@ def _load_snapshot(file: Path, disk: Disk, store: Store, recovered: Recovered) -
 
 
 def _load_content(file: Path, store: Store, disk: Disk, journal: Path, offset: int) -> int:
-    """Make the content that of a file which a change names; its size. Raises StoreDamaged at the change."""
+    """Load the content file that a change refers to; returns its size. Raises StoreDamaged at the change."""
     try:
         with disk.reading(file) as (read, size):
             store.replace(load(read, size, file, store.kinds).image, 0)
@@ -166,10 +166,10 @@ def _replay(
         reading.at(offset)
         numbered = _SEQUENCE.match(payload)
         if numbered is None:
-            raise StoreDamaged(segment.path, offset, "a sealed record that holds no change")
+            raise StoreDamaged(segment.path, offset, "a valid record without a change")
         sequence = int(numbered[1])
         if sequence != segment.following:
-            raise StoreDamaged(segment.path, offset, f"change {sequence} stands where {segment.following} belongs")
+            raise StoreDamaged(segment.path, offset, f"change {sequence} where change {segment.following} is expected")
         segment.following += 1
         if sequence > store.sequence:
             try:
@@ -181,27 +181,28 @@ def _replay(
                     recovered.contents.append((path, sequence, size))
                 replay.repeat(change)
                 store.sequence = sequence
-            except orjson.JSONDecodeError as wrong:  # of a document, whose text was written by us (see `decoded`)
-                raise MemoryError("no memory to repeat a change") from wrong
+            except orjson.JSONDecodeError as wrong:  # of a document, whose text is valid JSON (see `decoded`)
+                raise MemoryError("no memory to apply a change") from wrong
             except (ValueError, KeyError, TypeError, AttributeError) as wrong:
                 raise StoreDamaged(
-                    segment.path, offset, f"a change that cannot be repeated: {wrong}", intact=True
+                    segment.path, offset, f"a change that cannot be applied: {wrong}", intact=True
                 ) from wrong
     return store.sequence > known
 
 
 def _examine_tear(segment: Segment, records: Records, later: list[Path], disk: Disk) -> None:
-    """A bad end is a torn tail when nothing sound follows it that was written after it was known to be on the medium.
+    """Raise StoreDamaged unless the end of a journal is torn, so that no acknowledged change is lost by dropping it.
 
-    With `power` the last batch that was never synced may lose any page of it: the records behind such a page are sound,
-    and say that what stood in it was not synced when they were written. None of them was acknowledged.
+    With `power` the last batch, which was never synced, may lose any of its pages. The records after such a page are
+    valid, and state that the lost ones were not synced when they were written. None of them was acknowledged. A valid
+    record that states that the lost ones were synced proves damage.
     """
     for offset, payload in records.sound_after:
         synced = _SYNCED.match(payload)
         if synced is None or int(synced[1]) >= segment.following:
-            raise StoreDamaged(segment.path, records.end, f"a sound record follows at byte {offset}")
-    for path in later:  # a new file is begun when all before it is synced
+            raise StoreDamaged(segment.path, records.end, f"a valid record follows at byte {offset}")
+    for path in later:  # a new file is created after all earlier records were synced
         with disk.reading(path) as (read, size):
             others = Records(read, size)
             if next(iter(others), None) is not None or others.sound_after:
-                raise StoreDamaged(segment.path, records.end, f"sound records follow in {path.name}")
+                raise StoreDamaged(segment.path, records.end, f"valid records follow in {path.name}")

@@ -8,9 +8,9 @@
     ,"_index":{"1":{"id":"payment",...}
     }}
 
-`_index` tells where the documents stand and repeats what ids, indexes and orders need, so that a start decodes no
-document. `rows` is the CRC-32 of all between the first line and `_index`, `crc` that of `_index` and of the first
-line with zeros in its place: every byte is covered.
+`_index` has the positions of the documents in the file, with ids, indexes and orders, so that a start need not decode
+any document. `rows` is the CRC-32 of everything between the first line and `_index`, `crc` that of `_index` and of the
+first line with zeros in its place: every byte is covered.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"rows":"%08x
 
 _BUFFER = 1 << 18
 _VALUES_AT_ONCE = 2000
-# Small enough to stay in the processor's cache between the check and the cutting up.
+# Small enough to stay in the processor's cache between computing the checksum and splitting.
 _AT_ONCE = 1 << 22
 
 Out = Callable[[bytes], None]
@@ -57,7 +57,7 @@ Tables = Mapping[str, TableImage | FrozenTable]
 
 
 class Body:
-    """Writes all but the first line to `out`, piece by piece, and knows then what the first line must say."""
+    """Writes all but the first line to `out` in parts; afterwards `head` returns the first line."""
 
     def __init__(self, tables: Tables, sequence: int, out: Out, pause: Callable[[], None]) -> None:
         self._tables = tables
@@ -70,7 +70,7 @@ class Body:
         self._position = len(self.head())
 
     def write(self) -> None:
-        """Hand everything to `out`."""
+        """Write everything to `out`."""
         written = {kind: self._rows(kind, table) for kind, table in self._tables.items()}
         self._index_at, self._rows_check = self._position, self._check
         self._check = 0
@@ -82,7 +82,7 @@ class Body:
         self._put(b"}}\n")
 
     def head(self) -> bytes:
-        """The first line; of the same size before `write`."""
+        """The first line; before `write`, a line of the same size."""
         if not self._index_at:
             return _HEAD % (FORMAT, self._sequence, 0, 0, 0)
         fields = (FORMAT, self._sequence, self._rows_check, self._index_at)
@@ -94,14 +94,14 @@ class Body:
         self._out(piece)
         self._pause()
 
-    def _rows(self, kind: str, table: TableImage | FrozenTable) -> tuple[Place, TableImage]:
-        """Write the documents of a kind; where they stand, and their ids, indexes and orders."""
-        place = Place([], [], [])
+    def _rows(self, kind: str, table: TableImage | FrozenTable) -> tuple[RowPlaces, TableImage]:
+        """Write the documents of a kind; returns their positions, and the ids, indexes and orders."""
+        place = RowPlaces([], [], [])
         self._put(b",%b:{" % orjson.dumps(kind))
         for numbers, texts in table.batches():
             leads = [b',\n"%d":' % number for number in numbers]
             if not place.runs:
-                leads[0] = leads[0][1:]  # nothing stands before the first
+                leads[0] = leads[0][1:]  # no comma before the first document
             pieces = [piece for row in zip(leads, texts, strict=True) for piece in row]
             bounds = list(accumulate(map(len, pieces), initial=self._position))
             place.add(numbers, bounds[1::2], map(len, texts))
@@ -111,11 +111,11 @@ class Body:
 
 
 def _no_pause() -> None:
-    """For one whom nobody waits for."""
+    """Do nothing: no other thread waits."""
 
 
 def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_pause) -> bytes:
-    """The whole file; `pause` is called between pieces of work."""
+    """The whole file; `pause` is called between parts of the work."""
     pieces: list[bytes] = []
     body = Body(tables, sequence, pieces.append, pause)
     body.write()
@@ -125,11 +125,11 @@ def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_
 def write_snapshot(
     disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] | None = None
 ) -> int:
-    """Write a snapshot file whole and sync it; its size in bytes. Raises OSError.
+    """Write and sync a snapshot file; returns its size in bytes. Raises OSError.
 
-    `pause` is called between pieces of work.
+    `pause` is called between parts of the work.
     """
-    file = disk.open_anew(path)
+    file = disk.create(path)
     try:
         pieces: list[bytes] = []
         size = waiting = 0
@@ -145,7 +145,7 @@ def write_snapshot(
                 waiting = 0
 
         body = Body(tables, sequence, out, pause or _no_pause)
-        out(body.head())  # its place is kept until it is known
+        out(body.head())  # reserves the space of the first line, known at the end
         body.write()
         write_whole(disk, file, b"".join(pieces))
         disk.write_at(file, body.head(), 0)
@@ -155,7 +155,7 @@ def write_snapshot(
     return size
 
 
-# Indexes and orders as JSON, in the form in which they stand in memory
+# Indexes and orders as JSON, in their form in memory
 
 
 def _put_list(values: Sequence[Any], put: Out) -> None:
@@ -177,9 +177,9 @@ def _put_object(values: dict[str, Any], put: Out) -> None:
     put(b"}")
 
 
-class Place(NamedTuple):
-    """Where the documents of a kind stand in a file: [first, last] of each unbroken run of their numbers, ascending,
-    and each text's begin and size.
+class RowPlaces(NamedTuple):
+    """The positions of the documents of a kind in a file: [first, last] of each unbroken run of their numbers,
+    ascending, and the offset and size of each text.
     """
 
     runs: list[list[int]]
@@ -187,7 +187,7 @@ class Place(NamedTuple):
     sizes: list[int]
 
     def add(self, numbers: Sequence[int], starts: Iterable[int], sizes: Iterable[int]) -> None:
-        """Note some more, at least one; `numbers` go on where the last ones ended."""
+        """Add at least one document; `numbers` are greater than all before."""
         first, last = numbers[0], numbers[-1]
         unbroken = last - first == len(numbers) - 1
         for run in [[first, last]] if unbroken else [[number, number] for number in numbers]:
@@ -199,8 +199,8 @@ class Place(NamedTuple):
         self.sizes.extend(sizes)
 
 
-def index_document(kind: str, table: TableImage, place: Place, put: Out) -> None:
-    """Hand the document about one kind to `put`, piece by piece."""
+def index_document(kind: str, table: TableImage, place: RowPlaces, put: Out) -> None:
+    """Write the document about one kind to `put`, in parts."""
     about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number}
     put(orjson.dumps(about)[:-1] + b',"numbers":')
     _put_list(place.runs, put)
@@ -259,7 +259,7 @@ def _put_order(entries: Sequence[Entry], numbers: Mapping[str, int], put: Out) -
 
 
 def table_image(stored: dict[str, Any], texts: list[bytes], declared: Kind[Any] | None) -> TableImage:
-    """The picture of one kind from its document in `_index` and the texts of its documents."""
+    """The image of one kind from its document in `_index` and the texts of its documents."""
     numbers = list(chain.from_iterable(range(first, last + 1) for first, last in stored["numbers"]))
     rows = dict(zip(numbers, texts, strict=True))
     kind = declared or Kind(stored["id"])
@@ -299,13 +299,13 @@ def _entries(stored: dict[str, Any], ids: Mapping[int, str], group: str | None) 
     return list(zip(groups, stored["by"], identities, strict=True))
 
 
-# Reading, whichever program wrote the file
+# Reading, also files that another program wrote
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot file holds: the number of the last change in it, its size in bytes and the documents.
+    """The content of a snapshot file: the number of its last change, its size in bytes, and the documents.
 
-    `fits`: its indexes are there and are those that are declared.
+    `fits`: it has indexes, and they match the declared kinds.
     """
 
     sequence: int
@@ -339,7 +339,7 @@ def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> S
 
 
 class _Rows:
-    """The documents of a file from front to back, checked on the way."""
+    """Reads the documents of a file in order and computes their checksum."""
 
     def __init__(self, read: Read, begin: int) -> None:
         self._read = read
@@ -353,16 +353,16 @@ class _Rows:
         return piece
 
     def take(self, starts: list[int], sizes: list[int]) -> list[bytes]:
-        """The documents that stand at these places."""
+        """The documents at these positions."""
         texts: list[bytes] = []
-        done = 0
-        while done < len(starts):
+        first = 0
+        while first < len(starts):
             base = self._position
-            upto = bisect_right(starts, base + _AT_ONCE, done + 1)
+            upto = bisect_right(starts, base + _AT_ONCE, first + 1)
             piece = self._next(starts[upto - 1] + sizes[upto - 1])
-            places = zip(starts[done:upto], sizes[done:upto], strict=True)
+            places = zip(starts[first:upto], sizes[first:upto], strict=True)
             texts += [piece[start - base : start - base + size] for start, size in places]
-            done = upto
+            first = upto
         return texts
 
     def check_up_to(self, end: int) -> int:
@@ -372,17 +372,17 @@ class _Rows:
 
 
 def _load_foreign(data: bytes, file: Path) -> Snapshot:
-    """Read a file that another program wrote, as stock TinyDB does after a change by hand."""
+    """Read a file that another program wrote, such as stock TinyDB after a manual change."""
     try:
         whole = decoded(data)
         stored = whole.pop(STORE_TABLE)["1"]
         form, sequence = stored["format"], stored["sequence"]
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        raise StoreDamaged(file, 0, f"this is no snapshot: {wrong}") from None
+        raise StoreDamaged(file, 0, f"the file is not a snapshot: {wrong}") from None
     if isinstance(form, int) and form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
     if form != FORMAT or not isinstance(sequence, int) or data.startswith(HEAD_OPENING):
-        raise StoreDamaged(file, 0, "the first line is not that of a snapshot")
+        raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
     whole.pop(INDEX_TABLE, None)
     tables = {kind: _foreign_table(kind, documents, file) for kind, documents in whole.items()}
     return Snapshot(sequence, len(data), Image(tables), fits=False)
@@ -392,5 +392,5 @@ def _foreign_table(kind: str, documents: Any, file: Path) -> TableImage:
     try:
         rows = {int(number): encoded(document) for number, document in documents.items()}
     except (ValueError, AttributeError) as wrong:
-        raise StoreDamaged(file, 0, f"the table {kind} holds something that is no document: {wrong}") from None
+        raise StoreDamaged(file, 0, f"the table {kind} contains a value that is not a document: {wrong}") from None
     return TableImage.bare(dict(sorted(rows.items())))

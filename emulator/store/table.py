@@ -1,8 +1,8 @@
-"""A TinyDB table that keeps its documents encoded, by id, with indexes and orders beside them.
+"""A TinyDB table of encoded documents, with an index of ids, further indexes and orders.
 
-Stock TinyDB reads and writes the whole table for every operation. Here each document is a JSON text in bytes of its
-exact size under its TinyDB document id (a number), so that reading decodes one fresh copy, writing replaces one, and
-neither depends on how many there are. TinyDB's own methods (search, update, remove, ...) work on top of that.
+Stock TinyDB reads and writes the whole table for every operation. Here each document is a JSON text in bytes under its
+TinyDB document id (a number). Reading decodes one copy and writing replaces one document, so that neither depends on
+the number of documents. TinyDB's own methods (search, update, remove, ...) are based on that.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
-    """The document as JSON text; raises ValueError for what JSON cannot hold or a document without an id."""
+    """The document as JSON text; raises ValueError for values that JSON does not have, and without an id."""
     if not isinstance(document.get("id"), str):
         raise ValueError("a document needs a text member 'id'")
     try:
-        # The encoder's own buffer is several times larger than its text; the slice is a copy of exact size.
+        # The encoder's buffer is several times larger than the text; the slice is a copy of exact size.
         return _dumps(document, None, _APPEND_NEWLINE)[:-1]
     except TypeError as wrong:
         raise ValueError(f"not a JSON document: {wrong}") from wrong
 
 
 def decoded(text: bytes) -> Any:
-    """The value of a JSON text whose checksum holds; MemoryError where only the memory for it is missing.
+    """The value of a JSON text whose checksum is correct; raises MemoryError if memory is not sufficient.
 
-    The decoder reports that as a mistake in the text; the one of Python's library tells them apart.
+    orjson reports both malformed text and missing memory as ValueError; the standard library distinguishes them.
     """
     try:
         return orjson.loads(text)
     except ValueError as wrong:
-        json.loads(text)  # raises ValueError for what is no JSON, MemoryError itself
+        json.loads(text)  # raises ValueError for malformed text, or MemoryError
         raise MemoryError("no memory to decode a JSON text") from wrong
 
 
 class DocumentTable(Table):
     """The documents of one kind.
 
-    `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
-    `before`: while a snapshot is written, what the rows were that have changed since it began; the note comes before
-    the change (see FrozenTable). `dependants` are called at every change of what the table holds, an undone one and
-    its undoing too.
+    `rows`: number -> encoded document; `numbers`: id -> number. Every change appends an undo step to `steps`.
+    `before`: while a snapshot is written, the previous content of the rows that have changed since it began, stored
+    before the change (see FrozenTable). `dependants` are called at every change, including undone changes and their
+    undoing.
     """
 
     default_query_cache_capacity = 0
@@ -86,12 +86,12 @@ class DocumentTable(Table):
     # By id
 
     def numbered(self, numbers: Iterable[int]) -> Iterator[Any]:
-        """Fresh copies of the documents with these numbers."""
+        """Copies of the documents with these numbers."""
         rows = self.rows
         return (orjson.loads(rows[number]) for number in numbers)
 
     def keep(self, document: Mapping[str, Any]) -> None:
-        """Insert the document or replace the one with its id; raises ValueError and changes nothing if it cannot."""
+        """Insert the document or replace the one with its id; raises ValueError, without a change, if it cannot."""
         raw = encoded(document)
         identity: str = document["id"]
         number = self.numbers.get(identity)
@@ -122,7 +122,7 @@ class DocumentTable(Table):
         self.changed()
 
     def drop(self, identity: str) -> bool:
-        """Delete the document; False when there is none."""
+        """Delete the document; False if it does not exist."""
         number = self.numbers.get(identity)
         if number is None:
             return False
@@ -131,12 +131,12 @@ class DocumentTable(Table):
         return True
 
     def drop_several(self, identities: Iterable[str]) -> int:
-        """Delete these documents; how many there were. Where most go, the indexes are made of those that stay."""
-        going = {identity: number for identity in identities if (number := self.numbers.get(identity)) is not None}
-        if len(going) < SEVERAL or 2 * len(going) < len(self.rows):
-            return sum(map(self.drop, going))
+        """Delete these documents; returns how many existed. If most are deleted, the indexes are built again."""
+        existing = {identity: number for identity in identities if (number := self.numbers.get(identity)) is not None}
+        if len(existing) < SEVERAL or 2 * len(existing) < len(self.rows):
+            return sum(map(self.drop, existing))
         rows, numbers, before = self.rows, self.numbers, self.before
-        for identity, number in going.items():
+        for identity, number in existing.items():
             raw = rows[number]
             if before is not None:
                 before.setdefault(number, raw)
@@ -144,14 +144,14 @@ class DocumentTable(Table):
             self._steps.append((self, identity, number, raw, None, None))
         of = self.keys.of
         staying = ((number, decoded(raw)) for number, raw in self.sorted_rows().items())
-        self.keys = Keys.made_of(self.kind, ((number, document["id"], of(document)) for number, document in staying))
+        self.keys = Keys.build(self.kind, ((number, document["id"], of(document)) for number, document in staying))
         self.changed()
-        return len(going)
+        return len(existing)
 
-    # Without undo steps: to undo, and to repeat what the journal tells
+    # Without undo steps: to undo changes, and to apply those of the journal
 
     def revert(self, identity: str, number: int | None, raw: bytes | None) -> None:
-        """Make the document what it was: `raw` under `number`, or absent."""
+        """Restore the document: `raw` under `number`, or absent."""
         number_now = self.numbers.get(identity)
         if number is None or raw is None:
             if number_now is not None:
@@ -159,7 +159,7 @@ class DocumentTable(Table):
         elif number_now == number:
             self._replace(identity, number, raw)
         else:
-            self.unsettle(identity)
+            self.remove_if_present(identity)
             self._place(identity, number, raw, orjson.loads(raw))
 
     def _replace(self, identity: str, number: int, raw: bytes) -> None:
@@ -172,8 +172,8 @@ class DocumentTable(Table):
             self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
         self.changed()
 
-    def renew(self, identity: str, number: int, document: Document) -> None:
-        """Replace the document that is there under this number."""
+    def replace(self, identity: str, number: int, document: Document) -> None:
+        """Replace the existing document with this number."""
         raw, old, keys = encoded(document), self.rows[number], self.keys
         if self.before is not None:
             self.before.setdefault(number, old)
@@ -185,12 +185,12 @@ class DocumentTable(Table):
         self.rows[number] = raw
         self.changed()
 
-    def settle(self, identity: str, number: int, document: Document) -> None:
-        """Place a document that is not there yet under a known number; ValueError when the number is taken."""
+    def place(self, identity: str, number: int, document: Document) -> None:
+        """Insert a document that does not exist yet under a given number; ValueError if the number is in use."""
         raw = encoded(document)
         if number < self.next_number:
             if number in self.rows:
-                raise ValueError(f"there is a document number {number} already")
+                raise ValueError(f"document number {number} exists already")
             self._place(identity, number, raw, document)
             return
         if self.keys.members:  # all of `_place` for what comes last, as nearly all in a journal does
@@ -201,13 +201,13 @@ class DocumentTable(Table):
         if self.dependants:
             self.changed()
 
-    def unsettle(self, identity: str) -> None:
-        """Take a document away, if there."""
+    def remove_if_present(self, identity: str) -> None:
+        """Remove a document if it exists."""
         if identity in self.numbers:
             self._displace(identity)
 
     def empty(self) -> None:
-        """Take every document away."""
+        """Remove every document."""
         self.rows, self.numbers, self.next_number = {}, {}, 1
         self.in_order, self.keys, self.before = True, Keys(self.kind), None
         self.changed()
@@ -238,25 +238,25 @@ class DocumentTable(Table):
         self.changed()
 
     def take_over(self, other: DocumentTable) -> None:
-        """Make the content that of a table of the same kind which is given away."""
+        """Replace the content by that of a table of the same kind, which must not be used again."""
         self.rows, self.numbers, self.keys = other.rows, other.numbers, other.keys
         self.next_number, self.in_order, self.before = other.next_number, other.in_order, None
         self.changed()
 
     def changed(self) -> None:
-        """Tell whoever depends on what the table holds."""
+        """Call the dependants."""
         for dependant in self.dependants:
             dependant()
 
     def sorted_rows(self) -> dict[int, bytes]:
-        """The rows in insertion order (an undone deletion puts one at the end of the dictionary)."""
+        """The rows in insertion order (undoing a deletion appends the row to the dictionary)."""
         if not self.in_order:
             self.rows = dict(sorted(self.rows.items()))
             self.in_order = True
         return self.rows
 
-    def index_anew(self) -> None:
-        """Make ids, indexes and orders from the rows; raises ValueError for one that is no document of this kind."""
+    def rebuild_keys(self) -> None:
+        """Build ids, indexes and orders from the rows; raises ValueError for a row that is no document of this kind."""
         self.numbers = numbers = {}
         rows = self.sorted_rows()
         documents: list[tuple[int, str, list[Any]]] = []
@@ -267,23 +267,23 @@ class DocumentTable(Table):
                 raise ValueError(f"number {number} has no text member 'id' of its own")
             numbers[identity] = number
             documents.append((number, identity, self.keys.of(document)))
-        self.keys = Keys.made_of(self.kind, documents)
+        self.keys = Keys.build(self.kind, documents)
 
-    # What TinyDB's own methods stand on
+    # Called by TinyDB's own methods
 
     def _read_table(self) -> dict[str, Mapping[Any, Any]]:
-        # TinyDB only reads what this gives, as from any mapping
-        return cast(dict[str, Mapping[Any, Any]], Picture(self.sorted_rows()))
+        # TinyDB only reads from the result, as from any mapping
+        return cast(dict[str, Mapping[Any, Any]], TableView(self.sorted_rows()))
 
     def _update_table(self, updater: Callable[[dict[int, Mapping[str, Any]]], None]) -> None:
-        draft = Draft(self.sorted_rows())
+        draft = TableDraft(self.sorted_rows())
         updater(cast(dict[int, Mapping[str, Any]], draft))
         with self._changing():
-            for number, document in draft.held().items():
+            for number, document in draft.accessed().items():
                 self._write_back(number, document)
 
     def _write_back(self, number: int, document: Mapping[str, Any] | None) -> None:
-        """Make the document under `number` what TinyDB made of it; None for nothing."""
+        """Store the document that TinyDB assigned to `number`; None deletes it."""
         old = self.rows.get(number)
         old_identity = None if old is None else orjson.loads(old)["id"]
         if document is None or document.get("id") != old_identity:
@@ -294,7 +294,7 @@ class DocumentTable(Table):
         raw = encoded(document)
         identity = document["id"]
         if self.numbers.get(identity, number) != number:
-            raise ValueError(f"there is a document {identity!r} already")
+            raise ValueError(f"the document {identity!r} exists already")
         if identity in self.numbers:
             self.keep(document)
         else:
@@ -307,8 +307,8 @@ class DocumentTable(Table):
         return number
 
 
-class Picture(Mapping[str, Mapping[str, Any]]):
-    """A table for reading; keys are numbers as text, as in TinyDB's file."""
+class TableView(Mapping[str, Mapping[str, Any]]):
+    """A read-only mapping of a table; keys are numbers as text, as in TinyDB's file."""
 
     def __init__(self, rows: Mapping[int, bytes]) -> None:
         self._rows = rows
@@ -324,44 +324,44 @@ class Picture(Mapping[str, Mapping[str, Any]]):
         return len(self._rows)
 
 
-class Draft(MutableMapping[int, Mapping[str, Any]]):
-    """A table for changing: what was looked at, set or deleted is held until it is written back as a whole."""
+class TableDraft(MutableMapping[int, Mapping[str, Any]]):
+    """A mutable mapping of a table that collects the documents read, set or deleted, to write them back together."""
 
     def __init__(self, rows: Mapping[int, bytes]) -> None:
         self._rows = rows
-        self._held: dict[int, Mapping[str, Any] | None] = {}
+        self._accessed: dict[int, Mapping[str, Any] | None] = {}
 
     def __getitem__(self, number: int) -> Mapping[str, Any]:
-        if number not in self._held:
-            self._held[number] = orjson.loads(self._rows[number])
-        held = self._held[number]
-        if held is None:
+        if number not in self._accessed:
+            self._accessed[number] = orjson.loads(self._rows[number])
+        document = self._accessed[number]
+        if document is None:
             raise KeyError(number)
-        return held
+        return document
 
     def __setitem__(self, number: int, document: Mapping[str, Any]) -> None:
-        self._held[number] = document
+        self._accessed[number] = document
 
     def __delitem__(self, number: int) -> None:
         if number not in self:
             raise KeyError(number)
-        self._held[number] = None
+        self._accessed[number] = None
 
     def __contains__(self, number: object) -> bool:
-        if number in self._held:
-            return self._held[number] is not None
+        if number in self._accessed:
+            return self._accessed[number] is not None
         return number in self._rows
 
     def __iter__(self) -> Iterator[int]:
-        known = [number for number in self._rows if number in self]
-        return iter(known + [number for number in self._held if number not in self._rows and number in self])
+        existing = [number for number in self._rows if number in self]
+        return iter(existing + [number for number in self._accessed if number not in self._rows and number in self])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def clear(self) -> None:
-        self._held = dict.fromkeys(self._rows)
+        self._accessed = dict.fromkeys(self._rows)
 
-    def held(self) -> dict[int, Mapping[str, Any] | None]:
-        """What to write back: number -> document, None for a deleted one."""
-        return self._held
+    def accessed(self) -> dict[int, Mapping[str, Any] | None]:
+        """The documents to write back: number -> document, None for a deleted one."""
+        return self._accessed

@@ -1,4 +1,4 @@
-"""What a transaction has changed so far: how to undo it, what of it the log keeps, and how that is repeated."""
+"""The changes of a transaction: undoing them, writing them for the log, and applying them again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import orjson
 if TYPE_CHECKING:
     from emulator.store.table import DocumentTable
 
-FEW = 1000  # new documents, up to which their texts may be copied twice
+FEW = 1000  # new documents whose texts may be copied twice
 
 Step = tuple["DocumentTable", str, int | None, bytes | None, int | None, bytes | None]
-"""One document's change: table, id, number and encoded form before, the same after (None: there was or is none)."""
+"""The change of one document: table, id, number and text before, number and text after (None: it did not exist)."""
 
 
-class Replaced:
-    """A whole table as it was before other content took its place: its own structures, not copies."""
+class ReplacedTable:
+    """A whole table before its content was replaced: its own structures, not copies."""
 
     __slots__ = ("_before", "_in_order", "_keys", "_next_number", "_numbers", "_rows", "table")
 
@@ -28,7 +28,7 @@ class Replaced:
         self._in_order, self._keys, self._before = table.in_order, table.keys, table.before
 
     def undo(self) -> None:
-        """Give the table its structures back."""
+        """Restore the structures of the table."""
         table = self.table
         table.rows, table.numbers, table.next_number = self._rows, self._numbers, self._next_number
         table.in_order, table.keys, table.before = self._in_order, self._keys, self._before
@@ -36,11 +36,11 @@ class Replaced:
 
     @property
     def shrank(self) -> bool:
-        """More documents are gone than are there, so that telling all that are there is the shorter way."""
+        """Whether more documents were deleted than exist, so that writing all existing ones is shorter."""
         return len(self._numbers) > 2 * len(self.table.numbers)
 
     def differences(self) -> Iterator[Step]:
-        """The documents that differ between then and now."""
+        """The documents that differ from the present content."""
         table = self.table
         for identity, number in self._numbers.items():
             raw = self._rows[number]
@@ -54,9 +54,9 @@ class Replaced:
 
 
 class StoredContent:
-    """A step after which the content is one that the log has whole, in `file` (None: it needs none), of `size` bytes.
+    """A step that replaces the whole content by one that the log has stored in `file` (None: in memory), `size` bytes.
 
-    `sequence`: the change that names it. What was done before it need not be told.
+    `sequence`: the change that refers to it. Earlier steps need not be written.
     """
 
     __slots__ = ("_remove", "file", "sequence", "size")
@@ -70,18 +70,18 @@ class StoredContent:
         self._remove = remove
 
     def undo(self) -> None:
-        """No change names it, nor will one."""
+        """Remove the file, to which no change refers."""
         self._remove()
 
 
-Undo = Step | Replaced | StoredContent
+Undo = Step | ReplacedTable | StoredContent
 
 
 def undo(steps: list[Undo], *, down_to: int = 0) -> None:
-    """Take back the steps after the first `down_to`, the last one first, and forget them."""
+    """Undo and remove the steps after the first `down_to`, the last one first."""
     while len(steps) > down_to:
         step = steps.pop()
-        if isinstance(step, (Replaced, StoredContent)):
+        if isinstance(step, (ReplacedTable, StoredContent)):
             step.undo()
         else:
             table, identity, number, raw, _, _ = step
@@ -93,7 +93,7 @@ _raw_before: Callable[[Any], bytes | None] = itemgetter(3)
 
 
 def _once(every: list[Any]) -> Iterable[Step]:
-    """Each document that was touched, once: as it was before the first step and is after the last."""
+    """One step for each changed document: from before its first step to after its last."""
     if len(set(map(_document, every))) == len(every):
         return every
     whole: dict[Any, Step] = {}
@@ -105,9 +105,9 @@ def _once(every: list[Any]) -> Iterable[Step]:
 
 
 def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Step]:
-    """What the steps touched in other tables."""
+    """The changes of the steps in other tables."""
     for step in steps:
-        if isinstance(step, Replaced):
+        if isinstance(step, ReplacedTable):
             if step.table not in cleared:
                 yield from step.differences()
         elif not isinstance(step, StoredContent) and step[0] not in cleared:
@@ -115,22 +115,22 @@ def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Ste
 
 
 def payload(sequence: int, steps: list[Undo]) -> bytes | None:
-    """What differs between before the first step and now, as JSON; None when nothing does.
+    """The differences between the content before the first step and now, as JSON; None if there are none.
 
-    `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, "clear" and
-    "delete" only where something is deleted. Of a kind that is cleared every document that it has now is put. Where the
-    content became one that is stored: `{"sequence", "content": file, "then": the same of what was changed since}`.
+    `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, with "clear" and
+    "delete" only if something is deleted. For a cleared kind, "put" has every present document. If the whole content
+    was replaced by a stored one: `{"sequence", "content": file, "then": the differences since}`.
     """
     return _differences(b'{"sequence":%d,' % sequence, steps, sequence)
 
 
 def content_of(change: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
-    """The file with which a decoded `payload` begins, None for none, and what it says besides."""
+    """The content file of a decoded `payload`, or None, and its differences."""
     return (change["content"], change["then"]) if "content" in change else (None, change)
 
 
 def _stored(steps: list[Undo], sequence: int) -> tuple[StoredContent, list[Undo]] | None:
-    """The last content that is stored, and the steps after it."""
+    """The last step that is a stored content, and the steps after it."""
     stored = [(place, step) for place, step in enumerate(steps) if isinstance(step, StoredContent)]
     for _, content in stored:
         content.sequence = sequence
@@ -142,16 +142,16 @@ def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
     puts: list[bytes] = []
     cleared: dict[DocumentTable, None] | None = None
     touched: Iterable[Any] = steps
-    if Replaced in map(type, steps):
+    if ReplacedTable in map(type, steps):
         if (stored := _stored(steps, sequence)) is not None:
             content, since = stored
             then = _differences(b"{", since, sequence) or b'{"put":[]}'
             return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
-        cleared = dict.fromkeys(step.table for step in steps if isinstance(step, Replaced) and step.shrank)
+        cleared = dict.fromkeys(step.table for step in steps if isinstance(step, ReplacedTable) and step.shrank)
         touched = _once(list(_beside(cleared, steps)))
     elif any(map(_raw_before, steps)):
         touched = _once(steps)
-    elif 0 < len(steps) <= FEW:  # all came anew, no document twice, as in nearly every turn that creates payments
+    elif 0 < len(steps) <= FEW:  # all documents are new, none appears twice, as in nearly every turn that creates payments
         puts = [b"[%b,%d,%b]" % (table.json_name, number, raw) for table, _, _, _, number, raw in touched]
         return b'{"sequence":%d,"put":[%b]}' % (sequence, b",".join(puts))
     for table, identity, number, raw, number_now, raw_now in touched:
@@ -176,26 +176,26 @@ def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
 
 
 def unchanged(sequence: int) -> bytes:
-    """The `payload` of a change that changes nothing, for what was published alone."""
+    """The `payload` of a change without differences, for events only."""
     return b'{"sequence":%d,"put":[]}' % sequence
 
 
 def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:
-    """Do what a decoded `payload` says, to tables by name, without undo steps.
+    """Apply a decoded `payload` to tables by name, without undo steps.
 
-    First all that goes or moves, then all that comes: a number may be another document's now. Raises ValueError,
-    KeyError, TypeError or AttributeError for what is no change to these tables.
+    Removed and moved documents come first, since another document may have got their number. Raises ValueError,
+    KeyError, TypeError or AttributeError for a change that does not fit these tables.
     """
     for kind in change.get("clear", ()):
         table_of(kind).empty()
     for kind, _, identity in change.get("delete", ()):
-        table_of(kind).unsettle(identity)
+        table_of(kind).remove_if_present(identity)
     puts = [(table_of(kind), number, document) for kind, number, document in change["put"]]
     for table, number, document in puts:
         if table.numbers.get(document["id"]) != number:
-            table.unsettle(document["id"])
+            table.remove_if_present(document["id"])
     for table, number, document in puts:
         if document["id"] in table.numbers:
-            table.renew(document["id"], number, document)
+            table.replace(document["id"], number, document)
         else:
-            table.settle(document["id"], number, document)
+            table.place(document["id"], number, document)

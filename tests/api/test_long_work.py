@@ -110,7 +110,7 @@ async def test_a_reset_meanwhile_ends_it_with_a_conflict(desk: Desk) -> None:
     assert await desk.status("POST", "/_emulator/reset", {}) == 200
     dump = desk.application.default.bank.documents.dump()
     refused = await generating
-    assert (refused.status, b"reset meanwhile" in refused.body) == (409, True)
+    assert (refused.status, b"reset or deleted" in refused.body) == (409, True)
     assert desk.application.default.bank.documents.dump() == dump
 
 

@@ -31,8 +31,8 @@ class LosingDisk(TroubledDisk):
         self._files.setdefault(path.name, object())
         return file
 
-    def open_anew(self, path: Path) -> int:
-        file = super().open_anew(path)
+    def create(self, path: Path) -> int:
+        file = super().create(path)
         self._files[path.name] = object()
         return file
 

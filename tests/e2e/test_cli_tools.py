@@ -529,8 +529,8 @@ def test_what_nothing_can_be_read_of_is_given_up_and_a_start_begins_anew(stopped
     assert checked(state).returncode == 3
     mended = checked(state, "--repair")
     assert (mended.returncode, mended.stderr) == (0, "")
-    assert "no document can be read: all that it held is lost" in mended.stdout
-    assert "a start makes the bank anew" in mended.stdout
+    assert "no document can be read: its content is lost" in mended.stdout
+    assert "a start creates the bank again" in mended.stdout
     assert (snapshot.parent / "damaged-1" / "documents.json").read_bytes() == b""
     with served(state) as running:
         assert run(running, "people").returncode == 0
@@ -551,10 +551,10 @@ def test_what_a_repair_has_saved_is_there_after_a_start(stopped: Path, tmp_path:
 def test_what_cannot_be_mended_is_3_with_what_helps(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from emulator.cli.failure import StateDamaged
     from emulator.cli.state import check
-    from emulator.store.check import Finding, Report
+    from emulator.store.check import CheckReport, Finding
 
     finding = Finding(stopped / "documents.json", 7, "it is wrong")
-    monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: Report(bank, findings=[finding]))
+    monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: CheckReport(bank, findings=[finding]))
     with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
         check.main(["--repair", "--state", str(stopped)], standalone_mode=False)
 

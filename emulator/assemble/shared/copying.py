@@ -32,7 +32,7 @@ from emulator.bank.kinds import BANK, KINDS
 from emulator.ca.files import make_private, write_folder, write_private
 from emulator.store import Image, Store, StoreDamaged, StoreError, memory_store
 from emulator.store.check import disagreement
-from emulator.store.disk import Disk, unwritten
+from emulator.store.disk import Disk, shared_lock
 from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
 from emulator.store.postgres.database import PART, explained
 from emulator.store.recovery import SNAPSHOT, recover
@@ -113,7 +113,7 @@ class Directory:
             raise Missing(f"{self._state} holds no bank")
         with ExitStack() as locked:
             for name in sorted(names):
-                locked.enter_context(unwritten(self._folders.of(name)))
+                locked.enter_context(shared_lock(self._folders.of(name)))
             yield
 
     def secrets(self) -> Secrets:
@@ -151,7 +151,7 @@ class Directory:
             raise TargetHoldsBanks(f"{self._state} holds {what}; --replace deletes what is there")
         with ExitStack() as locked:
             for name in sorted(present):
-                locked.enter_context(unwritten(self._folders.of(name)))
+                locked.enter_context(shared_lock(self._folders.of(name)))
             make_private(self._state)
             make_private(self._state / "banks")
             copied = Copied()

@@ -109,7 +109,7 @@ def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[
 
     Between two pieces the bank may be used. After a failure, or an exception thrown into the generator, it deletes what
     it has created, also in pieces, and nothing else; closing the generator leaves the complete customers. CONFLICT if
-    the bank is reset in the meantime.
+    the bank is reset meanwhile.
     """
     work = _Generator(bank, plan)
     each = max(plan.customers // 100, 10)
@@ -152,7 +152,7 @@ class _Generator:
         self._content = bank.documents.content()
 
     def check(self) -> None:
-        """Refuse to continue in a bank that was reset in the meantime."""
+        """Refuse to continue in a bank that was reset meanwhile."""
         if self._documents.content() is not self._content:
             self._customers.clear()
             text = "The bank was reset or deleted in the meantime, with the customers generated so far."

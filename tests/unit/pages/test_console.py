@@ -895,7 +895,7 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
     saved = press(other, second, "/snapshots", snapshot="one")
     assert "The snapshot was saved." in saved.text
     assert "No snapshots yet." in browser.get("/console/snapshots").text
-    assert "It was deleted." in sure(browser, press(browser, page, "/banks/second/delete")).text
+    assert "Deleted." in sure(browser, press(browser, page, "/banks/second/delete")).text
 
 
 @pytest.mark.parametrize("name", ["default", "second"])

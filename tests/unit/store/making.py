@@ -94,9 +94,9 @@ class TroubledDisk(Disk):
         self._about_to("open_to_append")
         return super().open_to_append(path)
 
-    def open_anew(self, path: Path) -> int:
-        self._about_to("open_anew")
-        return super().open_anew(path)
+    def create(self, path: Path) -> int:
+        self._about_to("create")
+        return super().create(path)
 
     def write(self, file: int, data: bytes | memoryview) -> int:
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from emulator.store import StoreLocked, StoreTooNew, open_store
 from emulator.store.check import Finding, repair, verify
-from emulator.store.disk import unwritten
+from emulator.store.disk import shared_lock
 from emulator.store.journal import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
@@ -82,7 +82,7 @@ def test_looking_writes_nothing_at_all(killed: Path, monkeypatch: pytest.MonkeyP
 
 def test_two_may_look_at_once_and_nobody_writes_meanwhile(killed: Path) -> None:
     (killed / "lock").touch()
-    with unwritten(killed):
+    with shared_lock(killed):
         assert verify(killed, KINDS).sound
         assert repair(killed, KINDS).in_use is not None
         with pytest.raises(StoreLocked):
@@ -135,7 +135,7 @@ def test_a_damaged_journal_is_cut_at_the_damage_and_a_copy_kept(killed: Path, jo
     assert (killed / "damaged-1" / journal.name).stat().st_mode & 0o777 == 0o600
     assert (killed / "damaged-1").stat().st_mode & 0o777 == 0o700
     (action,) = repaired.actions
-    assert action.startswith(f"cut {journal.name} at byte {offset}: a sound record follows at byte ")
+    assert action.startswith(f"cut {journal.name} at byte {offset}: a valid record follows at byte ")
     assert action.endswith("; the changes in 2 records are lost")
     store = open_store(killed, KINDS)
     assert store.sequence == 6
@@ -198,7 +198,7 @@ def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path) -> 
     assert report.sound
     assert report.documents == {"book": 4, "note": 3}
     assert "kept the 4 documents" in report.actions[0]
-    assert "gave up 1" in report.actions[0]
+    assert "dropped 1;" in report.actions[0]
     assert (killed / "damaged-1" / "documents.json").read_bytes() == damaged
     store = open_store(killed, KINDS)
     assert [b["id"] for b in store.all(BOOK)] == ["b0", "b2", "b3", "b4"]
@@ -213,8 +213,8 @@ def test_of_a_snapshot_that_ends_early_the_rest_is_told_to_be_lost(killed: Path)
     file.write_bytes(sound[: sound.index(b'"Title 003"')])
     report = repair(killed, KINDS)
     assert report.actions[0] == (
-        "kept the 3 documents of documents.json that can be read, gave up 1; none can be vouched for; "
-        "the file ends early, and what stood in the rest of it is lost"
+        "kept the 3 documents of documents.json that can be read, dropped 1; none of them is verified; "
+        "the file is incomplete, and the documents of its end are lost"
     )
 
 
@@ -234,8 +234,8 @@ def test_a_snapshot_in_which_nothing_can_be_read_is_given_up(killed: Path, journ
     rest = journal.read_bytes()
     report = repair(killed, KINDS)
     assert report.sound
-    assert "gave up documents.json, in which no document can be read" in report.actions[0]
-    assert report.actions[-1] == "nothing is left: a start makes the bank anew from its fixture"
+    assert "removed documents.json, in which no document can be read" in report.actions[0]
+    assert report.actions[-1] == "nothing is left: a start creates the bank again from its fixture"
     assert (killed / "damaged-1" / "documents.json").read_bytes() == damaged
     assert (killed / "damaged-1" / journal.name).read_bytes() == rest, "it holds changes of what is lost"
     store = open_store(killed, KINDS)
@@ -309,7 +309,7 @@ def test_a_record_whose_checksum_holds_is_never_cut(killed: Path, journal: Path)
     before = journal.read_bytes()
     report = repair(killed, KINDS)
     assert (report.sound, report.actions, journal.read_bytes()) == (False, [], before)
-    assert "cannot be repeated" in report.findings[0].reason
+    assert "cannot be applied" in report.findings[0].reason
 
 
 def test_stored_indexes_that_lie_are_found_and_mended(killed: Path) -> None:

@@ -7,7 +7,7 @@ from itertools import accumulate, chain
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from emulator.store.snapshot import Place
+from emulator.store.snapshot import RowPlaces
 
 # numbers ascending as the steps from one to the next, in batches
 BATCHES = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=6)
@@ -16,7 +16,7 @@ BATCHES = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size
 @example([[1, 1], [1, 1], [2, 1], [1, 3]])
 @given(BATCHES)
 def test_runs_hold_the_numbers_of_all_batches_and_do_not_touch(steps: list[list[int]]) -> None:
-    place = Place([], [], [])
+    place = RowPlaces([], [], [])
     numbers: list[int] = []
     for batch in steps:
         some = list(accumulate(batch, initial=numbers[-1] if numbers else 0))[1:]

@@ -262,5 +262,5 @@ def test_a_record_that_is_bad_before_what_was_synced_is_damage(tmp_path: Path) -
     (journal,) = directory.glob("journal-*.jsonl")
     data = journal.read_bytes()
     journal.write_bytes(data.replace(b'"b2"', b'"bX"'))
-    with pytest.raises(StoreDamaged, match="a sound record follows"):
+    with pytest.raises(StoreDamaged, match="a valid record follows"):
         open_store(directory, KINDS, "power")
