@@ -157,7 +157,7 @@ def application_of(
 
 def _log_stored_settings(bank: Bank) -> None:
     """Log settings of an earlier run that override the defaults --profile, --links and --weather (assumed)."""
-    changed = bank.settings.beside(bank.defaults)
+    changed = bank.settings.differences(bank.defaults)
     if changed:
         listed = ", ".join(f"{name} {value}" for name, value in changed.items())
         logger.info("settings of an earlier run, until the next reset: %s", listed)

@@ -22,7 +22,6 @@ from emulator.assemble.folders import NAME, Folders
 from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
-from emulator.bank.beside import completed
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.documents import FixtureSource
 from emulator.bank.errors import BankError
@@ -31,6 +30,7 @@ from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
+from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.conformance.observer import Conformance
 from emulator.control.operation import BankSpec
@@ -293,7 +293,7 @@ class BankRegistry:
         prepare: Callable[[BankService], None] = lambda _: None,
     ) -> BankService:
         """`making`, without other requests between its steps."""
-        return completed(self.making(name, BankSpec(fixture, seed, prepare=prepare)))
+        return run_to_end(self.making(name, BankSpec(fixture, seed, prepare=prepare)))
 
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         """Create or replace the bank `name` (PUT banks/{name}) and change it, atomically and durably.

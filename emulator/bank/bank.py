@@ -89,7 +89,7 @@ class Bank:
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR with every problem."""
         before, settings = self.settings, merged(self.settings, changes)
-        SETTINGS.write(self.documents, {"id": "settings", **settings.beside(self.defaults)})
+        SETTINGS.write(self.documents, {"id": "settings", **settings.differences(self.defaults)})
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)
         return settings

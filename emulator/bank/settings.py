@@ -46,7 +46,7 @@ class Settings:
         """All settings by name, as in the answer to `GET settings`."""
         return asdict(self)
 
-    def beside(self, defaults: Settings) -> SettingsDocument:
+    def differences(self, defaults: Settings) -> SettingsDocument:
         """The settings that differ from `defaults`."""
         changed = {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
         return cast(SettingsDocument, changed)

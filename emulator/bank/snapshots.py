@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.bank.beside import beside
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
+from emulator.bank.threads import in_thread
 from emulator.store import Image, NotFetched, Prepared, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 
@@ -88,7 +88,7 @@ class Snapshots:
         if image.size <= LARGE:
             _write(directory, self._file(name), image.to_bytes(), power=self._power)
             return image
-        yield from beside(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
+        yield from in_thread(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
         return None
 
     def restore(self, bank: Bank, name: str, content: Image | Prepared | None = None) -> None:
@@ -108,7 +108,7 @@ class Snapshots:
             image = self._read(name)
         if image is not None and image.size <= LARGE:
             return image
-        content = yield from beside(lambda: prepare(image or self._read(name)), discard=Prepared.discard)
+        content = yield from in_thread(lambda: prepare(image or self._read(name)), discard=Prepared.discard)
         if bank.documents.content() is None:
             content.discard()
             raise BankError("CONFLICT", "The bank was deleted meanwhile.")

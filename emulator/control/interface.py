@@ -15,11 +15,11 @@ from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
-from emulator.bank.beside import beside
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
+from emulator.bank.threads import in_thread
 from emulator.ca import CertificateAuthority
 from emulator.control import gate
 from emulator.control.operation import Banks, ControlCall, ControlOperation, refusal
@@ -114,7 +114,7 @@ class Control:
 
     def _operated(self, service: BankService, request: Request, headers: Headers) -> Steps:
         if self._router is None:  # half a second of imports
-            self._router = yield from beside(self._routing)
+            self._router = yield from in_thread(self._routing)
         path, query = split_target(request.target)
         path = "/" + path[len(request.prefix) + len(PREFIX) :].strip("/")
         if request.method == "OPTIONS":

@@ -201,7 +201,7 @@ class BankMachine(RuleBasedStateMachine):
             target = here["id"] if here is not None else "outside"
             parts.append(Part(tag, target, Decimal(part["instructedAmount"]["amount"])))
         product = products.find(*kind)
-        order = initiation.Order(tpp_id=TPP, initiation=body, approach=HOW, national_id=who)
+        order = initiation.PaymentOrder(tpp_id=TPP, initiation=body, approach=HOW, national_id=who)
         made = self._attempt(lambda: initiation.initiate(self.bank, product, order))
         if made is not None:
             self.known[made["id"]] = Known(who, product.flow, made["debtorAccountId"], parts, ["RCVD"])

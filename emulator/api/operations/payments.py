@@ -66,7 +66,7 @@ def create_payment(call: Call) -> Reply:
     national_id, context, agreement = payer_of(call)
     duplicate = call.query.get("allowLogicalDuplicate") is not False
     how, script = approach_of(call), call.script
-    order = initiation.Order(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
+    order = initiation.PaymentOrder(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
     payment = initiation.initiate(call.bank, product, order)
     path = f"/v1/{product.service}/{product.name}/{payment['id']}"
     body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}

@@ -30,15 +30,15 @@ from emulator.bank.script import Script
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
-# Accounts by the members that named them in earlier orders, until a document changes (None: not of this bank).
-Known = dict[tuple[str | None, ...], Account | None]
-# The members that may cause a warning, alone or inside an entry.
-_WARNED_OF = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
+# Accounts by the members that named them in earlier orders, until a document changes (None: not held by this bank).
+AccountCache = dict[tuple[str | None, ...], Account | None]
+# The members that may cause a warning, or that contain entries with such members.
+_WITH_WARNINGS = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
 @dataclass(slots=True)
-class Order:
+class PaymentOrder:
     """A TPP's payment order: the customer, the body `initiation` (its shape is checked), and the approach for the SCA.
 
     `national_id` None: the customer is not known before SCA (lenient profile only).
@@ -54,12 +54,12 @@ class Order:
     script: Script = field(default_factory=Script)
 
 
-def initiate(bank: Bank, product: Product, order: Order) -> Payment:
+def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names every problem."""
-    known = bank.accounts.values()
-    debtor = _debtor(bank, order, known)
-    drafts = _drafts(bank, product, order.initiation, known, debtor)
-    payment = _received(bank, product, order, debtor, drafts)
+    cache = bank.accounts.values()
+    debtor = _debtor(bank, order, cache)
+    drafts = _drafts(bank, product, order.initiation, cache, debtor)
+    payment = _document(bank, product, order, debtor, drafts)
     if payment["agreement"] is not None:
         check_register_limit(bank, payment)
     if not order.allow_duplicate:
@@ -71,7 +71,9 @@ def initiate(bank: Bank, product: Product, order: Order) -> Payment:
     return payment
 
 
-def _received(bank: Bank, product: Product, order: Order, debtor: Account, drafts: list[rules.PaymentDraft]) -> Payment:
+def _document(
+    bank: Bank, product: Product, order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]
+) -> Payment:
     """The document of a new payment."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
@@ -106,29 +108,29 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Account, draft
     return payment
 
 
-def _debtor(bank: Bank, order: Order, known: Known) -> Account:
-    """The account to pay from (do not change it); for an IBAN that of the last such order, until something changes."""
+def _debtor(bank: Bank, order: PaymentOrder, cache: AccountCache) -> Account:
+    """The account to pay from (do not change it), from the cache if it is named by IBAN."""
     named = order.initiation["debtorAccount"]
     iban = named.get("iban")
     if iban is None or order.script.permission_removed:
         return _payable(bank, order, named)
     key = (iban, order.national_id, order.context, order.agreement)
-    account = known.get(key)
+    account = cache.get(key)
     if account is None:
-        account = known[key] = _payable(bank, order, named)
+        account = cache[key] = _payable(bank, order, named)
     return account
 
 
-def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Account | None:
+def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) -> Account | None:
     """The creditor's account if this bank holds it (do not change it)."""
     named: Mapping[str, str] = initiation["creditorAccount"]
     key = (named.get("iban"), named.get("bban"))
-    if key not in known:
-        known[key] = accounts.creditor(bank, named)
-    return known[key]
+    if key not in cache:
+        cache[key] = accounts.creditor(bank, named)
+    return cache[key]
 
 
-def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Account:
+def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> Account:
     """The named account; FORBIDDEN for one that is unknown, another person's or closed to payments (CONTRACT 6, 13)."""
     account = _named(bank, named)
     allowed = account is not None and (
@@ -170,29 +172,29 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
 
 
 def _drafts(
-    bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Account
+    bank: Bank, product: Product, initiation: Mapping[str, Any], cache: AccountCache, debtor: Account
 ) -> list[rules.PaymentDraft]:
     """The payment, or the entries of a bulk; BankError with the problems that all rules of the product report."""
     if not flows.of_product(product).several:
-        drafts = [rules.PaymentDraft(bank, initiation, _creditor(bank, initiation, known))]
+        drafts = [rules.PaymentDraft(bank, initiation, _creditor(bank, initiation, cache))]
     else:
         drafts = [
-            rules.PaymentDraft(bank, entry, _creditor(bank, entry, known), f"payments[{index}].")
+            rules.PaymentDraft(bank, entry, _creditor(bank, entry, cache), f"payments[{index}].")
             for index, entry in enumerate(initiation["payments"])
         ]
-    wrong: list[Message] = []
+    problems: list[Message] = []
     if initiation["debtorAccount"]["currency"] != debtor["currency"]:
-        wrong.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
+        problems.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
     refuses = product.verifies_payee and bank.settings.payee_check == "refuse"
     for draft in drafts:
         for check in product.checks:
-            wrong += check(draft)
+            problems += check(draft)
         if refuses:
-            wrong += payee.refusals(draft)
+            problems += payee.refusals(draft)
     for check in product.whole:
-        wrong += check(rules.PaymentDraft(bank, initiation))
-    if wrong:
-        raise BankError.several(wrong)
+        problems += check(rules.PaymentDraft(bank, initiation))
+    if problems:
+        raise BankError.several(problems)
     return drafts
 
 
@@ -206,7 +208,7 @@ def _price(
     entries: list[BulkEntry] = []
     price: Price = {"amount": ""}
     for index, draft in enumerate(drafts):
-        scripted = script.fee if script.fee is None or index == 0 else "0"  # of a bulk: once
+        scripted = script.fee if script.fee is None or index == 0 else "0"  # once for a bulk
         paid = draft.initiation["instructedAmount"]
         amount, fee, members = charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
@@ -229,7 +231,7 @@ def _price(
 
 
 def agreement_for(bank: Bank, national_id: str, account: Account) -> str | None:
-    """The first agreement that lets a person pay from an account, for a request that names none."""
+    """The first agreement under which a person may pay from an account, for a request that names none."""
     for agreement in people.agreements_of(bank, national_id):
         if people.may_pay_from(bank, national_id, people.CORPORATE, agreement["id"], account):
             return str(agreement["id"])
@@ -239,21 +241,21 @@ def agreement_for(bank: Bank, national_id: str, account: Account) -> str | None:
 def check_register_limit(bank: Bank, payment: Payment) -> None:
     """Refuse a payment above the registerLimit of its customer's engagement: FORBIDDEN.
 
-    Assumed: of the sum, in the account's currency.
+    Assumed: the limit applies to the sum, in the account's currency.
     """
     if payment["nationalId"] is None:
         return
     limit = engagement_limit(bank, payment, payment["nationalId"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
         what, path = ("a bulk", "payments") if "entries" in payment else ("a payment", "instructedAmount.amount")
-        text = f"Under this agreement {what} from this account comes to {limit} {payment['currency']} at most."
+        text = f"Under this agreement {what} from this account must not exceed {limit} {payment['currency']}."
         raise BankError("FORBIDDEN", text, path)
 
 
 def engagement_limit(
     bank: Bank, payment: Payment, national_id: str, name: Literal["registerLimit", "approvalLimit"]
 ) -> Decimal | None:
-    """`registerLimit` or `approvalLimit` of the engagement that allows a person the payment; of several the highest."""
+    """`registerLimit` or `approvalLimit` of the engagement that allows a person the payment; the highest of several."""
     agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     if agreement is None:
         return None
@@ -264,7 +266,7 @@ def engagement_limit(
     return max(Decimal(str(e[name])) for e in engagements)
 
 
-def _likeness(order: Order, debtor: Account, drafts: list[rules.PaymentDraft]) -> str:
+def _likeness(order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]) -> str:
     """A hash of the members that logical duplicates share: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:
@@ -284,7 +286,7 @@ def _likeness(order: Order, debtor: Account, drafts: list[rules.PaymentDraft]) -
 
 
 def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
-    # Newest first: of a thousand duplicates the first few decide, unless those were all rejected or cancelled.
+    # Newest first: the first few of a thousand duplicates decide, unless they were all rejected or cancelled.
     for limit in (20, None):
         alike = bank.documents.find(PAYMENT, likeness=payment["likeness"], newest_first=True, limit=limit)
         for other in alike:
@@ -296,11 +298,11 @@ def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
 
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
-    """WARNINGs for the answer to a creation."""
-    if _WARNED_OF.isdisjoint(initiation):
+    """The WARNINGs in the answer to the creation of a payment."""
+    if _WITH_WARNINGS.isdisjoint(initiation):
         return []
     messages = rules.deprecations(bank, initiation)
     if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
-        text = f"dayOfExecution says nothing with frequency {initiation['frequency']}, which counts from startDate."
+        text = f"dayOfExecution has no effect with frequency {initiation['frequency']}, which counts from startDate."
         messages.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
     return messages

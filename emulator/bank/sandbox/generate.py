@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
-from emulator.bank.beside import completed
 from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.ids import Ids, fixed_id
@@ -22,6 +21,7 @@ from emulator.bank.reference.norway import (
     synthetic_organisation_number,
 )
 from emulator.bank.sandbox.patterns import Move, Pools, company, household, savings, transfer_code, transfers
+from emulator.bank.threads import run_to_end
 
 MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
@@ -101,7 +101,7 @@ def generate(bank: Bank, plan: DataPlan) -> dict[str, Any]:
     customerName, nationalId, accounts: [iban]}]}`; `nationalId` is a person who can act for the customer. A failure,
     such as a lack of numbers or of memory, leaves the documents unchanged (CONTRACT 3).
     """
-    return completed(generate_in_pieces(bank, plan))
+    return run_to_end(generate_in_pieces(bank, plan))
 
 
 def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[str, Any]]:

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from emulator.api.messages import Steps
 from emulator.api.render import json_response
-from emulator.bank.beside import beside
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
 from emulator.bank.sandbox.generate import SCHEMAS, plan_from
+from emulator.bank.threads import in_thread
 from emulator.bank.validation import Reads
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation
@@ -27,7 +27,7 @@ def _generate(call: ControlCall[Any]) -> Steps:
     if not isinstance(call.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
     plan = plan_from(call.value)
-    yield from beside(norwegian_names)
+    yield from in_thread(norwegian_names)
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:

@@ -175,7 +175,7 @@ def initiate(
     tpp: str = TPP,
 ) -> str:
     """Initiate and return the payment's id."""
-    order = initiation.Order(
+    order = initiation.PaymentOrder(
         tpp_id=tpp,
         initiation=body,
         approach=Approach(redirectUri="https://tpp.example/back"),

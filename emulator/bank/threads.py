@@ -1,0 +1,50 @@
+"""Runs work of a request in a thread, so that other requests are answered meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+SLICE = 0.005  # seconds that the main thread waits for the work in each step
+
+
+def in_thread(work: Callable[[], T], *, discard: Callable[[T], Any] | None = None) -> Generator[Future[T], None, T]:
+    """Run `work` in a thread; each step waits for it briefly. Returns its result, or raises its exception.
+
+    Yields the future of the result, for callers that can wait for it instead of stepping. The work must not use data
+    that is changed elsewhere meanwhile. When the generator is closed, the thread continues to its end, and `discard` is
+    called with its result.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = Thread(target=run, name="request-work", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(SLICE)
+            yield future
+    except GeneratorExit:
+        if discard is not None:
+            future.add_done_callback(lambda ended: None if ended.exception() else discard(ended.result()))
+        raise
+    return future.result()
+
+
+def run_to_end(steps: Generator[object, None, T]) -> T:
+    """Run all steps without a pause and return their result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
