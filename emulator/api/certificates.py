@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from emulator.bank.errors import counted
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 from emulator.ca import qcstatements
 from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, KeyIdVerdict, compare_key_id
 
@@ -50,7 +50,7 @@ class TppCertificate:
     """
 
     certificate: x509.Certificate
-    tpp: Tpp
+    tpp: AuthenticatedTpp
     key: rsa.RSAPublicKey | None
     key_fault: str | None
     not_before: float
@@ -89,7 +89,7 @@ def read_certificate(text: str) -> TppCertificate:
     return outcome
 
 
-def identity(certificate: x509.Certificate) -> Tpp:
+def identity(certificate: x509.Certificate) -> AuthenticatedTpp:
     """The certificate's holder: id, name and roles; raise CertificateUnreadable."""
     subject = certificate.subject
     identifiers = subject.get_attributes_for_oid(_ORGANIZATION_IDENTIFIER)
@@ -99,7 +99,7 @@ def identity(certificate: x509.Certificate) -> Tpp:
     names = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME) or subject.get_attributes_for_oid(
         x509.NameOID.ORGANIZATION_NAME
     )
-    return Tpp(tpp_id, str(names[0].value) if names else tpp_id, _roles(certificate))
+    return AuthenticatedTpp(tpp_id, str(names[0].value) if names else tpp_id, _roles(certificate))
 
 
 @lru_cache(maxsize=256)

@@ -76,7 +76,7 @@ AT_ONCE = Delivery()
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BodyParts:
     """A body that is too large to be made at once: `size` bytes in all, each of `pieces` made when it is sent."""
 
     size: int
@@ -94,7 +94,7 @@ class Response:
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
     delivery: Delivery = AT_ONCE
-    parts: Parts | None = None
+    parts: BodyParts | None = None
 
 
 @dataclass(slots=True)

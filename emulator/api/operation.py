@@ -24,7 +24,7 @@ from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, HolderKind
 from emulator.bank.script import UNSCRIPTED, Script
-from emulator.bank.tpp import NOBODY, Tpp
+from emulator.bank.tpp import NOBODY, AuthenticatedTpp
 
 Params = Mapping[str, str]
 NO_QUERY: Mapping[str, Any] = MappingProxyType({})
@@ -74,7 +74,7 @@ class Call:
     query: Mapping[str, Any]
     sca_base: str
     links_base: str = ""
-    tpp: Tpp = NOBODY
+    tpp: AuthenticatedTpp = NOBODY
     body: Any = None
     warnings: Sequence[Message] = ()
     script: Script = UNSCRIPTED

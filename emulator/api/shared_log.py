@@ -22,7 +22,7 @@ from emulator.api.router import Router, split_target
 from emulator.api.signature import Fault, SignatureRefused, Verified
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 
 StoredExchange = tuple[int, bytes | None]
 """The number of an exchange and its JSON; None if this process has the exchange already."""
@@ -205,7 +205,7 @@ def _call(bank: Bank, router: Router[Operation, Route], request: Request, stored
     route = router.find(request.method, path[len(request.prefix) :])
     identity, name, roles = stored["call"]
     call = Call(bank, request, route, route.operation, route.params, Headers(), query, NO_QUERY, request.base)
-    call.tpp = Tpp(identity, name, frozenset(roles))
+    call.tpp = AuthenticatedTpp(identity, name, frozenset(roles))
     if "caller" in stored:
         call.caller = Caller(*stored["caller"])
     return call

@@ -34,7 +34,7 @@ class Problem:
         return written(self.path)
 
 
-class Refused(Exception):
+class InputRefused(Exception):
     """A text or value is refused, with every problem in it; nothing has been changed."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:

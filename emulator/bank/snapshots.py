@@ -20,7 +20,7 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
 from emulator.bank.threads import in_thread
-from emulator.store import Image, NotFetched, Prepared, StoreDamaged, StoreError, StoreUnwritable
+from emulator.store import Image, NotFetched, PreparedImage, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
@@ -91,7 +91,7 @@ class Snapshots:
         yield from in_thread(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
         return None
 
-    def restore(self, bank: Bank, name: str, content: Image | Prepared | None = None) -> None:
+    def restore(self, bank: Bank, name: str, content: Image | PreparedImage | None = None) -> None:
         """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT.
 
         `content`: what `prepared` gave for this name.
@@ -101,14 +101,14 @@ class Snapshots:
             bank.documents.restore(content)
             bank.clock.resume()
 
-    def prepared(self, bank: Bank, name: str) -> Generator[object, None, Image | Prepared]:
+    def prepared(self, bank: Bank, name: str) -> Generator[object, None, Image | PreparedImage]:
         """What `restore` takes a moment for; where there is much to do it is done beside other work. Raises as it."""
         prepare, image = bank.documents.prepare, self._find(name).image
         if image is None and self._size(name) <= LARGE:
             image = self._read(name)
         if image is not None and image.size <= LARGE:
             return image
-        content = yield from in_thread(lambda: prepare(image or self._read(name)), discard=Prepared.discard)
+        content = yield from in_thread(lambda: prepare(image or self._read(name)), discard=PreparedImage.discard)
         if bank.documents.content() is None:
             content.discard()
             raise BankError("CONFLICT", "The bank was deleted meanwhile.")

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
-class Tpp:
+class AuthenticatedTpp:
     """A TPP as its certificate identifies it.
 
     `id` is the organizationIdentifier, else the subject's RFC 2253 name (CONTRACT 13); `name` is for people;
@@ -25,5 +25,5 @@ def prefix(tpp_id: str) -> str:
     return tpp_id.replace("%", "%25").replace("|", "%7C") + "|"
 
 
-NOBODY = Tpp("", "", frozenset())
+NOBODY = AuthenticatedTpp("", "", frozenset())
 """The TPP of a request whose signature is not checked yet."""

@@ -19,7 +19,7 @@ from emulator.api.router import split_target
 from emulator.bank.conditions import ABSENT
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PSU
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 
 
 class Facts:
@@ -88,7 +88,7 @@ class Facts:
         return (path[len(self._request.prefix) :], path) if self._request.prefix else (path,)
 
     @cached_property
-    def _tpp(self) -> Tpp | None:
+    def _tpp(self) -> AuthenticatedTpp | None:
         """The TPP that signed; before the signature is checked (`unsigned: true`) the TPP of the certificate.
 
         A request in the log without a valid signature has no TPP.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.problems import Path, Problem, Refused, path_of, placed
+from emulator.bank.problems import InputRefused, Path, Problem, path_of, placed
 
 if TYPE_CHECKING:
     from emulator.bank.fixtures.strict_yaml import Parsed
 
 
-class ScenarioRefused(Refused):
+class ScenarioRefused(InputRefused):
     """A scenario has problems; nothing was changed."""
 
 

@@ -19,7 +19,7 @@ from emulator.store.errors import (
     StoreTooNew,
     StoreUnwritable,
 )
-from emulator.store.image import Image, Prepared, discarded_on_failure
+from emulator.store.image import Image, PreparedImage, discarded_on_failure
 from emulator.store.journal_log import Durability, JournalLog, journal_of, open_store
 from emulator.store.kinds import Document, Kind, Ordered
 from emulator.store.log import Change, Event, Log, MemoryLog
@@ -39,7 +39,7 @@ __all__ = [
     "NotFetched",
     "Ordered",
     "Part",
-    "Prepared",
+    "PreparedImage",
     "Store",
     "StoreDamaged",
     "StoreError",

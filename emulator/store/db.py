@@ -13,7 +13,7 @@ from tinydb.storages import MemoryStorage
 
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreUnwritable
-from emulator.store.image import FrozenTable, Image, Prepared, TableImage
+from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.log import Change, Event, Log, MemoryLog
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
@@ -203,16 +203,16 @@ class Store(Documents):
                 except Exception:  # a failing listener must not undo the change
                     logger.exception("an event could not be delivered")
 
-    def prepare(self, image: Image) -> Prepared:
+    def prepare(self, image: Image) -> PreparedImage:
         """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
         tables = memory_store(self.kinds.values())
         for name, table_image in image.tables.items():
             table_image.onto(tables.table(name))
-        return Prepared(tables.tables, self.log.store_content(image))
+        return PreparedImage(tables.tables, self.log.store_content(image))
 
-    def restore(self, image: Image | Prepared) -> None:
+    def restore(self, image: Image | PreparedImage) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
-        if isinstance(image, Prepared):
+        if isinstance(image, PreparedImage):
             self._take_over(image)
             return
         with self._transaction:
@@ -221,7 +221,7 @@ class Store(Documents):
                 self.steps.append(ReplacedTable(table))
                 (image.tables.get(name) or TableImage.bare({})).onto(table)
 
-    def _take_over(self, prepared: Prepared) -> None:
+    def _take_over(self, prepared: PreparedImage) -> None:
         with self._transaction:
             for name in [*self.tables, *(name for name in prepared.tables if name not in self.tables)]:
                 table = self.table(name)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from emulator.store.image import ROWS_AT_ONCE, Image, Prepared
+from emulator.store.image import ROWS_AT_ONCE, Image, PreparedImage
 from emulator.store.index import Bucket, Crowd, SortedIndex, Value
 from emulator.store.kinds import D, Document, Kind
 from emulator.store.log import Event
@@ -265,9 +265,9 @@ class Documents(ABC):
     @abstractmethod
     def image(self) -> Image: ...
     @abstractmethod
-    def prepare(self, image: Image) -> Prepared: ...
+    def prepare(self, image: Image) -> PreparedImage: ...
     @abstractmethod
-    def restore(self, image: Image | Prepared) -> None: ...
+    def restore(self, image: Image | PreparedImage) -> None: ...
 
     # Following changes
 

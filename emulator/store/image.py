@@ -171,7 +171,7 @@ def _pieces(values: Iterable[T], pause: Callable[[], None]) -> Iterator[list[T]]
         yield every[at : at + VALUES_AT_ONCE]
 
 
-class Prepared(NamedTuple):
+class PreparedImage(NamedTuple):
     """An image prepared for one short `restore`: complete tables by kind, and the content that the log has stored."""
 
     tables: Mapping[str, DocumentTable]
@@ -237,11 +237,11 @@ class Image(NamedTuple):
 
 
 @contextmanager
-def discarded_on_failure(content: Image | Prepared) -> Iterator[None]:
+def discarded_on_failure(content: Image | PreparedImage) -> Iterator[None]:
     """A `with` block that restores `content`; discards prepared content if the block fails."""
     try:
         yield
     except BaseException:
-        if isinstance(content, Prepared):
+        if isinstance(content, PreparedImage):
             content.discard()
         raise

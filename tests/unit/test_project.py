@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,19 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RUN = (ROOT / ".ci" / "run").read_text()
+
+# Shapes of JSON, whose class names are the names of schemas or kinds of documents: an Account is one in each of them.
+SHAPES = (
+    "api/shapes/",
+    "bank/documents.py",
+    "bank/feed.py",
+    "bank/fixtures/definitions.py",
+    "control/answers.py",
+    "control/operations/",
+    "scenario/effects/",
+)
+# Public names of the client and of the server, and pairs that are still to be named apart.
+SAME_NAME = {"Answer", "Change", "Control", "Form", "Outcome", "Response", "Row", "StateDamaged", "Step"}
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
@@ -61,3 +76,14 @@ def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None
 def test_the_checks_have_parts_and_refuse_others() -> None:
     refused = subprocess.run([str(ROOT / ".ci" / "run"), "other"], capture_output=True, text=True)
     assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|postgresql|lowest|versions]\n")
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places = defaultdict(list)
+    for path in sorted((ROOT / "emulator").rglob("*.py")):
+        module = path.relative_to(ROOT / "emulator").as_posix()
+        if not module.startswith(SHAPES):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    places[node.name.lstrip("_")].append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1 and name not in SAME_NAME} == {}

@@ -10,7 +10,7 @@ from cryptography import x509
 
 from emulator.api.certificates import TppCertificate
 from emulator.bank.errors import Code
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 from emulator.httpsig.header import SignatureHeader
 from emulator.httpsig.signing import REQUEST_TARGET, request_target
 
@@ -63,7 +63,7 @@ def encodable(text: str) -> str:
 class Verified:
     """A request with a valid signature. `notes`: what was accepted although it is not the documented form."""
 
-    tpp: Tpp
+    tpp: AuthenticatedTpp
     certificate: x509.Certificate
     notes: tuple[str, ...]
     signing_string: str

@@ -80,7 +80,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TransactionPage:
     """A page of entries by shelf (the requested ones, newest first), and whether there are more.
 
     `texts`: each entry as JSON text. An entry that has not changed gives the same bytes object at every read, so that
@@ -96,7 +96,7 @@ class Page:
         return {shelf: list(map(orjson.loads, texts)) for shelf, texts in self.texts.items()}
 
 
-def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSACTION) -> Page:
+def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSACTION) -> TransactionPage:
     """The page of entries of an account (or, with `kind` cardTransaction, of a card) that `window` selects."""
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
@@ -115,7 +115,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
         more = more or len(listed) > room
         offset = max(0, offset - source.count()) if not listed else 0
         room -= len(texts[shelf])
-    return Page(texts, more)
+    return TransactionPage(texts, more)
 
 
 def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed | None:

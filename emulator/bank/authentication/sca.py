@@ -21,7 +21,7 @@ from emulator.bank.authentication.sca_ends import (
     OTHER_PERSON,
     OUTCOMES,
     UNKNOWN_PERSON,
-    Failure,
+    ScaFailure,
     refusal,
 )
 from emulator.bank.bank import Bank
@@ -100,7 +100,7 @@ def expected(sca: Sca) -> str | None:
     return number
 
 
-def obstacle(bank: Bank, sca: Sca) -> Failure | None:
+def obstacle(bank: Bank, sca: Sca) -> ScaFailure | None:
     """Why an open SCA cannot continue: it has expired, is no longer needed, or its person may no longer act."""
     if is_late(bank, sca):
         return EXPIRED
@@ -284,14 +284,14 @@ def expire(bank: Bank, sca: Sca) -> str:
     return fail(bank, sca, EXPIRED)
 
 
-def fail(bank: Bank, sca: Sca, failure: Failure = CORE_FAILED) -> str:
+def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
     """End an SCA without success and return the redirect that says why."""
     redirect = way_back(sca, failure)
     _close(bank, sca, "failed", redirect)
     return redirect
 
 
-def way_back(sca: Sca, failure: Failure) -> str:
+def way_back(sca: Sca, failure: ScaFailure) -> str:
     """The redirect that would report `failure`; the SCA stays open."""
     return sca_ends.failure_redirect(
         sca["redirectUri"],

@@ -14,7 +14,7 @@ from emulator.bank.errors import BankError
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ScaFailure:
     """How an SCA failed, as the redirect reports it."""
 
     status: int
@@ -23,19 +23,19 @@ class Failure:
     system: str | None = None
 
 
-DECLINED = Failure(401, "SCA_INVALID", "The customer declined.")
-EXPIRED = Failure(401, "SCA_EXPIRED", "The authentication was not completed within 10 minutes.")
-UNKNOWN_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.")
-OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The person who identified is not the customer of this request.")
-NO_CONTEXT = Failure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
-NOT_AWAITED = Failure(400, "SCA_INVALID", "There is nothing left to approve.")
-REFUSED = Failure(401, "SCA_INVALID", "The authentication failed.")
-CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
+DECLINED = ScaFailure(401, "SCA_INVALID", "The customer declined.")
+EXPIRED = ScaFailure(401, "SCA_EXPIRED", "The authentication was not completed within 10 minutes.")
+UNKNOWN_PERSON = ScaFailure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.")
+OTHER_PERSON = ScaFailure(401, "PSU_CREDENTIALS_INVALID", "The identified person is not the customer of this request.")
+NO_CONTEXT = ScaFailure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
+NOT_AWAITED = ScaFailure(400, "SCA_INVALID", "There is nothing left to approve.")
+REFUSED = ScaFailure(401, "SCA_INVALID", "The authentication failed.")
+CORE_FAILED = ScaFailure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
 
 
 def failure(
     status: int | None = None, code: str | None = None, message: str | None = None, system: str | None = None
-) -> Failure:
+) -> ScaFailure:
     """A failure with these members; missing ones are taken from the built-in failure that is most similar.
 
     Without any member it is CORE_FAILED. Only a server error names a system by default (SPEC 5.3.5).
@@ -43,10 +43,10 @@ def failure(
     similar = _like(status, code)
     status = similar.status if status is None else status
     default_system = similar.system if status >= CORE_FAILED.status else None
-    return Failure(status, code or similar.code, message or similar.message, system or default_system)
+    return ScaFailure(status, code or similar.code, message or similar.message, system or default_system)
 
 
-def _like(status: int | None, code: str | None) -> Failure:
+def _like(status: int | None, code: str | None) -> ScaFailure:
     if code is None:
         return CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
     return next((each for each in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if each.code == code), REFUSED)
@@ -56,13 +56,13 @@ def _like(status: int | None, code: str | None) -> Failure:
 _STATUSES = {"PSU_CREDENTIALS_INVALID": 401, "FORBIDDEN": 403, "PRODUCT_INVALID": 403, "CONFLICT": 409}
 
 
-def refusal(error: BankError) -> Failure:
+def refusal(error: BankError) -> ScaFailure:
     """The failure of an SCA whose approval the business rules refuse."""
-    return Failure(_STATUSES.get(error.code, 400), error.code, error.messages[0].text)
+    return ScaFailure(_STATUSES.get(error.code, 400), error.code, error.messages[0].text)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScaOutcome:
     """The effect of the end of an SCA on its target: each function takes the bank and the target's id.
 
     `awaited` returns whether the target still needs the SCA: another person may have signed it, or it may have
@@ -76,7 +76,7 @@ class Outcome:
 
 
 # By purpose. Payments import this room to open SCAs, so they register their outcomes here.
-OUTCOMES: dict[str, Outcome] = {}
+OUTCOMES: dict[str, ScaOutcome] = {}
 
 
 # The parameters of both redirects; they are removed from the address's own query, so that they cannot be confused.

@@ -196,4 +196,4 @@ def _awaits_signature(bank: Bank, basket_id: str) -> bool:
     return basket is not None and state(bank, basket)[1]
 
 
-sca_ends.OUTCOMES["basket"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+sca_ends.OUTCOMES["basket"] = sca_ends.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)

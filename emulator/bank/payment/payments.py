@@ -265,5 +265,5 @@ def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
     return payment is not None and cancellable(payment)
 
 
-sca_ends.OUTCOMES["payment"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)
-sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(awaited=_awaits_cancellation, approved=cancelled)
+sca_ends.OUTCOMES["payment"] = sca_ends.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+sca_ends.OUTCOMES["cancellation"] = sca_ends.ScaOutcome(awaited=_awaits_cancellation, approved=cancelled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Parts, Response
+from emulator.api.messages import BodyParts, Response
 from emulator.api.render import json_response
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation
@@ -12,7 +12,7 @@ from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 def _state(call: ControlCall[Any]) -> Response:
     answer = json_response(200, b"")
-    answer.parts = Parts(*call.bank.documents.json())
+    answer.parts = BodyParts(*call.bank.documents.json())
     return answer
 
 

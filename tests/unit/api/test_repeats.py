@@ -17,7 +17,7 @@ from emulator.api.repeats import SWEEP, WINDOW, Repeats
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, REPEAT
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 from emulator.store import memory_store
 
 NOBODY = ("", "")
@@ -54,7 +54,9 @@ def create(
     row = Operation("make", "POST", "/v1/things", "4", "", lambda _: answer, "details", {}, remembers=True)
     route = Route.of(row, {})
     headers = Headers((("X-Request-ID", request_id), ("PSU-ID", psu[0]), ("PSU-Corporate-ID", psu[1])))
-    call = Call(bank, request or asked(), route, row, {}, headers, "", NO_QUERY, "", tpp=Tpp(tpp, tpp, frozenset()))
+    call = Call(
+        bank, request or asked(), route, row, {}, headers, "", NO_QUERY, "", tpp=AuthenticatedTpp(tpp, tpp, frozenset())
+    )
     return Repeats(bank).once(call)
 
 

@@ -16,7 +16,7 @@ from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
 from emulator.bank.script import Script
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 from emulator.store import memory_store
 
 NAMES = (
@@ -46,7 +46,7 @@ def test_an_sca_holds_what_the_headers_said(
     request = Request("POST", "/v1/payments/sepa-credit-transfers")
     row = OPERATIONS[0]
     call = Call(bank, request, Route(row, {}), row, {}, headers, "", NO_QUERY, "")
-    call.tpp, call.script = Tpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
+    call.tpp, call.script = AuthenticatedTpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     created = bank.clock.hold()
     found = sca.get(bank, authorisations.open_for(bank, approach_of(call), target, "payment", signer=signer))

@@ -15,7 +15,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.check import collect
 from emulator.api.signature.result import Terms, fault
 from emulator.api.signature.rules import check_digest
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import AuthenticatedTpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.header import wrap
@@ -28,7 +28,7 @@ CERTIFICATE = "TPP-Signature-Certificate"
 
 def test_a_signed_request_tells_who_signed_it(making: Making) -> None:
     verified = making.check()
-    assert verified.tpp == Tpp("PSDNO-SBX-1", "signer", frozenset({"PISP", "AISP"}))
+    assert verified.tpp == AuthenticatedTpp("PSDNO-SBX-1", "signer", frozenset({"PISP", "AISP"}))
     assert verified.notes == ()
     assert verified.certificate == making.credentials.certificate
     assert verified.signing_string.split("\n")[0] == f"(request-target): post {making.target}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Image, Prepared, Store, StoreUnwritable, discarded_on_failure, memory_store, open_store
+from emulator.store import Image, PreparedImage, Store, StoreUnwritable, discarded_on_failure, memory_store, open_store
 from emulator.store.check import repair, verify
 from emulator.store.journal_log import JournalLog
 from tests.unit.effort import calls
@@ -33,7 +33,7 @@ def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("content-*"))
 
 
-def taken_over(store: Store, prepared: Prepared) -> None:
+def taken_over(store: Store, prepared: PreparedImage) -> None:
     with store.transaction():
         store.put(NOTE, {"id": "lost with all before"})
         store.restore(prepared)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.api.messages import Parts, Request, Response
+from emulator.api.messages import BodyParts, Request, Response
 from tests.e2e.serving import MadeUpSite
 from tests.unit.web.peer import Peer, listener_of, turn
 
@@ -31,7 +31,7 @@ class Site(MadeUpSite):
                 self.made += 1
                 yield PIECE
 
-        return Response(200, [("Content-Type", "text/plain")], parts=Parts(COUNT * len(PIECE), pieces()))
+        return Response(200, [("Content-Type", "text/plain")], parts=BodyParts(COUNT * len(PIECE), pieces()))
 
     def small(self, _request: Request) -> Response:
         self.seen.append(self.made)
