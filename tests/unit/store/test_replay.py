@@ -96,5 +96,5 @@ def test_what_is_repeated_is_what_was_done(few: int, before: list[Any], after: l
 def test_a_number_that_another_document_has_is_refused() -> None:
     copied = memory_store(KINDS)
     copied.put(CARD, {"id": "a"})
-    with pytest.raises(ValueError, match="number 1 already"):
+    with pytest.raises(ValueError, match="number 1 exists already"):
         replay.Replay(copied.table).repeat({"put": [["card", 1, {"id": "b"}]]})
