@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from emulator.bank.fixtures import Ready
+    from emulator.bank.fixtures import PreparedFixture
 
 HeaderPairs = Collection[tuple[str, str]]
 Push = Callable[[bytes | None], None]
@@ -47,8 +47,8 @@ class Request:
 
     `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
     and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/banks/NAME", either
-    with "/api-sandbox" behind it, and still stands in `target`. `unfinished`: what is left to do of it, once it
-    has been begun. `ready`: the documents that it restores, where they were prepared beside others.
+    followed by "/api-sandbox", and is still part of `target`. `unfinished`: the remaining steps of a long operation.
+    `prepared`: the documents that it restores, if they were prepared in a thread.
     """
 
     method: str
@@ -58,7 +58,7 @@ class Request:
     base: str = "http://127.0.0.1:8080"
     prefix: str = ""
     unfinished: Unfinished | None = None
-    ready: Ready | None = None
+    prepared: PreparedFixture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ AT_ONCE = Delivery()
 
 @dataclass(frozen=True, slots=True)
 class BodyParts:
-    """A body that is too large to be made at once: `size` bytes in all, each of `pieces` made when it is sent."""
+    """A body that is produced in parts: `size` bytes in total; each of `pieces` is produced when it is sent."""
 
     size: int
     pieces: Iterator[bytes]
@@ -85,9 +85,9 @@ class BodyParts:
 
 @dataclass(slots=True)
 class Response:
-    """One answer; the web side adds Content-Length, Date, Server, and gzip where the client asked for it.
+    """One answer; the HTTP server adds Content-Length, Date, Server, and gzip if the client accepts it.
 
-    `parts`: what follows `body`, if anything does.
+    `parts`: the rest of the body after `body`, or None.
     """
 
     status: int
@@ -146,7 +146,7 @@ class Unfinished:
 
     @property
     def awaits(self) -> Future[Any] | None:
-        """What another thread does, where that is all that the next step waits for."""
+        """The future of a thread's result, if the next step only waits for it."""
         return self.last if isinstance(self.last, Future) else None
 
     def abandon(self) -> None:
@@ -158,7 +158,7 @@ Answered = Response | Stream | Unfinished
 
 
 def finished(answer: Answered) -> Response | Stream:
-    """The answer once all of its steps are done, one behind the other; its body in one piece."""
+    """The answer after all of its steps, which are run one after the other; its body as a whole."""
     while isinstance(answer, Unfinished):
         answer = answer.step()
     if isinstance(answer, Response) and answer.parts is not None:

@@ -125,24 +125,24 @@ class Pipeline:
         return sent
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
-        """`handle` for a request that restores the known state: its documents are prepared beside others.
+        """`handle` for a request that restores the known state, whose documents are prepared in a thread before.
 
-        For one that would be refused nothing is prepared. What cannot be prepared is refused by `handle`.
+        Nothing is prepared for a request that will be refused. If preparing fails, `handle` refuses the request.
         """
         bank = self._bank
         if self._is_admitted(request):
             with suppress(BankError, FixtureError, OSError, StoreUnwritable):
-                request.ready = yield from fixtures.prepared(
+                request.prepared = yield from fixtures.prepare(
                     bank.documents, fixtures.initial(bank), today=bank.clock.today(), ids_form=bank.ids.form
                 )
         response = self.handle(request)
-        if request.ready is not None:
-            fixtures.discard(request.ready)
-            request.ready = None  # the log keeps the request
+        if request.prepared is not None:
+            fixtures.discard(request.prepared)
+            request.prepared = None  # the log keeps the request
         return response
 
     def _is_admitted(self, request: Request) -> bool:
-        """Whether a TPP that may do so has signed the request."""
+        """Whether the signature is valid and its TPP may call the operation."""
         exchange = Exchange(0, "", request)
         try:
             call = self._routed(exchange, Headers(request.headers))

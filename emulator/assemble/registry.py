@@ -25,7 +25,7 @@ from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.documents import FixtureSource
 from emulator.bank.errors import BankError
-from emulator.bank.fixtures import Ready
+from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
@@ -326,8 +326,8 @@ class BankRegistry:
         known.log.clear()
         return known
 
-    def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, Ready]:
-        return fixtures.prepared(
+    def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:
+        return fixtures.prepare(
             documents,
             {"fixtures": spec.fixture or self._common.fixtures},
             today=fixtures.first_day(self._common.begins, spec.now),
@@ -360,7 +360,7 @@ class BankRegistry:
         self._enter(name, service, documents)
         return service
 
-    def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: Ready) -> None:
+    def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: PreparedFixture) -> None:
         with documents.transaction():
             fixtures.make(service.bank, ready, now=spec.now, mode=spec.mode)
             spec.prepare(service)

@@ -92,23 +92,25 @@ class Snapshots:
         return None
 
     def restore(self, bank: Bank, name: str, content: Image | PreparedImage | None = None) -> None:
-        """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT.
+        """Restore the bank from a snapshot; RESOURCE_UNKNOWN, CONFLICT.
 
-        `content`: what `prepared` gave for this name.
+        `content`: the result of `prepare` for this name.
         """
         content = content or self._find(name).image or self._read(name)
         with bank.documents.transaction():
             bank.documents.restore(content)
             bank.clock.resume()
 
-    def prepared(self, bank: Bank, name: str) -> Generator[object, None, Image | PreparedImage]:
-        """What `restore` takes a moment for; where there is much to do it is done beside other work. Raises as it."""
-        prepare, image = bank.documents.prepare, self._find(name).image
+    def prepare(self, bank: Bank, name: str) -> Generator[object, None, Image | PreparedImage]:
+        """Prepare a snapshot for `restore`, in a thread if it is large. Raises as `restore` does."""
+        image = self._find(name).image
         if image is None and self._size(name) <= LARGE:
             image = self._read(name)
         if image is not None and image.size <= LARGE:
             return image
-        content = yield from in_thread(lambda: prepare(image or self._read(name)), discard=PreparedImage.discard)
+        content = yield from in_thread(
+            lambda: bank.documents.prepare(image or self._read(name)), discard=PreparedImage.discard
+        )
         if bank.documents.content() is None:
             content.discard()
             raise BankError("CONFLICT", "The bank was deleted meanwhile.")
@@ -146,7 +148,7 @@ class Snapshots:
         return (self._directory or Path()) / f"{name}{_ENDING}"
 
     def _size(self, name: str) -> int:
-        """The size of the snapshot's file in bytes, 0 where there is none."""
+        """The size of the snapshot's file in bytes; 0 if there is none."""
         file = self._file(name)
         return file.stat().st_size if self._directory is not None and file.is_file() else 0
 

@@ -12,7 +12,7 @@ from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.errors import counted
-from emulator.bank.fixtures import Fixture, Ready
+from emulator.bank.fixtures import AnyFixture
 from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT, SCENARIO, SESSION
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
@@ -34,7 +34,7 @@ class ScenarioTarget:
     snapshots: Snapshots
 
 
-def reset(scenario_target: ScenarioTarget, fixture: str | Fixture | Ready, scenario: Scenario | None = None) -> None:
+def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenario | None = None) -> None:
     """Reset documents, clock, settings, rules and request log (CONTRACT 9.1); snapshots stay (assumed).
 
     Raises ScenarioRefused for a scenario that does not fit the bank; then nothing has changed.

@@ -358,7 +358,7 @@ async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held,
     answer = await initializing
     assert (answer.status, len(json.loads(answer.body)["customers"])) == (200, known)
     assert (documents.count(CUSTOMER), documents.count(CONTACT)) == (known, 1)
-    assert [exchange.request.ready for exchange in desk.application.default.log.newest()] == [None]
+    assert [exchange.request.prepared for exchange in desk.application.default.log.newest()] == [None]
 
 
 async def test_for_a_request_to_restore_the_known_state_that_is_not_signed_nothing_is_done(

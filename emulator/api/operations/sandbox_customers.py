@@ -41,14 +41,14 @@ def customer_shown(call: Call, customer: Customer) -> dict[str, Any]:
 
 
 def initialize(call: Call) -> Reply:
-    """The known state back; `{customers}`."""
-    ready, call.request.ready = call.request.ready, None
-    fixtures.initialize(call.bank, ready)
+    """Restore the known state; returns `{customers}`."""
+    prepared, call.request.prepared = call.request.prepared, None
+    fixtures.initialize(call.bank, prepared)
     return Reply(200, {"customers": [customer_shown(call, c) for c in sandbox.list_documents(call.bank, CUSTOMER)]})
 
 
 def create(call: Call) -> Reply:
-    """A new customer."""
+    """Create a customer."""
     return Reply(201, customer_shown(call, sandbox_customers.create_customer(call.bank, call.body)))
 
 

@@ -319,7 +319,7 @@ class _Generator:
             yield from self._book(customer, account, moves)
 
     def _book(self, customer: Customer, account: Account, moves: list[Move]) -> Iterator[int]:
-        """Write an account's transactions, oldest first; the balance has never been below zero."""
+        """Write an account's transactions, oldest first; the balance never goes below zero."""
         moves.sort(key=attrgetter("day"), reverse=True)
         balance = lowest = 0
         for move in moves:

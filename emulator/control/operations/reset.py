@@ -27,7 +27,7 @@ def _reset(call: ControlCall[Reset]) -> Steps:
     fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
     if fixture is not None:
         source = {"fixtures": fixture}
-    ready = yield from fixtures.prepared(
+    ready = yield from fixtures.prepare(
         bank.documents, source, today=fixtures.first_day(bank.begins), ids_form=bank.ids.form
     )
     with discarded_on_failure(ready.content):

@@ -27,7 +27,7 @@ def _save(call: ControlCall[Any]) -> Steps:
 
 def _restore(call: ControlCall[Any]) -> Steps:
     bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
-    content = yield from snapshots.prepared(bank, name)
+    content = yield from snapshots.prepare(bank, name)
     with discarded_on_failure(content), bank.documents.transaction():
         snapshots.restore(bank, name, content)
         progression.run_due(bank)
