@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
-from emulator.assemble.application import BankApplication, Handler
+from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures
@@ -134,7 +134,7 @@ def application_of(
         snapshots_of=registry.snapshots_of,
     )
     control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
-    handlers: dict[str, Handler] = {
+    handlers: dict[str, ServiceHandler] = {
         "_emulator": control,
         "sca": ScaPages(guard),
         "my": MyPages(guard),

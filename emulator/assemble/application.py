@@ -45,21 +45,21 @@ _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 
 
-class Handler(Protocol):
+class ServiceHandler(Protocol):
     """Answers the requests of one path prefix for a bank: control interface, pages, console."""
 
     def handle(self, service: BankService, request: Request) -> Answered: ...
 
 
 @runtime_checkable
-class Guarded(Handler, Protocol):
+class Guarded(ServiceHandler, Protocol):
     """A handler that requires a token, before an answer tells which banks exist."""
 
     def refuse(self, request: Request) -> Response | None: ...
 
 
 @runtime_checkable
-class Pages(Handler, Protocol):
+class Pages(ServiceHandler, Protocol):
     """A handler of pages, whose answer about a missing bank is a page too."""
 
     def no_bank(self, request: Request, name: str) -> Response: ...
@@ -77,7 +77,7 @@ class BankApplication:
         self,
         registry: BankRegistry,
         *,
-        handlers: dict[str, Handler],
+        handlers: dict[str, ServiceHandler],
         openapi: Callable[[Request], Response],
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
@@ -173,7 +173,7 @@ class BankApplication:
             return nothing_here(request)
         return _answer(service, request)
 
-    def _handler(self, path: str) -> Handler | None:
+    def _handler(self, path: str) -> ServiceHandler | None:
         return self._handlers.get(path[1:].partition("/")[0])
 
     def _no_bank(self, request: Request, named: re.Match[str]) -> Response:
@@ -301,7 +301,7 @@ def _settled(service: BankService, answer: Callable[[], Answered]) -> Generator[
     return answer()
 
 
-def _handled_by(handler: Handler, service: BankService, request: Request, path: str) -> Answered:
+def _handled_by(handler: ServiceHandler, service: BankService, request: Request, path: str) -> Answered:
     if path.startswith("/sca/") and request.method == "GET" and service.bank.settings.conformance:
         _note_page(service, path.removeprefix("/sca/"), request.target)
     return handler.handle(service, request)

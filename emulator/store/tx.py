@@ -151,7 +151,7 @@ def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
         touched = _once(list(_beside(cleared, steps)))
     elif any(map(_raw_before, steps)):
         touched = _once(steps)
-    elif 0 < len(steps) <= FEW:  # all documents are new, none appears twice, as in nearly every turn that creates payments
+    elif 0 < len(steps) <= FEW:  # only new documents, as in nearly every turn that creates payments
         puts = [b"[%b,%d,%b]" % (table.json_name, number, raw) for table, _, _, _, number, raw in touched]
         return b'{"sequence":%d,"put":[%b]}' % (sequence, b",".join(puts))
     for table, identity, number, raw, number_now, raw_now in touched:

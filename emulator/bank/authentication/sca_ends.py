@@ -75,7 +75,7 @@ class ScaOutcome:
     declined: Callable[[Bank, str], None] | None = None
 
 
-# By purpose. Payments import this room to open SCAs, so they register their outcomes here.
+# By purpose. Payments import this module to open SCAs, so they register their outcomes here.
 OUTCOMES: dict[str, ScaOutcome] = {}
 
 
