@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.api.messages import Request, Response
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.replacement import complete
 from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
@@ -76,6 +77,7 @@ def assemble(
                 raise StartRefused(f"--store: a shared store requires an extra: {needed}") from error
 
             return assembled(settings, begins)
+        complete(settings.state)
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
         return _assembled(settings, authority, begins, progress)

@@ -100,6 +100,11 @@ class Bank:
         if oldest is not None:
             self.documents.delete(kind, oldest["id"])
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody may hear of events, at this process or at another one that shares the store."""
+        return bool(self.watchers) or self.documents.shared
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with every event, and with None when the bank is deleted; call the result to stop."""
         self.watchers.append(watcher)

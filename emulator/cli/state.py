@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import click
 
 from emulator.cli.failure import Failed, StateDamaged
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
-from emulator.settings import ServeSettings
+from emulator.settings import EMBEDDED, ServeSettings
 
 if TYPE_CHECKING:
     from emulator.store import StoreDamaged
@@ -44,10 +45,11 @@ def command() -> None:
 def check(repair: bool, output: str, store: str | None, store_schema: str, state: str | None) -> None:
     """Verify the stored data of every bank. Exit 3 if any is damaged."""
     if store is not None:
-        if repair or state is not None:
+        if repair or (state is not None and store != EMBEDDED):
             raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
-        _check_shared(store, store_schema, output)
+        _check_shared(store, store_schema, output, state_directory(state))
         return
+    from emulator.assemble.replacement import complete
     from emulator.bank.kinds import KINDS
     from emulator.bank.snapshots import damaged
     from emulator.ca.files import check_private
@@ -59,6 +61,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
     try:
         if root.is_dir():
             check_private(root)  # a repair writes, and must not write where a link of somebody else points
+            complete(root)
     except OSError as error:
         raise Failed(f"--state {error.filename}: {error.strerror}", page="recover-data") from error
     directory = root / "banks"
@@ -145,19 +148,39 @@ def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
 @click.argument("target")
 @click.option("--replace", is_flag=True, help="Delete the banks of the target first.")
 @schema_option
-def copy(source: str, target: str, replace: bool, store_schema: str) -> None:
+@state_option
+def copy(source: str, target: str, replace: bool, store_schema: str, state: str | None) -> None:
     """Copy every bank from SOURCE to TARGET, with snapshots, CA and TPPs.
 
-    SOURCE and TARGET are each a state directory that no process uses, or the postgresql:// URL of a shared store.
+    SOURCE and TARGET are each a state directory that no process uses, the postgresql:// URL of a shared store, or the
+    word postgresql for the server in --state.
     """
     from emulator.bank.errors import counted
 
-    with _store_errors():
+    if source == target == EMBEDDED:
+        raise click.UsageError("SOURCE and TARGET are the same server")
+    if state is not None and EMBEDDED not in (source, target):
+        raise click.UsageError("--state is the directory of the server that the word postgresql stands for")
+    with _store_errors(), ExitStack() as servers:
         copying = _copying()
-        places = copying.place(source, store_schema), copying.place(target, store_schema)
+        directory = state_directory(state)
+        addresses = [servers.enter_context(_address(text, directory)) for text in (source, target)]
+        places = [copying.place(address, store_schema) for address in addresses]
         copied = copying.copy(*places, replace=replace)
     counts = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
     click.echo(f"Copied {counts[0]}, {counts[1]} and {counts[2]} from {places[0]} to {places[1]}.")
+
+
+@contextmanager
+def _address(text: str, state: Path) -> Iterator[str]:
+    """What `text` stands for: the word postgresql for the server in a state directory, which runs meanwhile."""
+    if text != EMBEDDED:
+        yield text
+        return
+    from emulator.store.postgres.embedded import server
+
+    with server(state / "postgresql") as url:
+        yield url
 
 
 def _copying() -> ModuleType:
@@ -187,11 +210,13 @@ def _store_errors() -> Iterator[None]:
         raise Failed(f"{error.filename}: {error.strerror or error}") from error
 
 
-def _check_shared(url: str, schema: str, output: str) -> None:
+def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
     from emulator.bank.errors import counted
 
     with _store_errors():
-        checks = _copying().Shared(url, schema).check()
+        copying = _copying()
+        with _address(store, state) as url:
+            checks = copying.Shared(url, schema).check()
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in checks], indent=2))
     else:

@@ -128,6 +128,7 @@ class Store(Documents):
         self._separate = False  # after a failed `flush` changes do not wait until one succeeds
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Undo], list[Event]]] = []
+        self.shared = log.shared
         self._listeners: list[Listener] = []
         self._transaction = _StoreTransaction(self)
         self.database = TableDatabase(self.steps, self.transaction)
@@ -185,7 +186,7 @@ class Store(Documents):
 
     def deliver(self) -> None:
         """Deliver the events published since the last change; with a shared log they are a change of their own."""
-        if self.log.shared:
+        if self.shared:
             self.commit()
             return
         events = self.outbox[:]
@@ -291,7 +292,7 @@ class Store(Documents):
         steps, sequence = self.steps, self.sequence + 1
         try:
             change = payload(sequence, steps)
-            if change is None and self.outbox and self.log.shared:
+            if change is None and self.outbox and self.shared:
                 change = unchanged(sequence)
             if change is not None:
                 self.log.append(Change(sequence, change, tuple(self.outbox)))

@@ -22,6 +22,10 @@ PATIENCE = 60.0  # seconds until a test gives up
 EMULATOR = ("-m", "emulator")
 
 
+class NodeFailed(RuntimeError):
+    """A process did not start; the text has its log."""
+
+
 @dataclass
 class Node:
     """One process. `program`: what Python runs, the emulator or a launcher that breaks it first."""
@@ -46,12 +50,12 @@ class Node:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def wait(self) -> None:
-        """Wait until it is ready; RuntimeError with what it said where it is not."""
+        """Wait until it is ready; NodeFailed with what it said where it is not."""
         if self.process is None or self.process.stdout is None:
             raise RuntimeError(f"{self.name} was not launched")
         line = self.process.stdout.readline()
         if not line.startswith("READY "):
-            raise RuntimeError(f"{self.name} did not start ({self.process.wait(PATIENCE)}): {self.log()[-2000:]}")
+            raise NodeFailed(f"{self.name} did not start ({self.process.wait(PATIENCE)}): {self.log()[-2000:]}")
         self.target.port = int(line.rpartition(":")[2])
         self.target.answers = True
 

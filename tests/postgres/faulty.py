@@ -16,7 +16,7 @@ from emulator.store.postgres import database
 
 NAP = (
     "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
-    " SELECT %s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea FROM (SELECT pg_sleep(0.03)) nap"
+    " SELECT %s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea FROM (SELECT pg_sleep(0.2)) nap"
 )
 
 
@@ -51,8 +51,8 @@ def lost_append() -> None:
 def answer_before_the_commit() -> None:
     """Answers leave while the transaction is still under way."""
     database._APPEND = NAP
-    whole, start = database.Database.commit, SharedTurns.start
-    under_way: set[asyncio.Task[Any]] = set()
+    whole, begin, start = database.Database.commit, database.Database.begin, SharedTurns.start
+    under_way: dict[Any, asyncio.Task[Any]] = {}
     serving = []
 
     def started(self: Any) -> None:
@@ -64,13 +64,17 @@ def answer_before_the_commit() -> None:
     async def commit(self: Any, work: Any) -> list[str]:
         if not serving:
             return await whole(self, work)
-        task = asyncio.ensure_future(whole(self, work))
-        under_way.add(task)
-        task.add_done_callback(lambda done: (under_way.discard(done), done.cancelled() or done.exception()))
+        task = under_way[self] = asyncio.ensure_future(whole(self, work))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.sleep(0)
         return []
 
-    database.Database.commit = commit  # type: ignore[method-assign]
+    async def begun(self: Any, *positions: Any, **options: Any) -> Any:
+        if self in under_way:  # a connection does one thing at a time
+            await asyncio.wait([under_way.pop(self)])
+        return await begin(self, *positions, **options)
+
+    database.Database.commit, database.Database.begin = commit, begun  # type: ignore[method-assign]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

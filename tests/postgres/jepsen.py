@@ -16,7 +16,7 @@ import tempfile
 import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -25,29 +25,37 @@ from time import monotonic, sleep
 from typing import Any
 
 from emulator.client.tpp import Response, TppClient
-from tests.postgres.cluster import EMULATOR, Cluster, Node, ask, cluster, control
+from tests.postgres.cluster import EMULATOR, Cluster, Node, NodeFailed, ask, cluster, control, eventually
 from tests.postgres.history import (
     REFUSED,
     Creation,
+    EventStream,
     Operation,
+    Problem,
+    Walk,
     judge_creations,
+    judge_events,
     judge_money,
     judge_payments,
-    judge_positions,
+    judge_walks,
 )
-from tests.postgres.server import PostgreSQL, own_folder
+from tests.postgres.server import PostgreSQL, own_folder, pgbouncer
 
 KARI = "14888520059"
+ACCOUNT = "99901000014"
 PRODUCT = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 CLIENTS = 16
 RECENT = 12  # payments that all clients work on at a time
+PAGE = 40  # transactions
 SERVICE = 5.0  # seconds from the end of a fault until every process takes writes again
 QUIET = 1.5  # seconds between the recovery from a fault and the next one
 ANSWER = 20.0  # seconds until a client gives up; the balancer does before
+SLOWEST = 8  # times as long a run may take on a machine that has much else to do
+LAST = 20.0  # seconds until every event stream shows what was done last
 OPTIONS = ("wal_retrieve_retry_interval=200ms", "max_wal_senders=5")
 
 # How often a client does what, of 100.
-MIX = {"create": 12, "read": 45, "approve": 12, "advance": 18, "cancel": 3, "repeat": 4, "ledger": 6}
+MIX = {"create": 12, "read": 45, "approve": 12, "advance": 18, "cancel": 3, "repeat": 4, "ledger": 6, "walk": 1}
 
 
 @dataclass
@@ -59,10 +67,14 @@ class Notes:
     creations: list[Creation] = field(default_factory=list)
     ledgers: list[tuple[float, bool, dict[str, str]]] = field(default_factory=list)
     recoveries: list[tuple[str, float]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    walks: list[Walk] = field(default_factory=list)
+    references: dict[str, str] = field(default_factory=dict)  # by payment
+    problems: list[Problem] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # of the test itself, which say nothing of the bank
     answers: Counter[str] = field(default_factory=Counter)
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
     over: threading.Event = field(default_factory=threading.Event)
+    shown: threading.Event = field(default_factory=threading.Event)  # every event stream has all that was done
 
     def at(self) -> float:
         return monotonic() - self.started
@@ -77,6 +89,7 @@ class Client(threading.Thread):
         self.url = running.url
         self.tpp = TppClient(running.url, running.demo, timeout=ANSWER)
         self.tpp.psu_id, self.tpp.session_id = session["psuId"], session["tppSessionId"]
+        self.account = session["account"]
         self.chooser = random.Random(seed)
         self.created: list[tuple[str, str, str]] = []  # X-Request-ID, reference, payment
 
@@ -86,7 +99,7 @@ class Client(threading.Thread):
                 (kind,) = self.chooser.choices(list(MIX), list(MIX.values()))
                 getattr(self, kind)()
         except Exception as error:  # of the test itself: the run must not look fine
-            self.notes.problems.append(f"{self.name}: {type(error).__name__}: {error}")
+            self.notes.failures.append(f"{self.name}: {type(error).__name__}: {error}")
             raise
 
     def sent(self, method: str, path: str, **options: Any) -> Response | None:
@@ -112,7 +125,7 @@ class Client(threading.Thread):
     def counted(self, status: int, text: Any) -> None:
         self.notes.answers[str(status)] += 1
         if status >= 500 and status != 503:
-            self.notes.problems.append(f"{self.name}: {status} {text}")
+            self.notes.problems.append(Problem("answer", f"{self.name}: {status} {text}"))
 
     def noted(self, kind: str, payment: str, began: float, answer: tuple[int, str | None] | None) -> None:
         """Note an operation: its status code and what the payment's status was, None where no answer came."""
@@ -127,17 +140,19 @@ class Client(threading.Thread):
             return self.chooser.choice(self.notes.recent)
         return None
 
-    def create(self) -> None:
-        """A payment, asked for with the same X-Request-ID until there is an answer."""
+    def create(self) -> str | None:
+        """A payment, asked for with the same X-Request-ID until there is an answer; its id if there is one."""
         reference = f"{self.name} {len(self.notes.creations)} {uuid.uuid4()}"
         request_id = str(uuid.uuid4())
         began = self.notes.at()
         payment = self.initiated(request_id, reference, attempts=8)
         self.notes.creations.append(Creation(reference, () if payment is None else (payment,)))
         if payment is not None:
+            self.notes.references[payment] = reference
             self.noted("create", payment, began, (201, "RCVD"))
             self.created.append((request_id, reference, payment))
             self.notes.recent.append(payment)
+        return payment
 
     def initiated(self, request_id: str, reference: str, *, attempts: int) -> str | None:
         body = {
@@ -145,7 +160,7 @@ class Client(threading.Thread):
             "creditorName": "Even Eksempel",
             "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
             "creditorAddress": {"country": "NO"},
-            "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+            "debtorAccount": {"bban": ACCOUNT, "currency": "NOK"},
             "remittanceInformationUnstructured": reference,
         }
         for _ in range(attempts):
@@ -153,7 +168,8 @@ class Client(threading.Thread):
             if answer is not None and answer.status == 201:
                 return str(answer.json()["paymentId"])
             if answer is not None and answer.status != 503:
-                self.notes.problems.append(f"{self.name}: a creation was answered {answer.status} {answer.text}")
+                text = f"{self.name}: a creation was answered {answer.status} {answer.text}"
+                self.notes.problems.append(Problem("answer", text))
                 return None
             if self.notes.over.wait(0.2):
                 break
@@ -203,6 +219,21 @@ class Client(threading.Thread):
         if status == 200:
             self.notes.ledgers.append((self.notes.at(), answer["balanced"], answer["totals"]))
 
+    def walk(self) -> None:
+        """All transactions of the account, page by page; a walk that is interrupted says nothing."""
+        began, pages = self.notes.at(), []
+        path: str | None = f"/v1/accounts/{self.account}/transactions?bookingStatus=booked&limit={PAGE}"
+        while path is not None:
+            answer = self.sent("GET", path)
+            if answer is None or answer.status != 200:
+                return
+            listed = answer.json()["transactions"]
+            own = [(one["transactionId"], one["remittanceInformationUnstructured"]) for one in listed["booked"]
+                   if one.get("remittanceInformationUnstructured", "").startswith("client ")]  # fmt: skip
+            pages.append(own)
+            path = listed["_links"].get("next", {}).get("href")
+        self.notes.walks.append(Walk(began, pages))
+
 
 class Watcher(threading.Thread):
     """Reads the event stream of one process: per connection, what it said of payments."""
@@ -211,37 +242,43 @@ class Watcher(threading.Thread):
         super().__init__(name=f"watcher of {node.name}", daemon=True)
         self.node = node
         self.notes = notes
-        self.streams: list[tuple[float, float, list[tuple[str, str]]]] = []  # began, ended, (payment, status)
+        self.streams: list[tuple[float, list[tuple[str, str]]]] = []  # began, (payment, status)
 
     def run(self) -> None:
-        while not self.notes.over.is_set():
-            seen: list[tuple[str, str]] = []
-            began = None
-            with suppress(OSError, HTTPException, ValueError):
-                connection = HTTPConnection("127.0.0.1", self.node.target.port, timeout=2)
-                connection.request("GET", "/_emulator/events")
-                stream = connection.getresponse()
-                began = self.notes.at()
-                while not self.notes.over.is_set() and (line := stream.readline()):
-                    if line.startswith(b"data:"):
-                        event = json.loads(line[5:])
-                        if event.get("type") == "payment":
-                            seen.append((event["id"], event["status"]))
-                connection.close()
-            if began is None:
-                sleep(0.1)
-            else:
-                self.streams.append((began, self.notes.at(), seen))
+        try:
+            while not self.notes.shown.is_set():
+                with suppress(OSError, HTTPException):
+                    self.watch()
+                self.notes.shown.wait(0.1)
+        except Exception as error:  # of the test itself
+            self.notes.failures.append(f"{self.name}: {type(error).__name__}: {error}")
+            raise
 
-    def problems(self) -> Iterator[str]:
-        order = ["RCVD", "ACTC", "ACSP", "ACSC"]
-        for _, _, seen in self.streams:
-            by_payment: dict[str, list[str]] = {}
-            for payment, status in seen:
-                by_payment.setdefault(payment, []).append(status)
-            for payment, statuses in by_payment.items():
-                places = [1 if status == "CANC" else order.index(status) for status in statuses]
-                yield from judge_positions(f"{self.name}, payment {payment} {statuses}", places)
+    def watch(self) -> None:
+        """One connection, until it breaks."""
+        connection = HTTPConnection("127.0.0.1", self.node.target.port, timeout=2)
+        connection.request("GET", "/_emulator/events")
+        stream = connection.getresponse()
+        if stream.status != 200 or not stream.readline():  # the first line comes when events do
+            return
+        seen: list[tuple[str, str]] = []
+        self.streams.append((self.notes.at(), seen))
+        while not self.notes.shown.is_set() and (line := stream.readline()):
+            if line.startswith(b"data:") and line.endswith(b"\n"):
+                event = json.loads(line[5:])
+                if event.get("type") == "payment":
+                    seen.append((event["id"], event["status"]))
+
+    def has_shown(self, payments: Iterable[str]) -> bool:
+        """Whether the stream that is open has told of one of these payments."""
+        return bool(self.streams) and not {payment for payment, _ in self.streams[-1][1]}.isdisjoint(payments)
+
+    def problems(self, last: Iterable[str]) -> Iterator[Problem]:
+        """What is wrong with the streams, given the payments that were made after everything else."""
+        after = frozenset(last)
+        for began, seen in self.streams:
+            complete = not {payment for payment, _ in seen}.isdisjoint(after)
+            yield from judge_events(EventStream(self.name, began, seen, complete), self.notes.operations)
 
 
 @dataclass
@@ -352,7 +389,8 @@ def recovered(running: Cluster, notes: Notes) -> float:
                 if ask(node.url, "PUT", "/_emulator/settings", {"progression": "manual"}, timeout=2)[0] == 200:
                     break
             if monotonic() > began + 30:
-                notes.problems.append(f"{node.name} takes no writes 30 s after a fault: {node.log()[-1500:]}")
+                text = f"{node.name} takes no writes 30 s after a fault: {node.log()[-1500:]}"
+                notes.problems.append(Problem("recovery", text))
                 return monotonic() - began
             sleep(0.05)
     return monotonic() - began
@@ -366,44 +404,77 @@ def run(
     program: Sequence[str] = EMULATOR,
     clients: int = CLIENTS,
     say: Callable[[str], None] = lambda text: None,
-    rounds: int | None = None,
+    least: int = 0,
+    pooled: bool = False,
 ) -> Notes:
-    """Load and faults for so many seconds (or `rounds` of all faults), then the judgement: `problems` of the notes."""
+    """Load and faults for so many seconds, and until there were `least` operations; then the judgement.
+
+    With `pooled` pgbouncer stands before PostgreSQL. What is wrong with the bank are the `problems` of the notes;
+    RuntimeError where the test itself has failed.
+    """
     chooser = random.Random(seed)
     with ExitStack() as ending:
         server = PostgreSQL.create(ending.enter_context(own_folder()), options=OPTIONS)
         ending.callback(server.crash)
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
         url = server.database()
-        running = ending.enter_context(cluster(folder, url, program=program))
+        port = ending.enter_context(pgbouncer(server)) if pooled else server.port
+        running = ending.enter_context(cluster(folder, url.replace(f":{server.port}/", f":{port}/"), program=program))
         nemesis = Nemesis(running, server, chooser, ending)
         if "promote" in faults:
             nemesis.follow()
-        control(running.url, "PUT", "settings", {"progression": "manual"})
-        session = control(running.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+        first = running.nodes[0]  # directly: the first requests of a process may take longer than a balancer waits
+        accounts = control(first.url, "GET", "state")["account"]
+        control(first.url, "PUT", "settings", {"progression": "manual"})
+        session = control(first.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+        session["account"] = next(account["id"] for account in accounts if account["bban"] == ACCOUNT)
         notes = Notes()
-        threads: list[threading.Thread] = [Client(n, running, notes, session, seed * 100 + n) for n in range(clients)]
+        threads = [Client(n, running, notes, session, seed * 100 + n) for n in range(clients)]
         watchers = [Watcher(node, notes) for node in running.nodes]
         for thread in (*threads, *watchers):
             thread.start()
+        last: list[str] = []
         try:
-            _break(nemesis, notes, seconds=seconds, faults=faults, say=say, rounds=rounds)
-        except RuntimeError as error:  # a process or PostgreSQL does not start again
-            notes.problems.append(str(error))
+            try:
+                _break(nemesis, notes, seconds=seconds, faults=faults, say=say, least=least)
+            except NodeFailed as error:
+                notes.problems.append(Problem("recovery", str(error)))
+            notes.over.set()
+            for thread in threads:
+                thread.join(ANSWER + 10)
+            last = _shown(Client(clients, running, notes, session, seed), watchers)
         finally:
             notes.over.set()
+            notes.shown.set()
             for thread in (*threads, *watchers):
                 thread.join(ANSWER + 10)
-        try:
-            _judge(running, notes, watchers)
-        except (OSError, HTTPException, AssertionError) as error:
-            notes.problems.append(f"in the end nobody says what is stored: {error}")
-        notes.problems += [
-            f"{node.name} has logged a traceback: {node.log()[node.log().index('Traceback') :][:2000]}"
-            for node in running.nodes
-            if "Traceback" in node.log()
-        ]
+        _judge(running, notes)
+        for watcher in watchers:
+            notes.problems += watcher.problems(last)
+    if notes.failures:
+        raise RuntimeError(f"the test itself has failed: {'; '.join(notes.failures)}")
     return notes
+
+
+def _shown(client: Client, watchers: Sequence[Watcher]) -> list[str]:
+    """Wait until every event stream shows what was done last; the payments of which it shows one.
+
+    There are several, for a stream that had to be opened again shows what came after that.
+    """
+    last: list[str] = []
+
+    def shown() -> bool:
+        if (payment := client.create()) is not None:
+            last.append(payment)
+        sleep(0.5)
+        return all(watcher.has_shown(last) for watcher in watchers)
+
+    try:
+        eventually(shown, LAST)
+    except AssertionError:
+        late = ", ".join(watcher.name for watcher in watchers if not watcher.has_shown(last))
+        client.notes.problems.append(Problem("events", f"{late}: none of {last} within {LAST:g} s"))
+    return last
 
 
 def _break(
@@ -413,15 +484,18 @@ def _break(
     seconds: float,
     faults: Sequence[str],
     say: Callable[[str], None],
-    rounds: int | None,
+    least: int,
 ) -> None:
-    until = monotonic() + seconds
+    began = monotonic()
+
+    def goes_on() -> bool:
+        after = monotonic() - began
+        return after < seconds or (len(notes.operations) < least and after < SLOWEST * seconds)
+
     sleep(QUIET)
-    turn = 0
-    while monotonic() < until and (rounds is None or turn < rounds):
-        turn += 1
+    while goes_on():
         for fault in faults or ("none",):
-            if monotonic() > until:
+            if not goes_on():
                 break
             before = len(notes.operations)
             if fault == "none":
@@ -438,29 +512,44 @@ def _break(
             )
 
 
-def _judge(running: Cluster, notes: Notes, watchers: Sequence[Watcher]) -> None:
+def _judge(running: Cluster, notes: Notes) -> None:
     """Hold what clients saw against what the processes have in the end; the problems are added to the notes."""
+    problems = notes.problems
     for fault, took in notes.recoveries:
         if took > SERVICE:
-            notes.problems.append(f"service again only {took:.1f} s after {fault}")
-    states = {node.name: control(node.url, "GET", "state") for node in running.nodes}
-    end = notes.at()
+            problems.append(Problem("recovery", f"service again only {took:.1f} s after {fault}"))
+    for node in running.nodes:
+        log = node.log()
+        if "Traceback" in log:
+            text = f"{node.name} has logged a traceback: {log[log.index('Traceback') :][:2000]}"
+            problems.append(Problem("log", text))
+    problems += judge_money(notes.ledgers)
+    booked = {notes.references[one.payment]: one.ended for one in notes.operations if one.result == "ACSC"
+              and one.payment in notes.references}  # fmt: skip
+    problems += judge_walks(notes.walks, booked, {one.reference for one in notes.creations})
+    try:
+        end = notes.at()
+        states = {node.name: control(node.url, "GET", "state") for node in running.nodes}
+        ledger = control(running.nodes[0].url, "GET", "ledger")
+    except (OSError, HTTPException, AssertionError) as error:
+        problems.append(Problem("recovery", f"in the end nobody says what is stored: {error}"))
+        problems += judge_payments(notes.operations)
+        return
     first = states[running.nodes[0].name]
     for name, state in states.items():
         for kind in first:
             if kind != "meta" and state[kind] != first[kind]:
-                notes.problems.append(f"{name} has other documents of kind {kind} than {running.nodes[0].name}")
+                text = f"{name} has other documents of kind {kind} than {running.nodes[0].name}"
+                problems.append(Problem("divergence", text))
     stored = {one["id"]: one["initiation"]["remittanceInformationUnstructured"] for one in first["payment"]}
     acknowledged = {one.payment for one in notes.operations if one.kind == "create"}
     silent = [Operation("create", payment, 0, end, None, "nobody") for payment in stored if payment not in acknowledged]
     last = [Operation("read", one["id"], end, end, one["status"], "the end") for one in first["payment"]]
-    notes.problems += judge_creations(_one_each(notes.creations), stored)
-    notes.problems += judge_payments([*notes.operations, *silent, *last])
-    ledger = control(running.url, "GET", "ledger")
-    notes.problems += judge_money([*notes.ledgers, (end, ledger["balanced"], ledger["totals"])])
-    notes.problems += _bookings(first)
-    for watcher in watchers:
-        notes.problems += watcher.problems()
+    gone = [Operation("read", payment, end, end, REFUSED, "the end") for payment in acknowledged - stored.keys()]
+    problems += judge_creations(_one_each(notes.creations), stored)
+    problems += judge_payments([*notes.operations, *silent, *last, *gone])
+    problems += judge_money([*notes.ledgers[:1], (end, ledger["balanced"], ledger["totals"])])
+    problems += _bookings(first)
 
 
 def _one_each(creations: Sequence[Creation]) -> Iterator[Creation]:
@@ -472,7 +561,7 @@ def _one_each(creations: Sequence[Creation]) -> Iterator[Creation]:
         yield Creation(reference, tuple(answered))
 
 
-def _bookings(state: dict[str, Any]) -> Iterator[str]:
+def _bookings(state: dict[str, Any]) -> Iterator[Problem]:
     """What is paid is booked once on either side, and nothing else is; each history has every step once."""
     booked = Counter(
         (one.get("remittanceInformationUnstructured"), one["amount"].startswith("-"))
@@ -483,10 +572,11 @@ def _bookings(state: dict[str, Any]) -> Iterator[str]:
         reference = payment["initiation"]["remittanceInformationUnstructured"]
         sides = [booked[reference, debit] for debit in (True, False)]
         if sides != ([1, 1] if payment["status"] == "ACSC" else [0, 0]):
-            yield f"payment {payment['id']} in {payment['status']} has {sides[0]} debits and {sides[1]} credits"
+            text = f"payment {payment['id']} in {payment['status']} has {sides[0]} debits and {sides[1]} credits"
+            yield Problem("doubled" if max(sides) > 1 else "lost" if payment["status"] == "ACSC" else "invented", text)
         statuses = [entry["status"] for entry in payment["history"]]
         if statuses not in (["RCVD", "ACTC", "ACSP", "ACSC"][: len(statuses)], ["RCVD", "CANC"]):
-            yield f"payment {payment['id']} has the history {', '.join(statuses)}"
+            yield Problem("history", f"payment {payment['id']} has the history {', '.join(statuses)}")
 
 
 def report(notes: Notes) -> str:
@@ -494,14 +584,16 @@ def report(notes: Notes) -> str:
     slowest: dict[str, float] = {}
     for fault, took in notes.recoveries:
         slowest[fault] = max(took, slowest.get(fault, 0.0))
+    pages = sum(len(walk.pages) for walk in notes.walks)
     lines = [
         f"{len(notes.operations)} operations on {len({one.payment for one in notes.operations})} payments,"
-        f" {len(notes.ledgers)} ledgers; answers {dict(notes.answers)}",
+        f" {len(notes.ledgers)} ledgers, {len(notes.walks)} walks of {pages} pages;"
+        f" answers {dict(notes.answers)}",
         f"{len(notes.recoveries)} faults; slowest service again: "
         + ", ".join(f"{fault} {took:.1f} s" for fault, took in slowest.items()),
         f"{len(notes.problems)} problems",
     ]
-    return "\n".join([*lines, *notes.problems[:50]])
+    return "\n".join([*lines, *map(str, notes.problems[:50])])
 
 
 def main() -> int:

@@ -60,14 +60,18 @@ def _user() -> str | None:
 
 
 def _command(program: str, *arguments: str) -> list[str]:
-    """A program of PostgreSQL as its user; it ends with the process that started it, where the system can do that."""
+    """A program of PostgreSQL as its user; see `_as_user`."""
     folder = binaries()
     if folder is None:
         raise RuntimeError(MISSING)
-    command = [str(folder / program), *arguments]
+    return _as_user(str(folder / program), *arguments)
+
+
+def _as_user(*command: str) -> list[str]:
+    """A command as the server's user; it ends with the process that started it, where the system can do that."""
     user = _user()
     if shutil.which("setpriv") is None:
-        return command if user is None else ["su", user, "-s", "/bin/sh", "-c", 'exec "$0" "$@"', *command]
+        return [*command] if user is None else ["su", user, "-s", "/bin/sh", "-c", 'exec "$0" "$@"', *command]
     group = [] if user is None else [f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
     return ["setpriv", "--pdeathsig", "QUIT", *group, *command]
 
@@ -193,6 +197,45 @@ class PostgreSQL:
             connection.execute("SELECT pg_promote(true)")
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
             connection.execute("SELECT pg_reload_conf()")
+
+
+@contextmanager
+def pgbouncer(server: PostgreSQL) -> Iterator[int]:
+    """The port of a pgbouncer in transaction mode before the server, with fewer connections than its clients have."""
+    program = shutil.which("pgbouncer")
+    if program is None:
+        raise RuntimeError("no pgbouncer on this machine")
+    port = _free_port()
+    with own_folder() as folder:
+        users, settings, log = folder / "users.txt", folder / "pgbouncer.ini", folder / "log"
+        users.write_text(f'"{ROLE}" "{PASSWORD}"\n')
+        settings.write_text(
+            f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\n"
+            "pool_mode = transaction\ndefault_pool_size = 6\nserver_reset_query = DISCARD ALL\n"
+        )
+        for file in (users, settings):
+            file.chmod(0o644)
+        with log.open("ab") as output:
+            process = subprocess.Popen(_as_user(program, str(settings)), stdout=output, stderr=output, cwd="/")
+        try:
+            until = monotonic() + PATIENCE
+            while not _answers(port):
+                if process.poll() is not None or monotonic() > until:
+                    raise RuntimeError(f"pgbouncer did not start: {log.read_text()[-2000:]}")
+                sleep(0.02)
+            yield port
+        finally:
+            process.kill()
+            process.wait(PATIENCE)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

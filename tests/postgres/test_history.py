@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from tests.postgres.history import (
     REFUSED,
     Creation,
+    EventStream,
     Operation,
+    Walk,
     judge_creations,
+    judge_events,
     judge_money,
     judge_payments,
-    judge_positions,
+    judge_walks,
     linearizable,
     step,
     unexplained,
@@ -77,8 +80,9 @@ def test_what_one_bank_could_have_answered_is_fine(history: list[Operation]) -> 
 def test_what_no_bank_could_have_answered_is_found(history: list[Operation], marked: int) -> None:
     assert not linearizable(history)
     assert unexplained(history) == history[marked]
-    (text,) = judge_payments([*history, op("create", 0, 1, "RCVD", "another")])
-    assert text.startswith("payment p is not linearizable")
+    (problem,) = judge_payments([*history, op("create", 0, 1, "RCVD", "another")])
+    assert problem.kind == "history"
+    assert problem.text.startswith("payment p is not linearizable")
 
 
 KINDS = ("read", "approve", "advance", "cancel")
@@ -124,21 +128,90 @@ def test_a_stale_read_is_found_wherever_something_changed_with_an_answer(chooser
 def test_what_is_lost_doubled_or_made_up_is_found() -> None:
     wanted = [Creation("a", ("1",)), Creation("b", ("2", "2")), Creation("c", ()), Creation("d", ())]
     assert list(judge_creations(wanted, {"1": "a", "2": "b", "3": "c"})) == []
-    found = " | ".join(judge_creations([*wanted, Creation("e", ("8", "9"))], {"2": "b", "3": "c", "4": "c", "5": "x"}))
-    assert "a: acknowledged as 1, and lost" in found
-    assert "c: stored 2 times: 3, 4" in found
-    assert "e: repeats were answered with several payments: 8, 9" in found
-    assert "x: nobody asked for it, stored as 5" in found
-    assert list(judge_creations([Creation("a", ("1",))], {"2": "a"})) == ["a: acknowledged as 1, stored as 2"]
+    creations = [*wanted, Creation("e", ("8", "9"))]
+    found = list(map(str, judge_creations(creations, {"2": "b", "3": "c", "4": "c", "5": "x"})))
+    assert found == [
+        "lost: a: acknowledged as 1, and lost",
+        "doubled: c: stored 2 times: 3, 4",
+        "doubled: e: repeats were answered with several payments: 8, 9",
+        "lost: e: acknowledged as 8, and lost",
+        "invented: x: nobody asked for it, stored as 5",
+    ]
+    (problem,) = judge_creations([Creation("a", ("1",))], {"2": "a"})
+    assert str(problem) == "lost: a: acknowledged as 1, stored as 2"
 
 
 def test_money_that_comes_or_goes_is_found() -> None:
     whole = (1.0, True, {"NOK": "5.00"})
     assert list(judge_money([whole, (2.0, True, {"NOK": "5.0"})])) == []
-    assert list(judge_money([whole, (2.0, False, {"NOK": "5.00"})])) == ["the ledger read at 2.000 is not balanced"]
-    assert "has {'NOK': '4.99'}" in next(judge_money([whole, (2.0, True, {"NOK": "4.99"})]))
+    (problem,) = judge_money([whole, (2.0, False, {"NOK": "5.00"})])
+    assert str(problem) == "money: the ledger read at 2.000 is not balanced"
+    (problem,) = judge_money([whole, (2.0, True, {"NOK": "4.99"})])
+    assert "has {'NOK': '4.99'}" in problem.text
 
 
-def test_a_gap_and_a_repeat_are_found() -> None:
-    assert list(judge_positions("events", [4, 5, 6])) == []
-    assert list(judge_positions("events", [4, 6, 6, 7])) == ["events: 6 follows 4", "events: 6 follows 6"]
+CHANGES = [
+    op("create", 1, 2, "RCVD", "p"),
+    op("approve", 3, 4, "ACTC", "p"),
+    op("create", 5, 6, "RCVD", "q"),
+    op("read", 6, 7, "RCVD", "q"),
+    op("cancel", 8, 9, "CANC", "q"),
+]
+
+
+@pytest.mark.parametrize(
+    "began, seen, complete",
+    [
+        (0, ["p RCVD", "p ACTC", "q RCVD", "q CANC"], True),
+        (0, ["p RCVD", "p ACTC"], False),  # it broke
+        (0, [], False),
+        (2.5, ["p ACTC", "q RCVD"], False),
+        (1.5, ["p RCVD", "p ACTC", "q RCVD", "q CANC"], True),  # it may show what was asked for before it began
+        (0, ["p RCVD", "p ACTC", "q RCVD", "silent RCVD", "q CANC"], True),
+    ],
+)
+def test_a_stream_that_shows_every_change_in_order_is_fine(began: float, seen: list[str], complete: bool) -> None:
+    shown = [(one.split()[0], one.split()[1]) for one in seen]
+    assert list(judge_events(EventStream("s", began, shown, complete), CHANGES)) == []
+
+
+@pytest.mark.parametrize(
+    "seen, complete, text",
+    [
+        (["p RCVD", "p ACTC", "q RCVD"], True, "q CANC is missing"),
+        (["p RCVD", "q RCVD", "q CANC"], False, "p ACTC is missing"),
+        (["q RCVD", "q CANC"], False, "p RCVD is missing"),
+        (["p RCVD", "p ACTC", "p ACTC", "q RCVD"], False, "payment p goes through"),
+        (["p ACTC", "p RCVD"], False, "payment p goes through"),
+        (["p RCVD", "q RCVD", "p ACTC"], False, "p ACTC follows a change that was asked for after its answer"),
+    ],
+)
+def test_a_change_that_is_missing_doubled_or_late_in_a_stream_is_found(
+    seen: list[str], complete: bool, text: str
+) -> None:
+    shown = [(one.split()[0], one.split()[1]) for one in seen]
+    found = list(judge_events(EventStream("s", 0, shown, complete), CHANGES))
+    assert {problem.kind for problem in found} == {"events"}
+    assert any(text in problem.text for problem in found)
+
+
+def test_a_list_may_repeat_items_on_the_next_page_but_lacks_and_doubles_none() -> None:
+    booked = {"a": 1.0, "b": 2.0, "c": 9.0}
+    walk = Walk(3.0, [[("1", "b")], [("1", "b"), ("2", "a")]])
+    assert list(judge_walks([walk, Walk(9.5, [[("3", "c"), ("1", "b"), ("2", "a")]])], booked, "abc")) == []
+
+
+@pytest.mark.parametrize(
+    "pages, text",
+    [
+        ([[("1", "b")]], "pages: the walk begun at 3.000 lacks a, booked at 1.000"),
+        ([[("1", "b"), ("1", "b"), ("2", "a")]], "doubled: the walk begun at 3.000 shows a transaction twice"),
+        ([[("1", "b"), ("2", "a")], [("3", "a")]], "doubled: the walk begun at 3.000 shows a as 3, another one as 2"),
+        ([[("1", "b"), ("2", "a"), ("3", "x")]], "invented: the walk begun at 3.000 shows x, which nobody has paid"),
+    ],
+)
+def test_an_item_that_is_missing_doubled_or_invented_in_a_list_is_found(
+    pages: list[list[tuple[str, str]]], text: str
+) -> None:
+    (problem,) = judge_walks([Walk(3.0, pages)], {"a": 1.0, "b": 2.0, "c": 9.0}, "abc")
+    assert str(problem).startswith(text)

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.postgres import jepsen
+from tests.postgres.history import Kind
 from tests.postgres.server import MISSING, binaries
 
 pytestmark = [pytest.mark.crash, pytest.mark.skipif(binaries() is None, reason=MISSING)]
 
-# Planted fault: what happens meanwhile, and how long it takes at most to show.
-PLANTED = {
-    "stale-read": (("none",), 8),
-    "skipped-lock": (("none",), 8),
-    "lost-append": (("kill",), 12),
-    "answer-before-the-commit": (("crash", "kill"), 25),
+# Planted fault: what happens meanwhile, seconds and operations that it takes to show, and as what it does.
+PLANTED: dict[str, tuple[tuple[str, ...], float, int, frozenset[Kind]]] = {
+    "stale-read": (("none",), 8, 600, frozenset({"history"})),
+    "skipped-lock": (("none",), 8, 300, frozenset({"history", "lost", "doubled"})),
+    "lost-append": (("kill",), 12, 300, frozenset({"events", "history", "lost"})),
+    "answer-before-the-commit": (("crash", "crash"), 12, 200, frozenset({"history", "lost"})),
 }
 
 
 def test_nothing_is_wrong_when_processes_and_connections_fail() -> None:
-    notes = jepsen.run(12, faults=("kill", "cut"), clients=6)
-    assert notes.problems == []
-    assert len(notes.operations) > 50
+    notes = jepsen.run(12, faults=("kill", "cut"), clients=6, least=200)
+    assert notes.problems == [], jepsen.report(notes)
+    assert {fault for fault, _ in notes.recoveries} == {"kill", "cut"}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="pgbouncer is not installed")
+def test_nothing_is_wrong_through_pgbouncer_in_transaction_mode() -> None:
+    notes = jepsen.run(20, faults=("kill", "cut", "crash"), clients=6, least=300, pooled=True)
+    assert notes.problems == [], jepsen.report(notes)
 
 
 @pytest.mark.long
@@ -34,6 +44,6 @@ def test_nothing_is_wrong_whatever_fails() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_found(fault: str) -> None:
-    faults, seconds = PLANTED[fault]
-    program = ("-m", "tests.postgres.faulty", fault)
-    assert jepsen.run(seconds, faults=faults, program=program).problems
+    faults, seconds, least, kinds = PLANTED[fault]
+    notes = jepsen.run(seconds, faults=faults, program=("-m", "tests.postgres.faulty", fault), least=least)
+    assert kinds & {problem.kind for problem in notes.problems}, jepsen.report(notes)

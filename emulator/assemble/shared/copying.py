@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ import psycopg
 from psycopg import sql
 
 from emulator.assemble.folders import Folders
+from emulator.assemble.replacement import complete, replacement
 from emulator.assemble.shared.authority import ANSWERS, CA, TPP, files_of, secret_of
 from emulator.assemble.shared.registry import fill
 from emulator.bank import snapshots
@@ -34,7 +34,8 @@ from emulator.store import Image, Store, StoreDamaged, StoreError, memory_store
 from emulator.store.check import disagreement
 from emulator.store.disk import Disk, shared_lock
 from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
-from emulator.store.postgres.database import PART, explained
+from emulator.store.postgres.database import PART
+from emulator.store.postgres.errors import unusable
 from emulator.store.recovery import SNAPSHOT, recover
 from emulator.store.snapshot import as_bytes
 
@@ -108,6 +109,7 @@ class Directory:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Keep writers out of every bank meanwhile; StoreLocked."""
+        complete(self._state)
         names = self._folders.names()
         if not names:
             raise Missing(f"{self._state} holds no bank")
@@ -144,52 +146,47 @@ class Directory:
             yield file.name.removesuffix(_ENDING), created, file.read_bytes()
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
-        """Make this directory what is given; the default bank comes last, so that a part of a copy does not start."""
+        """Make this directory what is given."""
+        complete(self._state)
         present = self._folders.names()
         if (present or (self._state / "ca.pem").exists()) and not replace:
             what = f"banks ({', '.join(sorted(present))})" if present else "a sandbox CA (ca.pem)"
             raise TargetHoldsBanks(f"{self._state} holds {what}; --replace deletes what is there")
+        copied = Copied()
         with ExitStack() as locked:
             for name in sorted(present):
                 locked.enter_context(shared_lock(self._folders.of(name)))
-            make_private(self._state)
-            make_private(self._state / "banks")
-            copied = Copied()
-            fresh = []
+            folder = locked.enter_context(replacement(self._state))
+            for name in ("banks", "tpps", "bank"):
+                make_private(folder / name)
             for bank in banks:
-                fresh.append((bank.name, self._write_bank(bank)))
+                _write_bank(folder / "banks" / bank.name, bank)
                 copied.banks += 1
                 copied.snapshots += len(bank.snapshots)
-            for name in sorted(present):
-                self._folders.drop(self._folders.put_aside(name))
-            self._write_secrets(secrets)
-            for name, folder in sorted(fresh, key=lambda one: one[0] == "default"):
-                self._folders.place(folder, name)
+            _write_secrets(folder, secrets)
         copied.tpps = sum(kind == TPP for kind, _ in secrets)
         return copied
 
-    def _write_bank(self, bank: StoredBank) -> Path:
-        folder = self._folders.temporary()
-        make_private(folder)
-        write_private(folder / SNAPSHOT, bank.body)
-        if bank.snapshots:
-            make_private(folder / "snapshots")
-        for name, created, body in bank.snapshots:
-            file = folder / "snapshots" / f"{name}{_ENDING}"
-            write_private(file, body)
-            os.utime(file, (created.timestamp(), created.timestamp()))
-        return folder
 
-    def _write_secrets(self, secrets: Secrets) -> None:
-        for name in ("tpps", "bank"):
-            shutil.rmtree(self._state / name, ignore_errors=True)
-        for (kind, name), files in secrets.items():
-            if kind == CA:
-                for file, content in files.items():
-                    write_private(self._state / file, content)
-            else:
-                folder = self._state / "bank" if kind == ANSWERS else self._state / "tpps" / name
-                write_folder(folder, files, replace=True)
+def _write_bank(folder: Path, bank: StoredBank) -> None:
+    make_private(folder)
+    write_private(folder / SNAPSHOT, bank.body)
+    if bank.snapshots:
+        make_private(folder / "snapshots")
+    for name, created, body in bank.snapshots:
+        file = folder / "snapshots" / f"{name}{_ENDING}"
+        write_private(file, body)
+        os.utime(file, (created.timestamp(), created.timestamp()))
+
+
+def _write_secrets(state: Path, secrets: Secrets) -> None:
+    for (kind, name), files in secrets.items():
+        if kind == CA:
+            for file, content in files.items():
+                write_private(state / file, content)
+        else:
+            folder = state / "bank" if kind == ANSWERS else state / "tpps" / name
+            write_folder(folder, files, replace=True)
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -215,17 +212,20 @@ class Shared:
         return self._connection.execute(query, values, binary=True)
 
     @contextmanager
-    def _open(self, begin: str) -> Iterator[None]:
-        """A transaction; StoreError for a server that cannot be used and a layout that this program does not know."""
+    def _open(self, begin: str, *, writes: bool = False) -> Iterator[None]:
+        """A transaction; with `writes` tables are made or migrated before it.
+
+        StoreError for a server that cannot be used and a layout that this program does not know.
+        """
         database = Database(self._url, self._schema)
 
-        async def prepare() -> None:
+        async def connected() -> None:
             try:
-                await database.prepare()
+                await (database.prepare() if writes else database.verify())
             finally:
                 await database.close()
 
-        asyncio.run(prepare())
+        asyncio.run(connected())
         try:
             with psycopg.connect(self._url, autocommit=True, prepare_threshold=None) as connection:
                 self._connection = connection
@@ -233,7 +233,7 @@ class Shared:
                 yield
                 connection.execute("COMMIT")
         except psycopg.Error as error:
-            raise explained(error, self._schema) from error
+            raise unusable(error, self._schema) from error
         finally:
             self._connection = None
 
@@ -292,7 +292,7 @@ class Shared:
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
         """Make the store what is given, in one transaction."""
-        with self._open("BEGIN ISOLATION LEVEL READ COMMITTED"):
+        with self._open("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True):
             locked = self._query("SELECT name, sequence, counts FROM {schema}.bank ORDER BY name FOR UPDATE")
             heads = {name: (sequence, counts) for name, sequence, counts in locked}
             present = sorted(heads.keys() - {SERVICE})

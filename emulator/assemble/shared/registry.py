@@ -23,6 +23,7 @@ import orjson
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
 from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, made_meanwhile
+from emulator.assemble.shared.flags import Flags, compare
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BANK, KINDS
@@ -201,9 +202,10 @@ def _events(events: Iterable[dict[str, Any]]) -> bytes | None:
 
 
 class SharedRegistry(BankRegistry):
-    """The banks by name; `stored` are all that there are, with the incarnation of each."""
+    """The banks by name; `stored` are all that there are, with the incarnation of each. `flags`: of this process."""
 
-    def __init__(self, common: RegistryConfig) -> None:
+    def __init__(self, common: RegistryConfig, flags: Flags) -> None:
+        self._flags = flags
         self.stored: dict[str, int] = {}
         self.open_banks: dict[str, OpenBank] = {}
         self.service = Position(0, -1, UUID(int=0), -1)
@@ -353,7 +355,9 @@ class SharedRegistry(BankRegistry):
         first = self.service.sequence < 0
         self.service = head.position
         if head.counts is not None:
-            self._about = orjson.loads(head.counts)
+            before, self._about = self._about, orjson.loads(head.counts)
+            if not first and self._about.get("flags") != before.get("flags"):
+                compare(self._flags, self._about["flags"])
         self.stored = dict(stored)
         for name, opened in list(self.open_banks.items()):
             if opened.position.incarnation not in (-1, self.stored.get(name)):

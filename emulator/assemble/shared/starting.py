@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from uuid import uuid4
 
+import orjson
+
 from emulator.assemble import application_of, apply_all, registry_config
 from emulator.assemble.application import BankApplication
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
+from emulator.assemble.shared.flags import compare, flags_of, with_seed
 from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.settings import ServeSettings
-from emulator.store.postgres import NOWHERE, SERVICE, Appended, Database, Pool, Work
+from emulator.store.postgres import NOWHERE, SERVICE, Appended, Database, Pool, StoreUnreachable, Work
 
 
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
@@ -30,8 +33,8 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
     try:
         async with pool.database() as database:
             await database.prepare()
-            authority = await _authority(database, settings)
-        registry = SharedRegistry(registry_config(settings, authority, begins))
+            authority, settings = await _joined(database, settings)
+        registry = SharedRegistry(registry_config(settings, authority, begins), flags_of(settings))
         authority.demand = registry.demand_service
         turns = SharedTurns(pool, registry, authority)
         await turns.act(lambda: registry.exists(DEFAULT) or registry.open(DEFAULT))
@@ -46,20 +49,29 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         await pool.close()  # the loop that serves has connections of its own
 
 
-async def _authority(database: Database, settings: ServeSettings) -> SharedAuthority:
-    """The CA of the service; what is new is stored before anybody else can make another, and keys take their time."""
-    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)
+async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAuthority, ServeSettings]:
+    """The CA of the service, and the settings with its seed; what is new is stored before others can join it."""
+    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)  # keys take their time
     try:
         head = transaction.heads[SERVICE]
+        about = orjson.loads(head.counts or b"{}")
+        stored = about.get("flags", {})
+        settings = with_seed(settings, stored)
+        flags = flags_of(settings)
+        compare(flags, stored)
         authority = SharedAuthority(settings.state, await database.secrets(-1), clock=real_now)
         authority.demo()
-        if not authority.pending:
-            return authority
+        if not authority.pending and flags == stored:
+            return authority, settings
         number = head.position.sequence + 1
         work = Work(uuid4(), secrets=authority.secrets(number))
-        work.appended.append(Appended(SERVICE, number, [(b"{}", None)], 0, None))
-        await database.commit(work)
+        counts = orjson.dumps({**about, "flags": flags})
+        work.appended.append(Appended(SERVICE, number, [(b"{}", None)], 0, counts))
+        try:
+            await database.commit(work)
+        except ConnectionError as error:  # another start takes what was stored, if it was
+            raise StoreUnreachable(f"PostgreSQL: {error}: start again") from error
         authority.confirm()
-        return authority
+        return authority, settings
     finally:
         await database.end()

@@ -66,7 +66,7 @@ def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
     payment["sca"] = authorisations.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
     bank.documents.put(PAYMENT, payment)
-    if bank.watchers:
+    if bank.is_watched:
         bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
     return payment
 

@@ -48,7 +48,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: s
     notifies = bank.settings.notifications
     if notifies:
         notifications.status_changed(bank, payment["id"], status)
-    if (bank.watchers or notifies) and "basketId" in payment:
+    if (bank.is_watched or notifies) and "basketId" in payment:
         basket_status.publish_change(bank, payment, before, when)
 
 

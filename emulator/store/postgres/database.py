@@ -24,8 +24,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
-from emulator.store.errors import StoreShared
 from emulator.store.postgres import layout
+from emulator.store.postgres.errors import StoreUnreachable, line_of, unreachable, unusable
 from emulator.store.postgres.parts import Parts
 
 T = TypeVar("T")
@@ -40,20 +40,6 @@ LARGE = 8 << 20  # bytes of such a commit
 PART = 1 << 20  # bytes of a checkpoint in one row
 PARTS_AT_ONCE = 4  # rows of a checkpoint in one answer
 TAIL_KEPT = 1000  # changes before a checkpoint that stay, so that others need not load it
-
-
-class StoreUnreachable(StoreShared):
-    """The server does not answer at the moment."""
-
-
-class StoreUnusable(StoreShared):
-    """The server answers, and the store cannot be used as it was named: one line with what helps (exit status 2)."""
-
-
-class StoreLayoutNewer(StoreShared):
-    """The tables were made by a later version of this program (exit status 3)."""
-
-    newer = True
 
 
 class Position(NamedTuple):
@@ -179,21 +165,18 @@ class Database:
     # Connections
 
     async def prepare(self) -> None:
-        """Connect, and make or migrate the tables; StoreUnreachable, StoreUnusable, StoreLayoutNewer."""
+        """Connect, and make or migrate the tables; StoreUnusable, StoreLayoutNewer."""
         try:
-            connection = await self._connected()
-            await layout.prepare(connection, self._schema)
-        except layout.LayoutNewer as newer:
-            raise StoreLayoutNewer(
-                f"the tables in schema {self._schema} have version {newer}, and this program knows {layout.VERSION}:"
-                " use the version that wrote them, or later"
-            ) from newer
-        except layout.LayoutForeign as foreign:
-            raise StoreUnusable(
-                f"schema {self._schema} has tables of something else: name another one with --store-schema"
-            ) from foreign
+            await layout.prepare(await self._connected(), self._schema)
         except psycopg.Error as error:
-            raise explained(error, self._schema) from error
+            raise unusable(error, self._schema) from error
+
+    async def verify(self) -> None:
+        """Connect, and see that the tables are those of this version, changing nothing; as `prepare`."""
+        try:
+            await layout.verify(await self._connected(), self._schema)
+        except psycopg.Error as error:
+            raise unusable(error, self._schema) from error
 
     async def _connected(self) -> AsyncConnection[TupleRow]:
         connection = self._connection
@@ -264,7 +247,7 @@ class Database:
         except psycopg.Error as error:
             await self.end()
             if known is None:
-                raise _unreachable(error) from error
+                raise unreachable(error, self._schema) from error
             # one that broke while nobody used it has done nothing
             self._connection = None
             _hang_up(known)
@@ -272,7 +255,7 @@ class Database:
             return await self._within(within, self._begin(positions, sorted(lock), numbers, busy))
         except psycopg.Error as error:
             await self.end()
-            raise _unreachable(error) from error
+            raise unreachable(error, self._schema) from error
 
     async def _begin(self, positions: Mapping[str, Position], lock: list[str], numbers: int, busy: bool) -> Transaction:
         connection = await self._connected()
@@ -390,7 +373,7 @@ class Database:
         try:
             return await self._within(seconds, work)
         except psycopg.Error as error:
-            raise _unreachable(error) from error
+            raise unreachable(error, self._schema) from error
 
     # The end of a turn
 
@@ -409,8 +392,8 @@ class Database:
             await self.end()
             # anything else is an error of a statement, and those come before the commit
             if error.sqlstate is None or error.sqlstate[:2] in _LOST:
-                raise ConnectionError(_line(error)) from error
-            raise _unreachable(error) from error
+                raise ConnectionError(line_of(error)) from error
+            raise unreachable(error, self._schema) from error
         except StoreUnreachable as error:
             if self._connection is None:
                 raise ConnectionError(str(error)) from error
@@ -518,7 +501,7 @@ class Database:
         try:
             await self._checkpoint(name, incarnation, sequence, snapshot)
         except psycopg.Error as error:
-            raise _unreachable(error) from error
+            raise unreachable(error, self._schema) from error
 
     async def _checkpoint(self, name: str, incarnation: int, sequence: int, snapshot: bytes) -> None:
         async with await self.connect() as connection:
@@ -631,37 +614,3 @@ def _hang_up(connection: AsyncConnection[TupleRow] | None) -> None:
         return
     with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
         own.shutdown(socket.SHUT_RDWR)
-
-
-def _line(error: BaseException) -> str:
-    """The first line of what psycopg says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
-
-
-def _unreachable(error: BaseException) -> StoreShared:
-    if isinstance(error, StoreShared):
-        return error
-    if isinstance(error, psycopg.errors.DiskFull):
-        return StoreUnreachable("the disk of PostgreSQL is full: make room on the server")
-    return StoreUnreachable(f"PostgreSQL: {_line(error)}")
-
-
-def explained(error: psycopg.Error, schema: str) -> StoreShared:
-    """Why a start cannot use the store, and what helps."""
-    line = _line(error)
-    if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        help_text = f"let the user create schema {schema}, or make the schema for it"
-    elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        help_text = "name the primary"
-    elif isinstance(error, psycopg.errors.DiskFull):
-        help_text = "make room on the server"
-    elif isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-        return StoreUnusable(f"this is no address of a PostgreSQL ({line}): postgresql://user:password@host/database")
-    elif "password" in line or "authentication" in line or "role" in line:
-        help_text = "check user and password"
-    elif "database" in line and "does not exist" in line:
-        help_text = "create it, or name another one"
-    else:
-        help_text = "check that PostgreSQL runs and can be reached from here"
-    return StoreUnusable(f"{line}: {help_text}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from emulator.store.postgres.database import StoreUnusable
+from emulator.store.postgres.errors import StoreUnusable
 
 
 @contextmanager

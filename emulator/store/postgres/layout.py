@@ -7,10 +7,13 @@ or a TPP is issued, its `counts` hold what the service as a whole remembers, as 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from psycopg import AsyncConnection, errors
 from psycopg.rows import TupleRow
+
+from emulator.store.postgres.errors import StoreLayoutNewer, StoreUnusable
 
 VERSION = 1
 ATTEMPTS = 5  # processes that start together make the same tables
@@ -50,12 +53,21 @@ STEPS: Mapping[int, Sequence[str]] = {}
 """By version: the statements that lead from it to the next one."""
 
 
-class LayoutNewer(Exception):
-    """The tables are of a later version of this program; the argument is their version."""
+_COLUMNS: Mapping[str, frozenset[str]] = {
+    table: frozenset(column.split()[0] for column in columns.split(", ") if not column.startswith("PRIMARY"))
+    for table, columns in re.findall(
+        r"CREATE TABLE {schema}\.(\w+) \((.*?)(?:, PRIMARY KEY .*)?\)$", "\n".join(TABLES), re.M
+    )
+}
+"""By table: the columns that it has in this version."""
 
-
-class LayoutForeign(Exception):
-    """The schema has tables that are none of these."""
+_PRESENT = (
+    "SELECT c.relname, a.attname, has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')"
+    " AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')"
+    " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
+    " WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'v')"
+)
 
 
 async def prepare(
@@ -65,46 +77,91 @@ async def prepare(
     version: int = VERSION,
     steps: Mapping[int, Sequence[str]] = STEPS,
 ) -> None:
-    """Make the tables in `schema`, or migrate them; LayoutNewer, LayoutForeign, psycopg.Error."""
+    """Make the tables in `schema`, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     for attempt in range(ATTEMPTS):
         try:
             async with connection.transaction():
-                await _prepare(connection, schema, version, steps)
+                if not await _is_empty(connection, schema):
+                    await _migrate(connection, schema, version, steps)
+                    await _check(connection, schema)
+                else:
+                    await _make(connection, schema, version)
             return
         except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema, errors.DuplicateObject):
             if attempt == ATTEMPTS - 1:
                 raise
 
 
-async def _prepare(
-    connection: AsyncConnection[TupleRow], schema: str, version: int, steps: Mapping[int, Sequence[str]]
-) -> None:
-    names = await connection.execute(
-        "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'v')",
-        [schema],
-    )
+async def verify(connection: AsyncConnection[TupleRow], schema: str) -> None:
+    """See that `schema` has the tables of this version; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
+    if await _is_empty(connection, schema):
+        raise StoreUnusable(f"schema {schema} has no tables: name the one that `serve` uses with --store-schema")
+    older = await _version(connection, schema, VERSION)
+    if older < VERSION:
+        raise StoreUnusable(f"the tables in schema {schema} have version {older}: a start of `serve` migrates them")
+    await _check(connection, schema, writes=False)
+
+
+async def _is_empty(connection: AsyncConnection[TupleRow], schema: str) -> bool:
+    names = await connection.execute(_PRESENT, [schema])
     present = {row[0] for row in await names.fetchall()}
-    if not present:
-        exists = await connection.execute("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", [schema])
-        if await exists.fetchone() is None:  # who may not make schemas can be given one
-            await connection.execute(_in_schema("CREATE SCHEMA {schema}", schema, version))
-        for statement in TABLES:
-            await connection.execute(_in_schema(statement, schema, version))
-        return
-    if not {"layout", "bank", "change"} <= present:
-        raise LayoutForeign
-    rows = await connection.execute(_in_schema("SELECT version FROM {schema}.layout FOR UPDATE", schema, version))
+    if present and not {"layout", "bank", "change"} <= present:
+        raise _foreign(schema)
+    return not present
+
+
+async def _make(connection: AsyncConnection[TupleRow], schema: str, version: int) -> None:
+    exists = await connection.execute("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", [schema])
+    if await exists.fetchone() is None:  # who may not make schemas can be given one
+        await connection.execute(_in_schema("CREATE SCHEMA {schema}", schema, version))
+    for statement in TABLES:
+        await connection.execute(_in_schema(statement, schema, version))
+
+
+async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int, *, lock: str = "") -> int:
+    """The version of the tables, which is at most `most`."""
+    try:
+        rows = await connection.execute(_in_schema(f"SELECT version FROM {{schema}}.layout{lock}", schema, most))
+    except errors.UndefinedColumn:
+        raise _foreign(schema) from None
     row = await rows.fetchone()
     if row is None or not isinstance(row[0], int):
-        raise LayoutForeign
-    if row[0] > version:
-        raise LayoutNewer(row[0])
-    for older in range(row[0], version):
+        raise _foreign(schema)
+    if row[0] > most:
+        raise StoreLayoutNewer(
+            f"the tables in schema {schema} have version {row[0]}, and this program knows {most}:"
+            " use the version that wrote them, or later"
+        )
+    return row[0]
+
+
+async def _migrate(
+    connection: AsyncConnection[TupleRow], schema: str, version: int, steps: Mapping[int, Sequence[str]]
+) -> None:
+    before = await _version(connection, schema, version, lock=" FOR UPDATE")
+    for older in range(before, version):
         for statement in steps[older]:
             await connection.execute(_in_schema(statement, schema, version))
-    if row[0] < version:
+    if before < version:
         await connection.execute(_in_schema("UPDATE {schema}.layout SET version = {version}", schema, version))
+
+
+async def _check(connection: AsyncConnection[TupleRow], schema: str, *, writes: bool = True) -> None:
+    """See that every table has its columns, and that the user may write it; StoreUnusable."""
+    rows = await (await connection.execute(_PRESENT, [schema])).fetchall()
+    for table, columns in _COLUMNS.items():
+        if not columns <= {column for name, column, _ in rows if name == table}:
+            raise _foreign(schema)
+    refused = [name for name, _, writable in rows if name in _COLUMNS and not writable]
+    if writes and refused:
+        raise StoreUnusable(
+            f"the user may not write table {refused[0]}: give it all rights on schema {schema}, its tables and its"
+            " sequence"
+        )
+
+
+def _foreign(schema: str) -> StoreUnusable:
+    return StoreUnusable(f"schema {schema} has tables of something else: name another one with --store-schema")
 
 
 def _in_schema(statement: str, schema: str, version: int) -> str:

@@ -1,0 +1,341 @@
+"""A PostgreSQL that cannot be used: one line says what and what helps; while it serves, 503 and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from emulator import assemble
+from emulator.cli.main import run
+from emulator.settings import ServeSettings
+from tests.postgres.cluster import Node, ask, control, eventually
+from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder
+
+SCHEMA = "bank_emulator"
+FULL = """
+    CREATE FUNCTION public.no_room() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'could not extend file "base/1"' USING ERRCODE = 'disk_full'; END $$;
+    CREATE TRIGGER no_room BEFORE INSERT ON bank_emulator.change EXECUTE FUNCTION public.no_room()
+"""
+
+
+def refusal(folder: Path, url: str, schema: str = SCHEMA) -> str:
+    """The one line that a start ends with."""
+    settings = ServeSettings(store=url, store_schema=schema, state=folder / "state")
+    with pytest.raises((assemble.StartRefused, assemble.StateDamaged)) as caught:
+        assemble.assemble(settings)
+    text = str(caught.value)
+    assert text.startswith("--store: ")
+    assert "\n" not in text
+    assert PASSWORD not in text
+    return text
+
+
+def name_of(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+@pytest.fixture
+def tables(tmp_path: Path, store_url: str) -> psycopg.Connection:
+    """The owner's connection to a store with a bank in it."""
+    assemble.assemble(ServeSettings(store=store_url, state=tmp_path / "first")).close()
+    return psycopg.connect(store_url, autocommit=True)
+
+
+@pytest.fixture
+def guest(postgresql: PostgreSQL, store_url: str) -> Iterator[str]:
+    """The store's address for a role that owns nothing."""
+    with postgresql.admin() as admin:
+        admin.execute(f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'")
+    yield store_url.replace(f"//{ROLE}:", "//guest:")
+    with postgresql.admin(name_of(store_url)) as admin:
+        admin.execute("DROP OWNED BY guest")
+        admin.execute("DROP ROLE guest")
+
+
+# Start
+
+
+@pytest.mark.parametrize(
+    "url, what, help_text",
+    [
+        (
+            "postgresql://u@127.0.0.1/db?colour=red",
+            'query parameter: "colour"',
+            "postgresql://user:password@host/databa",
+        ),
+        ("postgresql://127.0.0.1:1/db", "Connection refused", "check that PostgreSQL runs and can be reached"),
+        ("postgresql://bank.invalid/db", "bank.invalid", "check host and port in the address"),
+        ("postgresql://127.0.0.1:port/db", 'invalid integer value "port"', "check the address"),
+        ("postgresql://127.0.0.1/db?sslmode=red", 'invalid sslmode value: "red"', "check the address"),
+    ],
+)
+def test_a_server_that_is_not_there(tmp_path: Path, url: str, what: str, help_text: str) -> None:
+    text = refusal(tmp_path, url)
+    assert what in text
+    assert help_text in text
+
+
+def test_a_server_that_does_not_let_the_user_in(tmp_path: Path, postgresql: PostgreSQL, store_url: str) -> None:
+    name = name_of(store_url)
+    wrong = refusal(tmp_path, postgresql.url(name, password="wrong"))
+    assert wrong.endswith(f'password authentication failed for user "{ROLE}": check user and password')
+    missing = refusal(tmp_path, postgresql.url("nowhere"))
+    assert missing.endswith('database "nowhere" does not exist: create the database, or name another one')
+    assert refusal(tmp_path, f"{store_url}?sslmode=require").endswith("check sslmode in the address")
+
+
+def test_a_limit_of_connections_that_is_reached(tmp_path: Path, postgresql: PostgreSQL, store_url: str) -> None:
+    with postgresql.admin() as admin:
+        admin.execute(f"ALTER DATABASE {name_of(store_url)} CONNECTION LIMIT 0")
+    text = refusal(tmp_path, store_url)
+    assert "too many connections for database" in text
+    assert text.endswith("raise the limit of connections, or end others")
+
+
+def test_a_server_that_takes_no_writes(tmp_path: Path, postgresql: PostgreSQL) -> None:
+    with own_folder() as folder, own_folder() as other:
+        primary = PostgreSQL.create(folder)
+        url = primary.database()
+        copy = primary.standby(other)
+        try:
+            url = copy.url(name_of(url))
+            for address in (url, f"{url}?target_session_attrs=any"):
+                text = refusal(tmp_path, address)
+                assert "read-only" in text or "recovery is in progress" in text
+                assert text.endswith("name the primary, a server that takes writes")
+        finally:
+            primary.crash()
+            copy.crash()
+
+
+def test_a_user_without_rights(tmp_path: Path, guest: str, tables: psycopg.Connection, store_url: str) -> None:
+    help_text = f"give the user all rights on schema {SCHEMA}, its tables and its sequence"
+    assert f"permission denied for schema {SCHEMA}: {help_text}" in refusal(tmp_path, guest)
+    assert "permission denied for database" in refusal(tmp_path, guest, "other")
+    tables.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO guest")
+    assert f"permission denied for table layout: {help_text}" in refusal(tmp_path, guest)
+    tables.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO guest")
+    tables.execute(f"REVOKE INSERT ON {SCHEMA}.change FROM guest")
+    assert "the user may not write table change: give it all rights" in refusal(tmp_path, guest)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TABLE other.thing (id int)",
+        "CREATE TABLE other.layout (page int); CREATE TABLE other.bank (id int); CREATE TABLE other.change (id int)",
+        "CREATE TABLE other.layout (version int); CREATE TABLE other.bank (id int); CREATE TABLE other.change (id int)",
+        "CREATE TABLE other.layout (version int); INSERT INTO other.layout VALUES (1);"
+        " CREATE TABLE other.bank (name text); CREATE TABLE other.change (bank text)",
+    ],
+)
+def test_a_schema_of_something_else(tmp_path: Path, store_url: str, statements: str) -> None:
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA other")
+        connection.execute(statements)
+        before = content(connection)
+        assert "schema other has tables of something else: name another one" in refusal(tmp_path, store_url, "other")
+        assert content(connection) == before
+
+
+def content(connection: psycopg.Connection) -> list[tuple[object, ...]]:
+    """All columns of the schema `other`."""
+    columns = (
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'other' ORDER BY 1, 2"
+    )
+    return connection.execute(columns).fetchall()
+
+
+def test_a_disk_that_is_full_at_the_start(tmp_path: Path, tables: psycopg.Connection, store_url: str) -> None:
+    tables.execute("DELETE FROM bank_emulator.bank WHERE name <> ''")
+    tables.execute(FULL)
+    text = refusal(tmp_path, store_url)
+    assert text.endswith('could not extend file "base/1": make room on the server')
+
+
+def test_the_command_ends_with_one_line_and_its_status(
+    tmp_path: Path, tables: psycopg.Connection, postgresql: PostgreSQL, store_url: str
+) -> None:
+    wrong = postgresql.url(name_of(store_url), password="wrong")
+    assert serve(tmp_path, "--store", wrong) == (2, "check user and password")
+    tables.execute("UPDATE bank_emulator.layout SET version = 99")
+    assert serve(tmp_path, "--store", store_url) == (3, "use the version that wrote them, or later")
+
+
+def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "emulator")) -> tuple[int, str]:
+    """The exit status of `serve`, and what helps: the end of the one line that it says on stderr."""
+    command = [sys.executable, *program, "serve", "--port", "0", "--state", str(folder / "state"), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("bank-emulator: --store: ")
+    return ended.returncode, line.rpartition(": ")[2].partition(" (")[0]
+
+
+WITHOUT = """
+import sys
+sys.modules["psycopg"] = None  # as if it were not installed
+from emulator.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("store", ["postgresql://127.0.0.1/db", "postgresql"])
+def test_without_the_extra_one_line_names_it(tmp_path: Path, store: str) -> None:
+    status, help_text = serve(tmp_path, "--store", store, program=("-c", WITHOUT))
+    assert (status, help_text) == (2, "pip install 'bank-emulator[postgresql]'")
+
+
+# While it serves
+
+
+@pytest.fixture
+def node(tmp_path: Path, store_url: str) -> Iterator[Node]:
+    running = Node("node", tmp_path / "node", ("--store", store_url)).start()
+    yield running
+    running.kill()
+
+
+@contextmanager
+def no_room(postgresql: PostgreSQL, database: str) -> Iterator[None]:
+    with postgresql.admin(database) as admin:
+        admin.execute(FULL)
+        yield
+        admin.execute("DROP FUNCTION public.no_room CASCADE")
+
+
+@contextmanager
+def no_connections(postgresql: PostgreSQL, database: str) -> Iterator[None]:
+    with postgresql.admin() as admin:
+        admin.execute(f"ALTER DATABASE {database} CONNECTION LIMIT 0")
+        hang_up(admin, database)
+        yield
+        admin.execute(f"ALTER DATABASE {database} CONNECTION LIMIT -1")
+
+
+@contextmanager
+def no_writes(postgresql: PostgreSQL, database: str) -> Iterator[None]:
+    with postgresql.admin() as admin:
+        admin.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+        hang_up(admin, database)
+        yield
+        admin.execute(f"ALTER DATABASE {database} RESET default_transaction_read_only")
+
+
+@contextmanager
+def no_rights(postgresql: PostgreSQL, database: str) -> Iterator[None]:
+    with postgresql.admin(database) as admin:
+        admin.execute("ALTER TABLE bank_emulator.change OWNER TO postgres")
+        yield
+        admin.execute(f"ALTER TABLE bank_emulator.change OWNER TO {ROLE}")
+
+
+@contextmanager
+def no_table(postgresql: PostgreSQL, database: str) -> Iterator[None]:
+    with postgresql.admin(database) as admin:
+        admin.execute("ALTER TABLE bank_emulator.change RENAME TO away")
+        yield
+        admin.execute("ALTER TABLE bank_emulator.away RENAME TO change")
+
+
+def hang_up(admin: psycopg.Connection, database: str) -> None:
+    admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database])
+
+
+@pytest.mark.parametrize(
+    "trouble, help_text",
+    [
+        (no_room, "make room on the server"),
+        (no_connections, "raise the limit of connections, or end others"),
+        (no_writes, "name the primary, a server that takes writes"),
+        (no_rights, f"give the user all rights on schema {SCHEMA}, its tables and its sequence"),
+        (no_table, f"the tables in schema {SCHEMA} were changed: restore them"),
+    ],
+)
+def test_a_change_that_cannot_be_stored_is_503_and_not_made(
+    node: Node,
+    postgresql: PostgreSQL,
+    store_url: str,
+    trouble: Callable[[PostgreSQL, str], AbstractContextManager[None]],
+    help_text: str,
+) -> None:
+    control(node.url, "PUT", "settings", {"progression": "manual"})
+    before = control(node.url, "GET", "state")
+    with trouble(postgresql, name_of(store_url)):
+        status, answer = ask(node.url, "PUT", "/_emulator/settings", {"progression": "time"})
+        (message,) = answer["tppMessages"]
+        assert (status, message["code"]) == (503, "SYSTEM_ERROR")
+        assert "nothing was changed" in message["text"]
+        assert help_text in message["text"]
+        assert ask(node.url, "GET", "/health")[0] == 200
+    eventually(lambda: ask(node.url, "GET", "/ready")[0] == 200)
+    assert control(node.url, "GET", "state") == before
+    control(node.url, "PUT", "settings", {"progression": "time"})
+    assert control(node.url, "GET", "settings")["progression"] == "time"
+    assert "Traceback" not in node.log()
+
+
+@contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A folder of the server's user on a file system of its own; skips where that cannot be mounted."""
+    with own_folder() as folder, ExitStack() as mounted:
+        owner = folder.stat()
+        options = f"size={megabytes}m,uid={owner.st_uid},gid={owner.st_gid},mode=700"
+        mount = shutil.which("mount")
+        if os.getuid() != 0 or mount is None:
+            pytest.skip("only root mounts file systems")
+        done = subprocess.run(
+            [mount, "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            pytest.skip(f"a file system cannot be mounted: {done.stderr.strip()}")
+        mounted.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True)
+        yield folder
+
+
+def fill(file: Path) -> None:
+    """Write a file until its disk has no room."""
+    with suppress(OSError), file.open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(1 << 16))
+
+
+def test_a_disk_that_fills_up_loses_nothing(tmp_path: Path, postgresql: PostgreSQL) -> None:
+    """With a real one: the tables lie on a small disk, which another file fills."""
+    url = postgresql.database()
+    with small_disk(24) as disk, ExitStack() as ending:
+        ending.callback(postgresql.drop, url)
+        with postgresql.admin() as admin:
+            admin.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+            admin.execute(f"ALTER DATABASE {name_of(url)} SET default_tablespace = small")
+            admin.execute("GRANT CREATE ON TABLESPACE small TO PUBLIC")
+        ending.callback(lambda: postgresql.admin().execute("DROP TABLESPACE small"))
+        ending.callback(postgresql.drop, url)
+        running = Node("node", tmp_path / "node", ("--store", url)).start()
+        ending.callback(running.kill)
+        control(running.url, "PUT", "settings", {"progression": "manual"})
+        filler = disk / "filler"
+        fill(filler)
+        names = []
+        status, text = 200, ""
+        for number in range(200):  # until the last page of the tables is full
+            status, answer = ask(running.url, "PUT", f"/_emulator/snapshots/s{number}")
+            if status >= 500:
+                text = answer["tppMessages"][0]["text"]
+                break
+            names.append(f"s{number}")
+        assert status == 503
+        assert "make room on the server" in text
+        filler.unlink()
+        control(running.url, "PUT", "snapshots/last")
+        stored = {one["name"] for one in control(running.url, "GET", "snapshots")["snapshots"]}
+        assert stored == {*names, "last"}
+        assert run(["state", "check", "--store", url]) == 0
