@@ -39,6 +39,9 @@ class Exchange:
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
     created: str | None = None  # the id of a new payment, recorded because a rule may change the answer that names it
+    # of a bank that several processes serve: the bank's last change when the request came; real time of the answer
+    sequence: int = 0
+    received: float = 0.0
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -60,7 +63,7 @@ class Exchange:
         answer = self.response
         if answer is not None:
             answer = Response(answer.status, answer.headers, answer.body[-size:], answer.delivery)
-        return Exchange(self.id, self.at, self.request, self.call, answer, self.signature, self.rules)
+        return replace(self, response=answer, cut_from=None)
 
     @property
     def operation(self) -> str | None:

@@ -21,8 +21,10 @@ from emulator.api.operation import NO_QUERY, Call, Operation, Route
 from emulator.api.router import Router, split_target
 from emulator.api.signature import Fault, SignatureRefused, Verified
 from emulator.bank.bank import Bank
+from emulator.bank.clock import real_seconds
 from emulator.bank.customers.access import Caller
 from emulator.bank.tpp import AuthenticatedTpp
+from emulator.store import Documents
 
 StoredExchange = tuple[int, bytes | None]
 """The number of an exchange and its JSON; None if this process has the exchange already."""
@@ -38,9 +40,14 @@ class SharedRequestLog(RequestLog):
     announces = False  # exchanges are published once they are stored
 
     def __init__(
-        self, draw: Callable[[], int | None], read: Callable[[int, bytes], Exchange], demand: Callable[[], None]
+        self,
+        documents: Documents,
+        draw: Callable[[], int | None],
+        read: Callable[[int, bytes], Exchange],
+        demand: Callable[[], None],
     ) -> None:
         super().__init__()
+        self._documents = documents
         self._draw = draw
         self._read = read
         self._demand = demand
@@ -51,7 +58,7 @@ class SharedRequestLog(RequestLog):
     def begin(self, at: str, request: Request) -> Exchange:
         """Add a request; the pipeline fills in the rest of the exchange."""
         number = self._draw()
-        exchange = Exchange(number or 0, at, request)
+        exchange = Exchange(number or 0, at, request, sequence=self._documents.sequence)
         if number is None:
             self.waiting.append(exchange)
         else:
@@ -104,6 +111,9 @@ class SharedRequestLog(RequestLog):
 
     def rows(self) -> list[tuple[int, bytes]]:
         """The exchanges of this turn, to be stored."""
+        now = real_seconds()
+        for exchange in self._new:
+            exchange.received = now
         return [(exchange.id, as_json(exchange)) for exchange in self._new]
 
     def confirm(self) -> list[Exchange]:
@@ -143,6 +153,8 @@ def as_json(exchange: Exchange) -> bytes:
         "prefix": request.prefix,
         "rules": list(exchange.rules),
         "seconds": exchange.seconds,
+        "sequence": exchange.sequence,
+        "received": exchange.received,
     }
     if response is not None:
         shown["response"] = [response.status, response.headers, response.body.decode("latin-1")]
@@ -195,6 +207,7 @@ def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes
             exchange.signature = SignatureRefused([Fault(*fault) for fault in messages], lambda: diagnosis)
         exchange.cut_from = tuple(stored["cut"]) if "cut" in stored else None
         exchange.created = stored.get("created")
+        exchange.sequence, exchange.received = stored.get("sequence", 0), stored.get("received", 0.0)
         return exchange
 
     return read

@@ -232,9 +232,12 @@ class BankRegistry:
             rules=common.rules_for(bank),
             trusted_ca=common.trusted_ca,
             signer=common.signer,
-            observer=Conformance(bank),
+            observer=self._observer(bank),
             log=self._request_log(bank),
         )
+
+    def _observer(self, bank: Bank) -> Conformance:
+        return Conformance(bank)
 
     def _request_log(self, _bank: Bank) -> RequestLog:
         return RequestLog()

@@ -18,6 +18,8 @@ from emulator.store import DependentCache, Documents, Kind
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
+PRIVATE = "observation"  # the type of events that processes tell each other and no watcher
+
 # Called after the settings have changed, with the previous settings; other packages add their functions.
 SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
 
@@ -129,5 +131,7 @@ class Bank:
         """Pass an event to the watchers in this process."""
         if self.follower is not None and event is not None and event["type"] != "request":
             self.follower(event)
+        if event is not None and event["type"] == PRIVATE:
+            return
         for watcher in tuple(self.watchers):
             watcher(event)

@@ -139,7 +139,11 @@ class Conformance:
         self._add((event, tpp, at, values))
 
     def _add(self, seen: Exchange | Change, size: int = 0) -> None:
-        self._queue.append((seen, self.clock(), size))
+        self._enqueue(seen, self.clock(), size)
+
+    def _enqueue(self, seen: Exchange | Change, received: float, size: int) -> None:
+        """Have an observation judged; `received`: real time."""
+        self._queue.append((seen, received, size))
         self._bytes += size
         if len(self._queue) > MOST_QUEUED or self._bytes > MOST_BYTES:
             self.judge_some(2)

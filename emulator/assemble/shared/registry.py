@@ -28,6 +28,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.snapshots import SharedSnapshots, Snapshots
+from emulator.conformance.shared import SharedConformance
 from emulator.control.operation import BankSpec
 from emulator.scenario.rules import RuleSet
 from emulator.store import Image, NotFetched, Part, Store, StoreDamaged
@@ -47,6 +48,7 @@ from emulator.store.postgres import (
 from emulator.store.snapshot import load
 
 NOTHING_COUNTED = b"{}"
+REPORT = "conformance"  # beside the serials of rules: the change with which the report began again
 CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of what there is
 
 
@@ -60,6 +62,7 @@ class OpenBank:
     requests: SharedRequestLog
     rules: RuleSet
     snapshots: SharedSnapshots
+    observer: SharedConformance
     position: Position
     counts: bytes = NOTHING_COUNTED
     weight: int = 0  # bytes of its last checkpoint
@@ -93,7 +96,15 @@ class OpenBank:
 
     def _count(self, counts: bytes) -> None:
         self.counts = counts
-        self.rules.count_from(orjson.loads(counts))
+        counters = orjson.loads(counts)
+        self.rules.count_from(counters)
+        self.observer.begin_again(counters.get(REPORT, [0])[0])
+
+    def _counts(self) -> bytes:
+        counters: dict[str, Any] = dict(self.rules.counters())
+        if self.observer.since:
+            counters[REPORT] = [self.observer.since, 0]
+        return orjson.dumps(counters)
 
     def _at(self, head: Head) -> None:
         self.position = head.position
@@ -104,7 +115,7 @@ class OpenBank:
     def add_to(self, work: Work) -> None:
         """Add to `work` what this turn has changed."""
         changes = [(change.payload, _events(change.events)) for change in self.log.take()]
-        counts: bytes | None = orjson.dumps(self.rules.counters())
+        counts: bytes | None = self._counts()
         if counts == self.counts:
             counts = None
         if changes or counts is not None:
@@ -121,7 +132,7 @@ class OpenBank:
     def confirm(self, turn: UUID) -> None:
         """What this turn has changed is stored: tell whoever watches."""
         position, sequence = self.position, self.documents.sequence
-        counts = orjson.dumps(self.rules.counters())
+        counts = self._counts()
         self.position = Position(
             position.incarnation,
             sequence,
@@ -130,13 +141,18 @@ class OpenBank:
         )
         self.counts = counts
         self.snapshots.confirm()
-        service = self.service
         answered = self.requests.confirm()
-        if service.bank.settings.conformance:
+        if self.observer.on:
             for exchange in answered:
-                service.observer.request(exchange)
+                self.observer.request(exchange)
         self.documents.confirm(sequence)
         self.tell_of(answered)
+
+    def fetched(self, rows: Iterable[tuple[int, bytes | None]]) -> None:
+        """Take the request log as it is stored."""
+        exchanges = self.requests.merge(rows)
+        self.observer.collect(exchanges)
+        self.tell_of(exchanges)
 
     def undo(self) -> None:
         """Take back what this turn has changed."""
@@ -322,7 +338,10 @@ class SharedRegistry(BankRegistry):
 
     def _request_log(self, bank: Bank) -> SharedRequestLog:
         demand = partial(self._demand, bank.name, "exchanges")
-        return SharedRequestLog(self._draw, reader(bank, self._router), demand)
+        return SharedRequestLog(bank.documents, self._draw, reader(bank, self._router), demand)
+
+    def _observer(self, bank: Bank) -> SharedConformance:
+        return SharedConformance(bank, partial(self._demand, bank.name, "exchanges"))
 
     def _draw(self) -> int | None:
         if self._scope is None:
@@ -394,11 +413,14 @@ class SharedRegistry(BankRegistry):
         if content is not None:
             fill(documents, content)
         service = self._service(name, documents, seed)
-        if not isinstance(service.rules, RuleSet) or not isinstance(service.log, SharedRequestLog):
+        rules, requests, observer = service.rules, service.log, service.observer
+        if not isinstance(rules, RuleSet) or not isinstance(requests, SharedRequestLog):
             raise TypeError("the banks of a shared store have shared rules and logs")
+        if not isinstance(observer, SharedConformance):
+            raise TypeError("the banks of a shared store have a shared report")
         position = Position(incarnation, 0, UUID(int=0), 0)
         snapshots = SharedSnapshots(name, partial(self._demand, name, "snapshots"))
-        opened = OpenBank(service, documents, log, service.log, service.rules, snapshots, position)
+        opened = OpenBank(service, documents, log, requests, rules, snapshots, observer, position)
         if content is not None:
             opened.loaded(content)
         documents.join(self.group)

@@ -63,6 +63,7 @@ LONGEST = 64  # requests of a turn
 ROUNDS = 24  # times that a turn is run again with more
 LOOKING = 5.0  # seconds in which the outcome of a commit is to be found
 PAUSE = 0.25  # seconds between two looks at what other processes have done
+COLLECTING = 8  # looks after which what others have answered is fetched for the conformance report
 REPEATS = 2  # times that a turn is run again which has lost its connection, the last time with a longer lock
 SLOW = 1.0  # seconds of work after which that is so the first time
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
@@ -177,6 +178,7 @@ class SharedTurns:
         self._entered: Counter[str] = Counter()  # exchanges since the last trim
         self._ending = Event()
         self._reachable = True
+        self._looks = 0
         self.count = 0  # requests so far
 
     # Requests
@@ -499,7 +501,7 @@ class SharedTurns:
         """Bring what there is of a bank besides its documents up to date."""
         if "exchanges" in parts:
             rows = await database.exchanges(opened.name, opened.requests.known(), KEPT)
-            opened.tell_of(opened.requests.merge(rows))
+            opened.fetched(rows)
         if "snapshots" in parts:
             opened.snapshots.stored(await database.snapshots(opened.name))
 
@@ -566,8 +568,14 @@ class SharedTurns:
             await self._pool.close()
 
     async def _look(self) -> None:
-        """Look at each bank by itself: one that takes long holds up no other; at none, where nobody watches."""
+        """Look at each bank by itself: one that takes long holds up no other; at none, where nobody watches.
+
+        Now and then also at those of which this process has seen something that is not in the report yet.
+        """
         watched = {opened.name for opened in self._watched()}
+        self._looks += 1
+        if self._looks % COLLECTING == 0:
+            watched |= {opened.name for opened in self._registry.open_banks.values() if opened.observer.waits}
         waiting = {opened.name for opened in self._registry.open_banks.values() if opened.requests.waiting}
         turns: list[_Needs] = []
         for name in watched | waiting:

@@ -1,0 +1,122 @@
+"""The conformance report of a bank that several processes serve: each judges what all of them have seen, in one order.
+
+What this process saw waits until what the others saw has been fetched from the request log that they share (`collect`).
+Then all of it is brought into the order in which the bank did it: an exchange stands after the last change of the bank
+that it could see, exchanges among each other by their numbers. What only one process can see, a browser at a page or
+what a plan has played, is published as an event that no stream shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from emulator.api.log import Exchange
+from emulator.bank.bank import PRIVATE, Bank, Event
+from emulator.bank.clock import real_seconds
+from emulator.conformance.observer import MOST_BYTES, MOST_QUEUED, Change, Conformance
+
+Order = tuple[int, int]
+"""The number of the bank's last change, then 0 for that change and the number of an exchange after it."""
+
+
+class SharedConformance(Conformance):
+    """The report on the TPPs of one bank; `demand` is called before it is read: see NotFetched."""
+
+    def __init__(self, bank: Bank, demand: Callable[[], None], clock: Callable[[], float] = real_seconds) -> None:
+        super().__init__(bank, clock)
+        self._demand = demand
+        self._seen: list[tuple[Order, float, Exchange | Change, int]] = []  # order, real time, bytes of bodies
+        self._seen_bytes = 0
+        self.since = 0  # the change with which the report began again
+
+    @property
+    def waits(self) -> bool:
+        """Whether this process has seen something that is not judged before `collect`."""
+        return bool(self._seen)
+
+    def collect(self, exchanges: Iterable[Exchange]) -> None:
+        """Take what others have answered, as far as it was not known, and let everything so far be judged."""
+        if self.on:
+            for exchange in exchanges:
+                self.request(exchange)
+        seen, self._seen, self._seen_bytes = self._seen, [], 0
+        for _, received, one, size in sorted(seen, key=lambda entry: entry[:2]):
+            self._enqueue(one, received, size)
+
+    def begin_again(self, since: int) -> None:
+        """Forget what was seen before a change."""
+        if since > self.since:
+            self.since = since
+            super().forget()
+            self._seen = [entry for entry in self._seen if entry[0][0] >= since]
+
+    # What is seen
+
+    def event(self, event: Event) -> None:
+        """Record a change that the bank announces, whichever process made it."""
+        kind = event["type"]
+        if kind == "reset" or (kind == "conformance" and event["status"] == "cleared"):
+            self.begin_again(self._bank.documents.sequence)
+        elif kind == PRIVATE:
+            _TOLD[event["about"]](self, *event["told"])
+        else:
+            super().event(event)
+
+    def forget(self) -> None:
+        """Nothing yet: every process forgets when it hears of the change."""
+
+    def page(self, token: str, tpp: str | None, *, link: str) -> None:
+        """Take note of a browser at an SCA page, at every process."""
+        self._tell("page", token, tpp, link)
+
+    def _page(self, token: str, tpp: str | None, link: str) -> None:
+        super().page(token, tpp, link=link)
+
+    def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
+        """Record what a plan has played, at every process."""
+        self._tell("plan", tpp, dict(value))
+
+    def _observe(self, tpp: str, value: Mapping[str, Any]) -> None:
+        super().observe(tpp, value)
+
+    def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take what the TPP believes, at every process."""
+        self._tell("beliefs", {name: dict(belief) for name, belief in beliefs.items()})
+
+    def _believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
+        super().believe(beliefs)
+
+    def _tell(self, about: str, *told: Any) -> None:
+        self._bank.publish({"type": PRIVATE, "about": about, "told": told})
+
+    def _add(self, seen: Exchange | Change, size: int = 0) -> None:
+        if isinstance(seen, Exchange):
+            order, received = (seen.sequence, seen.id), seen.received or self.clock()
+        else:
+            order, received = (self._bank.documents.sequence, 0), self.clock()
+        if order[0] < self.since:
+            return
+        self._seen.append((order, received, seen, size))
+        self._seen_bytes += size
+        if len(self._seen) > MOST_QUEUED or self._seen_bytes > MOST_BYTES:
+            self.collect(())
+
+    # What is read
+
+    def _judge(self) -> Any:
+        self._demand()
+        self.collect(())
+        return super()._judge()
+
+    def opened(self) -> list[str]:
+        """The SCAs whose page a browser has opened, at any process."""
+        self._demand()
+        return super().opened()
+
+
+_TOLD: Mapping[str, Callable[..., None]] = {
+    "page": SharedConformance._page,
+    "plan": SharedConformance._observe,
+    "beliefs": SharedConformance._believe,
+}
