@@ -212,7 +212,7 @@ def pgbouncer(server: PostgreSQL) -> Iterator[int]:
         settings.write_text(
             f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
             f"listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\n"
-            "pool_mode = transaction\ndefault_pool_size = 6\nserver_reset_query = DISCARD ALL\n"
+            "pool_mode = transaction\ndefault_pool_size = 6\nserver_login_retry = 1\n"
         )
         for file in (users, settings):
             file.chmod(0o644)

@@ -280,7 +280,7 @@ class SharedRegistry(BankRegistry):
         """Make a bank of --fixtures, the default one of a new store."""
         return self.make(name)
 
-    def _made(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
+    def _create(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         self._with_service()
         ready = yield from self._prepared(spec, None)
         if name in self.stored:
