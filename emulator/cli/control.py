@@ -1,6 +1,6 @@
 """The commands that forward to the control interface of a running bank: one row each (CONTRACT 9, 11).
 
-To add such a command, add a row to NOUNS; see `Row`.
+To add such a command, add it to NOUNS; see `ControlCommand`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from emulator.cli.bank import ask, bank_options, rows, show
-from emulator.cli.forward import Row, json_body, limit_option, line, name_argument, table
+from emulator.cli.forward import ControlCommand, json_body, limit_option, line, name_argument, table
 from emulator.cli.options import OrderedGroup, bank_url, complete_scenario, complete_setting
 
 
@@ -87,16 +87,16 @@ _SCENARIO = click.Option(
 _ADD_RULE = """bank-emulator rules add '{"when": {"operation": "createPayment"}, "then": {"disconnect": "after"}}'"""
 
 # A noun with its verbs, or a noun alone.
-NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
+NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     "clock": (
         "Show, set and advance bank time.",
         {
-            "show": Row(
+            "show": ControlCommand(
                 "Show bank time and its mode. It runs (live) or stands still (frozen).",
                 *("GET", "clock", "bank-emulator clock show --output json"),
                 text=_clock_text,
             ),
-            "set": Row(
+            "set": ControlCommand(
                 "Set bank time to NOW, a later time with a UTC offset. Only a reset sets it back.",
                 *("PUT", "clock", "bank-emulator clock set 2026-03-02T09:00:00+01:00 --mode frozen"),
                 params=(
@@ -108,7 +108,7 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
                 text=_clock_text,
                 progress="clock",
             ),
-            "advance": Row(
+            "advance": ControlCommand(
                 "Advance bank time BY a duration such as 10s, 1h30m, 3d or PT1H. What falls due happens in order.",
                 *("POST", "clock/advance", "bank-emulator clock advance 1h30m"),
                 params=(click.Argument(["by"]),),
@@ -120,14 +120,14 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
     "payments": (
         "List payments and advance one through its statuses.",
         {
-            "list": Row(
+            "list": ControlCommand(
                 "List payments, newest first.",
                 *("GET", "payments", "bank-emulator payments list --output json"),
                 params=(limit_option(20),),
                 view=itemgetter("payments"),
                 text=_payments_text,
             ),
-            "advance": Row(
+            "advance": ControlCommand(
                 "Advance PAYMENT by one status, or to a given one. Dates and missing money do not stop it.",
                 *("POST", "payments/{payment}/advance", "bank-emulator payments advance 3f2b... --to ACSC"),
                 params=(
@@ -141,14 +141,14 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
     "consents": (
         "List consents and revoke one as the customer.",
         {
-            "list": Row(
+            "list": ControlCommand(
                 "List consents, newest first.",
                 *("GET", "consents", "bank-emulator consents list --output json"),
                 params=(limit_option(20),),
                 view=itemgetter("consents"),
                 text=_consents_text,
             ),
-            "revoke": Row(
+            "revoke": ControlCommand(
                 "Revoke CONSENT, as the customer can do at the bank.",
                 *("POST", "consents/{consent}/revoke", "bank-emulator consents revoke 3f2b..."),
                 params=(name_argument("consent"),),
@@ -156,7 +156,7 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
             ),
         },
     ),
-    "notifications": Row(
+    "notifications": ControlCommand(
         "List status notifications, newest first. Shows the attempts to deliver each.",
         *("GET", "notifications", "bank-emulator notifications --target 3f2b..."),
         params=(
@@ -169,25 +169,25 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
     "snapshot": (
         "Save and restore documents, clock, rules and settings.",
         {
-            "list": Row(
+            "list": ControlCommand(
                 "List snapshots, newest first.",
                 *("GET", "snapshots", "bank-emulator snapshot list --output json"),
                 view=itemgetter("snapshots"),
                 text=table("snapshots", "created", "name"),
             ),
-            "save": Row(
+            "save": ControlCommand(
                 "Save the bank as the snapshot NAME.",
                 *("PUT", "snapshots/{name}", "bank-emulator snapshot save before-payday"),
                 params=(name_argument("name"),),
                 text=line("name"),
             ),
-            "load": Row(
+            "load": ControlCommand(
                 "Restore the snapshot NAME.",
                 *("POST", "snapshots/{name}/restore", "bank-emulator snapshot load before-payday"),
                 params=(name_argument("name"),),
                 text=line("name"),
             ),
-            "delete": Row(
+            "delete": ControlCommand(
                 "Delete the snapshot NAME.",
                 *("DELETE", "snapshots/{name}", "bank-emulator snapshot delete before-payday"),
                 params=(name_argument("name"),),
@@ -198,14 +198,14 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
     "banks": (
         "Create, list and delete banks. Each has its own documents and clock.",
         {
-            "list": Row(
+            "list": ControlCommand(
                 "List banks: the default one, then the others by name.",
                 *("GET", "banks", "bank-emulator banks list --output json"),
                 params=(limit_option(100),),
                 view=itemgetter("banks"),
                 text=table("banks", "name", "baseUrl"),
             ),
-            "make": Row(
+            "make": ControlCommand(
                 "Create or replace the bank NAME and print its address.",
                 *("PUT", "banks/{name}", "bank-emulator banks make test-1 --seed 7"),
                 params=(
@@ -218,7 +218,7 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
                 ),
                 text=line("baseUrl"),
             ),
-            "delete": Row(
+            "delete": ControlCommand(
                 "Delete the bank NAME and its documents.",
                 *("DELETE", "banks/{name}", "bank-emulator banks delete test-1"),
                 params=(name_argument("name"),),
@@ -228,14 +228,14 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
     "rules": (
         "List, add and remove scripted rules.",
         {
-            "list": Row(
+            "list": ControlCommand(
                 "List rules in evaluation order. Shows how often each has matched and acted.",
                 *("GET", "rules", "bank-emulator rules list --output json"),
                 params=(limit_option(100),),
                 view=_counted_rules,
                 text=_rules_text,
             ),
-            "add": Row(
+            "add": ControlCommand(
                 "Add RULE (JSON, as in a scenario) after the existing rules.",
                 *("POST", "rules", _ADD_RULE),
                 params=(click.Argument(["rule"]),),
@@ -243,15 +243,15 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
                 text=_rules_text,
                 body=json_body("rule"),
             ),
-            "remove": Row(
+            "remove": ControlCommand(
                 "Remove the rules named NAME.",
                 *("DELETE", "rules/{name}", "bank-emulator rules remove 'slow reads'"),
                 params=(name_argument("name"),),
             ),
-            "clear": Row("Remove all rules.", "DELETE", "rules", "bank-emulator rules clear"),
+            "clear": ControlCommand("Remove all rules.", "DELETE", "rules", "bank-emulator rules clear"),
         },
     ),
-    "reset": Row(
+    "reset": ControlCommand(
         "Reset documents, clock, settings, rules and request log. Snapshots stay.",
         *("POST", "reset", "bank-emulator reset --fixtures known-state --scenario slow-bank"),
         params=(
@@ -264,13 +264,13 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
         ),
         text=_reset_text,
     ),
-    "ledger": Row(
+    "ledger": ControlCommand(
         "Compare the balance of every account with its bookings. Exit 1 if they differ.",
         *("GET", "ledger", "bank-emulator ledger --output json"),
         text=_ledger_text,
         failure=_ledger_failure,
     ),
-    "people": Row(
+    "people": ControlCommand(
         "List people, newest first. Shows identity number, accounts and agreements.",
         *("GET", "people", "bank-emulator people --output json"),
         params=(limit_option(100),),
@@ -282,7 +282,7 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
 
 def _command(noun: str) -> click.Command:
     row_or_group = NOUNS[noun]
-    if isinstance(row_or_group, Row):
+    if isinstance(row_or_group, ControlCommand):
         return row_or_group.command(noun)
     about, verbs = row_or_group
     example = f"Example: {next(reversed(verbs.values())).example}"

@@ -19,7 +19,7 @@ Text = Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ControlCommand:
     """One command: a request with `method` to `path`, below `/_emulator/`, and how its answer is shown.
 
     A parameter that stands in `path`, in braces, goes there; the others go into the query of a GET or into the JSON

@@ -9,11 +9,11 @@ from urllib.parse import quote, urlsplit
 import click
 
 from emulator.cli.bank import ask, bank_options, hint, show
-from emulator.cli.forward import Row, limit_option, members, name_argument, table
+from emulator.cli.forward import ControlCommand, limit_option, members, name_argument, table
 from emulator.cli.options import OrderedGroup, bank_url
 from emulator.settings import variable
 
-LIST = Row(
+LIST = ControlCommand(
     "Open and past SCAs, newest first.",
     *("GET", "sca", "bank-emulator sca list --output json"),
     params=(limit_option(20),),

@@ -354,7 +354,7 @@ def _path(href: str) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class _Row:
+class _ConcernedClauses:
     """The clauses that observations with the same static facts concern.
 
     `passed`: the records of clauses that each of them passes; `deciding`: clauses whose open occasions they may close;
@@ -386,7 +386,7 @@ class Auditor:
         self._machines = [
             _Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect
         ]
-        self._rows: dict[tuple[Any, ...], _Row] = {}
+        self._rows: dict[tuple[Any, ...], _ConcernedClauses] = {}
         self._addresses: dict[str, _Addresses] = {}
         self._final: OrderedDict[str, None] = OrderedDict()  # payments whose final status their TPP has read
         self.observed = 0
@@ -457,7 +457,7 @@ class Auditor:
             for machine, tests in opening:
                 machine.occur(observed, tests)
 
-    def _row(self, observed: Observation) -> _Row:
+    def _row(self, observed: Observation) -> _ConcernedClauses:
         """The row of observations with the same static facts as this one."""
         nobody = observed.tpp is None and observed.event == "request"
         passed: list[Record] = []
@@ -482,7 +482,7 @@ class Auditor:
             if judging or opening:
                 seeing.append((None if seen is always_true else seen, tuple(judging), tuple(opening)))
         deciding = () if nobody else tuple(pair for pair in tested if _decides(*pair))
-        return _Row(tuple(passed), deciding, tuple(seeing))
+        return _ConcernedClauses(tuple(passed), deciding, tuple(seeing))
 
     def verdicts(
         self, now: float, received: float, *, over: bool = False, beliefs: Mapping[str, Belief] | None = None

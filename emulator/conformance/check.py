@@ -184,13 +184,13 @@ Group = Literal["signing", "authentication", "accounts", "payments", "robustness
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 
-class _Form(Model):
+class _CheckModel(Model):
     """A part of the file of a check; its members are written in snake_case (CONTRACT 17)."""
 
     model_config = ConfigDict(alias_generator=None)
 
 
-class Clause(_Form):
+class Clause(_CheckModel):
     """One expectation; exactly one of itself, next, never, at_most, from_link and claim."""
 
     itself: Match | None = None
@@ -228,7 +228,7 @@ class Clause(_Form):
 WORDS = ("itself", "next", "never", "at_most", "from_link", "claim")
 
 
-class Step(_Form):
+class Step(_CheckModel):
     """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
 
     after: Match
@@ -239,7 +239,7 @@ class Step(_Form):
     times: int = Field(default=1, ge=1, le=1000)
 
 
-class Arm(_Form):
+class Arm(_CheckModel):
     """How a run prepares the bank before the TPP starts.
 
     `task`: what the TPP has to do (`BANK_TASK`); `psu`: what the customer does at each SCA.
@@ -254,7 +254,7 @@ class Arm(_Form):
     scenario: dict[str, Any] | None = None
 
 
-class Check(_Form):
+class Check(_CheckModel):
     """A check. `check` is its name, `role` the TPPs that it is for, `group` its part of reports and of `--group`.
 
     `practice`: what real banks do; `advice`: what a good TPP does; `spec`: page and anchor in the manual.

@@ -37,7 +37,7 @@ class RunFailed(Exception):
     """The checks cannot be run; the argument is a sentence."""
 
 
-class Control(Protocol):
+class BankControl(Protocol):
     """The control interface of one bank."""
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
@@ -62,7 +62,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CheckRun:
     """The verdict of one check, as a row of the report, problems of its run, and whether the TPP sent a request."""
 
     row: dict[str, Any]
@@ -78,7 +78,7 @@ class _NoRedirect(HTTPRedirectHandler):
 _open = build_opener(ProxyHandler({}), _NoRedirect()).open
 
 
-def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> Control:
+def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> BankControl:
     """The control interface of the bank at this base address; `ca` is that of its TLS certificate."""
     try:
         bank = Running(base, token=token, ca=ca, timeout=60.0)
@@ -106,7 +106,7 @@ def _text(body: bytes) -> str:
 
 def run(
     checks: Iterable[Check], base: str, plan: Plan, *, token: str | None = None, ca: str | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[CheckRun]:
     """Run the checks on the bank at `base`; yields their outcomes in order.
 
     Raises RunFailed if that bank cannot be reached; problems of one check are in its outcome.
@@ -115,11 +115,11 @@ def run(
     process = connect(base)
     process("GET", "/clock")
 
-    def outcome(check: Check) -> Outcome:
+    def outcome(check: Check) -> CheckRun:
         try:
             return _run(check, connect(base), plan, connect)
         except RunFailed as problem:
-            return Outcome(_unjudged(check), [str(problem)])
+            return CheckRun(_unjudged(check), [str(problem)])
 
     if plan.jobs == 1:
         yield from map(outcome, checks)
@@ -138,7 +138,7 @@ def _unjudged(check: Check) -> dict[str, Any]:
     return row
 
 
-def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Control]) -> Outcome:
+def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str], BankControl]) -> CheckRun:
     name = f"check-{check.check}"[:63]
     roles = ["PISP", "AISP"]
     settings = {"links": "absolute", "progression": "immediate", "weather": "calm", **check.arm.settings}
@@ -181,7 +181,7 @@ def _credentials(folder: Path, tpp: Mapping[str, Any]) -> dict[str, Path]:
     return paths
 
 
-def persons_of(bank: Control, context: str) -> tuple[str, str]:
+def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
     """The identity numbers of the customer of a run, and of somebody else."""
     people = bank("GET", "/people")["people"]
     corporate = [person for person in people if person.get("agreements")]
@@ -193,7 +193,7 @@ def persons_of(bank: Control, context: str) -> tuple[str, str]:
     return chosen[0]["nationalId"], other["nationalId"]
 
 
-def debtor_of(bank: Control, person: str) -> str:
+def debtor_of(bank: BankControl, person: str) -> str:
     """The IBAN of an account that the customer can pay from."""
     known = next(entry for entry in bank("GET", "/people")["people"] if entry["nationalId"] == person)
     accounts = known.get("accounts") or [
@@ -301,7 +301,7 @@ class Customer:
     def __init__(
         self,
         check: Check,
-        bank: Control,
+        bank: BankControl,
         tpp_id: str,
         person: str,
         other: str,
@@ -401,7 +401,7 @@ class Customer:
         return path
 
 
-def _judged(check: Check, bank: Control, plan: Plan, problems: list[str], *, reached: bool) -> Outcome:
+def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.claims is not None:
         questions = bank("GET", "/conformance/claims")
         beliefs, unanswered = claims.ask(plan.claims, questions["payments"], questions["accounts"])
@@ -409,4 +409,4 @@ def _judged(check: Check, bank: Control, plan: Plan, problems: list[str], *, rea
         problems += unanswered
     shown = bank("GET", "/conformance?over=true")
     row = next(row for row in shown["checks"] if row["check"] == check.check)
-    return Outcome(row, problems, reached)
+    return CheckRun(row, problems, reached)

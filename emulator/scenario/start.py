@@ -32,7 +32,7 @@ def _base(value: Any) -> str:
 _BASES = [{"enum": [*fixtures.names(), CURRENT]}, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]
 
 
-class _Change(Model):
+class _ChangeModel(Model):
     """A change to an existing account or agreement; at least one member besides its name."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 2})
@@ -50,7 +50,7 @@ class _Change(Model):
         return {field.alias or key: getattr(self, key) for key, field in others if key in self.model_fields_set}
 
 
-class AccountChange(_Change):
+class AccountChange(_ChangeModel):
     """A change to the account with this IBAN, BBAN or resourceId; with `*` (any characters) to all that match."""
 
     account: Text100
@@ -61,7 +61,7 @@ class AccountChange(_Change):
     name: Maybe[Annotated[str, Field(pattern=r"\S", max_length=70)]] = None
 
 
-class AgreementChange(_Change):
+class AgreementChange(_ChangeModel):
     """A change to the agreement with this psuCorporateId, name or organisation number.
 
     With `*` (any characters) to all agreements of corporate customers that match; one with too few persons for two

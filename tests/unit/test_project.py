@@ -30,8 +30,8 @@ SHAPES = (
     "control/operations/",
     "scenario/effects/",
 )
-# Public names of the client and of the server, and pairs that are still to be named apart.
-SAME_NAME = {"Answer", "Change", "Control", "Form", "Outcome", "Response", "Row", "StateDamaged", "Step"}
+# Two public names of clients, and pairs that are not named apart yet.
+SAME_NAME = {"Answer", "Response", "StateDamaged", "Step"}
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
