@@ -20,8 +20,9 @@ from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures, snapshots
+from emulator.bank.accounts import ledger
 from emulator.bank.clock import real_now
-from emulator.bank.kinds import CONTACT, CUSTOMER, PAYMENT
+from emulator.bank.kinds import CONTACT, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
 from emulator.bank.sandbox import patterns
@@ -372,3 +373,19 @@ async def test_for_a_request_to_restore_the_known_state_that_is_not_signed_nothi
     refused = await desk.turns.answer(request)
     assert refused.status in (400, 401)
     assert contents(tmp_path) == []
+
+
+async def test_the_ledger_is_recomputed_between_others_and_as_it_stood(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "PIECE", 10)
+    documents = desk.application.default.bank.documents
+    assert await desk.status("GET", "/_emulator/clock") == 200
+    steps = 0
+    asking = desk.send("GET", "/_emulator/ledger")
+    for transaction in documents.all(TRANSACTION):
+        assert await desk.status("GET", "/health") == 200
+        documents.delete(TRANSACTION, transaction["id"])  # which would not balance
+        steps += not asking.done()
+    answer = await asking
+    assert (steps > 10, json.loads(answer.body)["balanced"]) == (True, True)

@@ -8,11 +8,12 @@ checks them (CONTRACT 9.8).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from decimal import Decimal
 from typing import Any, cast
 
 from emulator.bank.bank import Bank
+from emulator.bank.beside import completed
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, Transaction
 from emulator.bank.errors import BankError
@@ -20,6 +21,7 @@ from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
 
 ZERO = Decimal(0)
+PIECE = 1000  # documents in a step of `reporting`
 
 
 def available(account: Account) -> Decimal:
@@ -167,24 +169,39 @@ def forget(bank: Bank, account_id: str) -> int:
 
 
 def report(bank: Bank) -> dict[str, Any]:
+    """`reporting` without others between."""
+    return completed(reporting(bank))
+
+
+def reporting(bank: Bank) -> Generator[None, None, dict[str, Any]]:
     """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}` (CONTRACT 9.8).
+
+    In steps, between which the bank may be used: what is reported is the bank at the first one.
 
     `balanced`: for every account opening + bookings == balance, and reserved == the reservations of its payments and
     pending items.
     """
     bookings: dict[str, Decimal] = defaultdict(Decimal)
     held: dict[str, Decimal] = defaultdict(Decimal)
-    for transaction in bank.documents.all(TRANSACTION):
+    transactions, payments = bank.documents.all(TRANSACTION), bank.documents.all(PAYMENT)
+    all_accounts = bank.documents.all(ACCOUNT)
+    for number, transaction in enumerate(transactions, 1):
+        if not number % PIECE:
+            yield
         if transaction["status"] == "booked":
             bookings[transaction["accountId"]] += Decimal(transaction["amount"])
         else:
             held[transaction["accountId"]] += item_hold(transaction)
-    for payment in bank.documents.all(PAYMENT):
+    for number, payment in enumerate(payments, 1):
+        if not number % PIECE:
+            yield
         held[payment["debtorAccountId"]] += Decimal(payment.get("held", "0"))
     balanced = True
     accounts = []
     totals: dict[str, Decimal] = defaultdict(Decimal)
-    for account in bank.documents.all(ACCOUNT):
+    for number, account in enumerate(all_accounts, 1):
+        if not number % PIECE:
+            yield
         currency, sum_of_bookings = account["currency"], bookings[account["id"]]
         balance = Decimal(account["booked"])
         agrees = Decimal(account["opening"]) + sum_of_bookings == balance

@@ -94,11 +94,12 @@ def organisation_number(owner: Customer) -> str | None:
 def delete_account(bank: Bank, account_id: str) -> None:
     """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
     accounts.find(bank, account_id)
-    transactions = bank.documents.find(TRANSACTION, accountId=account_id)
-    for payment_id in {t["paymentId"] for t in transactions if t["status"] == "pending" and "paymentId" in t}:
+    pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|pending")
+    for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
         _detach(bank, payment_id)
-    transactions = bank.documents.find(TRANSACTION, accountId=account_id)  # again: payments have changed them
-    bank.documents.delete_several(TRANSACTION, (transaction["id"] for transaction in transactions))
+    for status in ("booked", "pending"):  # by their ids: there may be very many
+        entries = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|{status}")
+        bank.documents.delete_several(TRANSACTION, entries)
     for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
     _unshare(bank, "accounts", account_id)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank.accounts import ledger
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
-def _ledger(call: ControlCall[Any]) -> Response:
-    return json_response(200, ledger.report(call.bank))
+def _ledger(call: ControlCall[Any]) -> Steps:
+    return json_response(200, (yield from ledger.reporting(call.bank)))
 
 
 OPERATIONS = (
