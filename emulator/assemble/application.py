@@ -92,7 +92,9 @@ class BankApplication:
         self._tls = tls
         self._upkeep = Upkeep()
         self._idle: asyncio.TimerHandle | None = None
-        self.notifier = Notifier(registry.services, change=self.change, post=post, alone=shared is None)
+        self.notifier = Notifier(
+            registry.services, registry.opened, change=self.change, post=post, alone=shared is None
+        )
         registry.on_open = self.notifier.follow
         self._handled_before = 0
         self._turn = JournalTurn(

@@ -12,6 +12,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from time import time
 from typing import TypeVar
 from uuid import uuid4
@@ -41,17 +42,23 @@ Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
 
 
 class Notifier:
-    """The sender of a process. `alone`: no other process has these banks, so claims of others are void."""
+    """The sender of a process, for the banks that `services` gives and `opened` finds by name.
+
+    `alone`: no other process has these banks, so claims of others are void.
+    """
 
     def __init__(
         self,
         services: Callable[[], Iterator[BankService]],
+        opened: Callable[[str], BankService | None],
         *,
         change: Change[list[Notification]],
         post: Post | None,
         alone: bool,
     ) -> None:
         self._services = services
+        self._opened = opened
+        self._notifying: dict[str, BankService] = {}  # those whose settings let them notify, of thousands hardly one
         self._change = change
         self._post = post
         self._alone = alone
@@ -70,7 +77,7 @@ class Notifier:
     def idle(self) -> bool:
         """Whether nothing is being sent, and nothing is due."""
         busy = self._woken or self._working is not None or self._sending or self._settled
-        return not busy and not any(self._is_due(service) for service in self._services())
+        return not busy and not any(map(self._is_due, self._followed()))
 
     def start(self) -> None:
         """Start sending, within a running loop."""
@@ -85,8 +92,22 @@ class Notifier:
         if self._loop is None:
             return  # `start` will do it
         service.bank.documents.follow(NOTIFICATION, self._wake)
-        service.bank.documents.follow(META, self._wake)  # settings and clock
-        self._wake()
+        service.bank.documents.follow(META, partial(self._take_note, service))  # settings and clock
+        self._take_note(service)
+
+    def _take_note(self, service: BankService) -> None:
+        if service.bank.settings.notifications:
+            self._notifying[service.bank.name] = service
+            self._wake()
+        else:
+            self._notifying.pop(service.bank.name, None)
+
+    def _followed(self) -> list[BankService]:
+        """The banks that may have something to send."""
+        closed = [name for name, service in self._notifying.items() if self._opened(name) is not service]
+        for name in closed:
+            del self._notifying[name]
+        return list(self._notifying.values())
 
     def stop(self) -> None:
         """Stop sending. Notifications in flight keep their claim, and are sent again at the next start."""
@@ -118,11 +139,12 @@ class Notifier:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if any(service.bank.settings.notifications for service in self._services()):
+        followed = self._followed()
+        if followed:
             self._timer = self._loop.call_later(TICK, self._wake)
         if self._working is not None:
             self._again = True
-        elif self._loop.time() >= self._paused_until and (self._settled or any(map(self._has_work, self._services()))):
+        elif self._loop.time() >= self._paused_until and (self._settled or any(map(self._has_work, followed))):
             self._working = self._spawn(self._work(self._post))
 
     def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
@@ -153,11 +175,13 @@ class Notifier:
         """Settle answered notifications and claim due ones, bank by bank."""
         try:
             settled, self._settled = self._settled, []
-            services = list(self._services())
-            for deleted, identity, _ in settled:
-                if deleted not in services:
+            services = {service.bank.name: service for service in self._followed()}
+            for service, identity, _ in settled:
+                if self._opened(service.bank.name) is service:
+                    services[service.bank.name] = service
+                else:
                     self._sending.pop(identity, None)
-            for service in services:
+            for service in services.values():
                 own = [(identity, outcome) for one, identity, outcome in settled if one is service]
                 if own or self._has_work(service):
                     await self._serve(service, own, post)

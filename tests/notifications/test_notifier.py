@@ -16,6 +16,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
 from emulator.bank.notifications import DeliveryResult
 from emulator.store import StoreUnwritable, memory_store
+from tests.unit.effort import calls
 
 
 class Office:
@@ -33,7 +34,12 @@ class Office:
         self.gate = asyncio.Event()
         self.gate.set()
         self.services: list[Any] = [SimpleNamespace(bank=self.bank, settle=lambda: None)]
-        self.notifier = Notifier(lambda: iter(self.services), change=self.change, post=self.post, alone=True)
+        self.notifier = Notifier(
+            lambda: iter(self.services), self.opened, change=self.change, post=self.post, alone=True
+        )
+
+    def opened(self, name: str) -> Any:
+        return next((service for service in self.services if service.bank.name == name), None)
 
     async def change(self, _: Any, work: Callable[[], Any]) -> Any:
         if self.failures:
@@ -186,7 +192,42 @@ async def test_a_bank_that_is_deleted_meanwhile_takes_no_place() -> None:
     assert office.notifier.idle
     office.services = deleted
     assert office.states() == {"sending"}
-    office.notifier._wake()
+    office.notifier.follow(office.services[0])
     await office.notifier.quiet()
     assert office.states() == {"delivered"}
+    office.notifier.stop()
+
+
+async def test_banks_without_notifications_cost_nothing() -> None:
+    office = Office()
+    office.notifier.start()
+    await turns()
+
+    def turned_on() -> None:
+        office.bank.change_settings({"progression": "manual"})
+        office.bank.change_settings({"progression": "time"})
+
+    alone = calls(turned_on)
+    for number in range(50):
+        other = Bank(memory_store(KINDS), name=f"b{number}")
+        office.services.append(SimpleNamespace(bank=other, settle=lambda: None))
+        office.notifier.follow(office.services[-1])
+    office.opened = {service.bank.name: service for service in office.services}.get  # type: ignore[method-assign]
+    asked = calls(lambda: office.notifier._begin())
+    del office.services[1:]
+    assert abs(calls(turned_on) - alone) < 10
+    assert calls(lambda: office.notifier._begin()) == asked
+    office.notifier.stop()
+
+
+async def test_a_bank_begins_to_notify_when_its_setting_is_turned_on_and_ends_with_it() -> None:
+    office = Office()
+    office.bank.change_settings({"notifications": False})
+    office.notifier.start()
+    office.bank.change_settings({"notifications": True})
+    office.queue("p")
+    await turns()
+    assert office.posted == ["https://p.example/"]
+    office.bank.change_settings({"notifications": False})
+    assert office.notifier.idle
     office.notifier.stop()
