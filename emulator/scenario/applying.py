@@ -20,16 +20,20 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path, Problem
 from emulator.scenario.problems import Misfit
-from emulator.scenario.start import SNAPSHOT, AccessChange, AccountChange, AgreementChange, Start
+from emulator.scenario.start import AccessChange, AccountChange, AgreementChange, Start
 
 if TYPE_CHECKING:
     from emulator.scenario.target import ScenarioTarget
+    from emulator.store import Image, PreparedImage
 
 
-def apply_start(start: Start, scenario_target: ScenarioTarget) -> None:
-    """Apply a start to a bank; raises Misfit for changes to something that the bank does not have."""
+def apply_start(start: Start, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None) -> None:
+    """Apply a start to a bank; raises Misfit for changes to something that the bank does not have.
+
+    `content`: the snapshot that it starts from, where that was prepared.
+    """
     bank = scenario_target.bank
-    _base(start, scenario_target)
+    _base(start, scenario_target, content)
     if start.changed_settings:
         bank.change_settings(start.changed_settings)
     if start.add is not None:
@@ -48,7 +52,7 @@ def apply_start(start: Start, scenario_target: ScenarioTarget) -> None:
             _change_access(bank, change)
 
 
-def _base(start: Start, scenario_target: ScenarioTarget) -> None:
+def _base(start: Start, scenario_target: ScenarioTarget, content: Image | PreparedImage | None) -> None:
     """Set documents and clock; the clock is set back only with the documents (CONTRACT 13)."""
     bank = scenario_target.bank
     if not start.resets:
@@ -56,9 +60,9 @@ def _base(start: Start, scenario_target: ScenarioTarget) -> None:
             standing = date_time(bank.clock.now())
             text = f"Bank time is already {standing}; only a start from a fixture or a snapshot sets it back."
             raise Misfit(Problem(("start", "clock"), text))
-    elif start.base.startswith(SNAPSHOT):
+    elif start.from_snapshot:
         try:
-            scenario_target.snapshots.restore(bank, start.base.removeprefix(SNAPSHOT))
+            scenario_target.snapshots.restore(bank, start.snapshot, content)
         except BankError as error:
             raise Misfit(Problem(("start", "from"), error.messages[0].text)) from None
     else:

@@ -155,3 +155,8 @@ class Start(Model):
     def from_snapshot(self) -> bool:
         """Whether the bank starts from a snapshot."""
         return self.base.startswith(SNAPSHOT)
+
+    @property
+    def snapshot(self) -> str:
+        """The name of that snapshot."""
+        return self.base.removeprefix(SNAPSHOT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from emulator.api.log import RequestLog
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
-from emulator.bank.errors import counted
+from emulator.bank.errors import BankError, counted
 from emulator.bank.fixtures import AnyFixture
 from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT, SCENARIO, SESSION
 from emulator.bank.payment import progression
@@ -19,6 +19,7 @@ from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
 from emulator.scenario.problems import Misfit, Origin
 from emulator.scenario.rules import AddedRule, RuleSet
+from emulator.store import Image, PreparedImage, discarded_on_failure
 
 if TYPE_CHECKING:
     from emulator.scenario.model import Scenario
@@ -48,17 +49,33 @@ def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenar
     _publish(scenario_target.bank, "reset", scenario_target.bank.name, "reset")
 
 
-def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]:
+def prepared(scenario: Scenario, scenario_target: ScenarioTarget) -> Generator[object, None, Image | PreparedImage | None]:
+    """What `apply` takes a moment for, if the scenario starts from a snapshot; a large one is read beside other work.
+
+    None: `apply` needs nothing, or refuses the scenario.
+    """
+    if not scenario.start.from_snapshot:
+        return None
+    try:
+        return (yield from scenario_target.snapshots.prepared(scenario_target.bank, scenario.start.snapshot))
+    except BankError:
+        return None
+
+
+def apply(
+    scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None
+) -> dict[str, Any]:
     """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings}`.
 
     Its rules follow the existing ones; those of an earlier application of the scenario are replaced (CONTRACT 14).
-    Raises ScenarioRefused; then nothing has changed.
+    `content`: what `prepared` gave. Raises ScenarioRefused; then nothing has changed.
     """
-    _refuse_play_only(scenario)
     bank = scenario_target.bank
-    with _all_or_nothing(scenario_target, scenario):
-        _perform(scenario, scenario_target)
-        progression.run_due(bank)
+    with discarded_on_failure(content):
+        _refuse_play_only(scenario)
+        with _all_or_nothing(scenario_target, scenario):
+            _perform(scenario, scenario_target, content)
+            progression.run_due(bank)
     if scenario.start.from_snapshot:
         scenario_target.rules.restart()
     if scenario.start.resets:
@@ -139,11 +156,11 @@ def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) 
         raise origin.refused(misfit.problems) from None
 
 
-def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
+def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None) -> None:
     # Imported on use, as a start without a scenario is faster without the forms.
     from emulator.scenario.applying import apply_start
 
-    apply_start(scenario.start, scenario_target)
+    apply_start(scenario.start, scenario_target, content)
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(
         AddedRule(rule, source, scenario.name)

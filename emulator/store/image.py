@@ -237,7 +237,7 @@ class Image(NamedTuple):
 
 
 @contextmanager
-def discarded_on_failure(content: Image | PreparedImage) -> Iterator[None]:
+def discarded_on_failure(content: Image | PreparedImage | None) -> Iterator[None]:
     """A `with` block that restores `content`; discards prepared content if the block fails."""
     try:
         yield

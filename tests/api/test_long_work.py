@@ -322,8 +322,15 @@ async def test_two_that_make_the_same_bank_make_it_once(desk: Desk, held: Held) 
     assert sorted([(await first).status, (await second).status]) == [201, 409]
 
 
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/_emulator/snapshots/a/restore", None),
+        ("/_emulator/scenario", {"scenario": "x", "summary": "y", "start": {"from": "snapshot:a"}}),
+    ],
+)
 async def test_a_large_snapshot_is_restored_beside_others(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, body: Any
 ) -> None:
     monkeypatch.setattr(snapshots, "LARGE", 0)
     documents = desk.application.default.bank.documents
@@ -332,7 +339,7 @@ async def test_a_large_snapshot_is_restored_beside_others(
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     held = Held()
     monkeypatch.setattr(Image, "from_bytes", held(Image.from_bytes))
-    restoring = await underway(desk, held, "POST", "/_emulator/snapshots/a/restore")
+    restoring = await underway(desk, held, "POST", target, body)
     assert documents.count(CUSTOMER) == 0
     held.let.set()
     assert (await restoring).status == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
@@ -59,8 +59,10 @@ def _given(call: ControlCall[Any]) -> Scenario:
     return scenario_in(value, origin)
 
 
-def _apply(call: ControlCall[Any]) -> Response:
-    return json_response(200, target.apply(_given(call), call.scenario_target))
+def _apply(call: ControlCall[Any]) -> Steps:
+    scenario = _given(call)
+    content = yield from target.prepared(scenario, call.scenario_target)
+    return json_response(200, target.apply(scenario, call.scenario_target, content))
 
 
 def _preview(call: ControlCall[Any]) -> Response:
