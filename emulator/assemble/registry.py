@@ -457,7 +457,7 @@ def _journal_size(documents: Store) -> int:
 
 
 def made_meanwhile(name: str) -> BankError:
-    return BankError("CONFLICT", f"Bank {name} was created or deleted meanwhile.", "name")
+    return BankError("CONFLICT", f"Bank {name} was created or deleted in the meantime.", "name")
 
 
 def _refuse_default(name: str) -> None:

@@ -113,7 +113,7 @@ class Snapshots:
         )
         if bank.documents.content() is None:
             content.discard()
-            raise BankError("CONFLICT", "The bank was deleted meanwhile.")
+            raise BankError("CONFLICT", "The bank was deleted in the meantime.")
         return content
 
     def delete(self, name: str) -> None:

@@ -49,15 +49,17 @@ def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenar
     _publish(scenario_target.bank, "reset", scenario_target.bank.name, "reset")
 
 
-def prepared(scenario: Scenario, scenario_target: ScenarioTarget) -> Generator[object, None, Image | PreparedImage | None]:
-    """What `apply` takes a moment for, if the scenario starts from a snapshot; a large one is read beside other work.
+def prepared(
+    scenario: Scenario, scenario_target: ScenarioTarget
+) -> Generator[object, None, Image | PreparedImage | None]:
+    """Prepare the snapshot that a scenario starts from, for `apply`; a large one is read beside other work.
 
     None: `apply` needs nothing, or refuses the scenario.
     """
     if not scenario.start.from_snapshot:
         return None
     try:
-        return (yield from scenario_target.snapshots.prepared(scenario_target.bank, scenario.start.snapshot))
+        return (yield from scenario_target.snapshots.prepare(scenario_target.bank, scenario.start.snapshot))
     except BankError:
         return None
 
@@ -68,7 +70,7 @@ def apply(
     """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings}`.
 
     Its rules follow the existing ones; those of an earlier application of the scenario are replaced (CONTRACT 14).
-    `content`: what `prepared` gave. Raises ScenarioRefused; then nothing has changed.
+    `content`: the result of `prepare`. Raises ScenarioRefused; then nothing has changed.
     """
     bank = scenario_target.bank
     with discarded_on_failure(content):

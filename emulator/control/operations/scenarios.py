@@ -61,7 +61,7 @@ def _given(call: ControlCall[Any]) -> Scenario:
 
 def _apply(call: ControlCall[Any]) -> Steps:
     scenario = _given(call)
-    content = yield from target.prepared(scenario, call.scenario_target)
+    content = yield from target.prepare(scenario, call.scenario_target)
     return json_response(200, target.apply(scenario, call.scenario_target, content))
 
 
