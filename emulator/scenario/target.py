@@ -49,7 +49,7 @@ def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenar
     _publish(scenario_target.bank, "reset", scenario_target.bank.name, "reset")
 
 
-def prepared(
+def prepare(
     scenario: Scenario, scenario_target: ScenarioTarget
 ) -> Generator[object, None, Image | PreparedImage | None]:
     """Prepare the snapshot that a scenario starts from, for `apply`; a large one is read beside other work.

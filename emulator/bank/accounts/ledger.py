@@ -13,12 +13,12 @@ from decimal import Decimal
 from typing import Any, cast
 
 from emulator.bank.bank import Bank
-from emulator.bank.beside import completed
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
+from emulator.bank.threads import run_to_end
 
 ZERO = Decimal(0)
 PIECE = 1000  # documents in a step of `reporting`
@@ -170,7 +170,7 @@ def forget(bank: Bank, account_id: str) -> int:
 
 def report(bank: Bank) -> dict[str, Any]:
     """`reporting` without others between."""
-    return completed(reporting(bank))
+    return run_to_end(reporting(bank))
 
 
 def reporting(bank: Bank) -> Generator[None, None, dict[str, Any]]:
