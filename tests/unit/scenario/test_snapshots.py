@@ -234,6 +234,6 @@ def test_one_that_is_being_saved_goes_with_the_others(
     saving = kept.saving(bank, "a")
     next(saving)
     kept.clear()
-    with pytest.raises(BankError, match="deleted in the meantime"):
+    with pytest.raises(BankError, match="deleted meanwhile"):
         list(saving)
     assert (kept.listing(), list(tmp_path.iterdir())) == ([], [])
