@@ -2,7 +2,7 @@
 
 PostgreSQL does not wait for its disk here (`synchronous_commit` off); the journal of `--durability process` does not.
 Two processes answer more reads than one where they have a core each, or where they wait for the store: the reads are
-measured as they are, and with each of PostgreSQL's answers held back by 2 ms. Each process has the same few clients.
+measured as they are, and with each of PostgreSQL's answers held back by 2 ms. Each process has a client of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.postgres.wire import Balancer, Loop, Proxy, Target
 
 CREATES, START, READS = 0.6, 2.0, 1.7
 DELAY = 0.002  # seconds
-CLIENTS = 4  # of each process that answers reads
+CLIENTS = 1  # of each process that answers reads
 BANKS, PROCESSES = 1000, 4
 SHOPPERS = 32  # clients of those banks, at once
 
