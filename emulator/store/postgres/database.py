@@ -309,17 +309,18 @@ class Database:
     async def _load(self, name: str) -> Content | None:
         connection = await self._connected()
         own = connection.info.transaction_status == TransactionStatus.IDLE
-        if own:
-            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
-            heads = await connection.execute(self._in_schema(_HEAD), [name], binary=True)
+            async with connection.pipeline():
+                if own:
+                    await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                heads = await connection.execute(self._in_schema(_HEAD), [name], binary=True)
+                changes = await connection.execute(self._in_schema(_CHANGES), [name, name], binary=True)
             row = await heads.fetchone()
             if row is None:
                 return None
             head = Head(name, Position(row[0], row[1], row[2], row[5]), row[3], row[4], row[6], follows=True)
-            snapshot = await self._parts(connection, name, head.checkpoint) if head.checkpoint else []
-            changes = await connection.execute(self._in_schema(_CHANGES), [name, head.checkpoint], binary=True)
             head.tail = [Tail(*change) for change in await changes.fetchall()]
+            snapshot = await self._parts(connection, name, head.checkpoint) if head.checkpoint else []
             return Content(head, Parts(snapshot) if snapshot else None, row[6])
         finally:
             if own and not connection.closed:
@@ -570,7 +571,8 @@ _PARTS = (
     "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
 )
 _CHANGES = (
-    "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
+    "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s"
+    " AND sequence > (SELECT checkpoint FROM {schema}.bank WHERE name = %s) ORDER BY sequence"
 )
 _MAKE = "INSERT INTO {schema}.bank (name, incarnation, sequence, turn) VALUES (%s, %s, 0, %s)"
 _APPEND = "INSERT INTO {schema}.change (bank, sequence, turn, body, events) VALUES (%s, %s, %s, %b, %b)"
