@@ -344,7 +344,10 @@ class Store(Documents):
         """
         if self.steps or self._unconfirmed:
             raise RuntimeError("a change of the log is applied while another change is in progress")
-        repeat(decoded(change), self.table)
+        whole = decoded(change)
+        repeat(whole, self.table)
+        if "replaced" in whole:
+            self.table(next(iter(self.tables))).mark_replaced()
         self.sequence += 1
         self._tell(events)
 

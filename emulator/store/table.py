@@ -212,6 +212,10 @@ class DocumentTable(Table):
         self.in_order, self.keys, self.before = True, Keys(self.kind), None
         self.changed()
 
+    def mark_replaced(self) -> None:
+        """Make `Documents.content` another object, as after the content was replaced."""
+        self.numbers = self.numbers.copy()
+
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
         if number >= self.next_number:
             self.keys.enter(document, number, identity)

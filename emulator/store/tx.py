@@ -118,8 +118,9 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     """The differences between the content before the first step and now, as JSON; None if there are none.
 
     `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, with "clear" and
-    "delete" only if something is deleted. For a cleared kind, "put" has every present document. If the whole content
-    was replaced by a stored one: `{"sequence", "content": file, "then": the differences since}`.
+    "delete" only if something is deleted, and `"replaced": true` only if the whole content was replaced, as by a reset.
+    For a cleared kind, "put" has every present document. If the whole content was replaced by a stored one:
+    `{"sequence", "content": file, "then": the differences since}`.
     """
     return _differences(b'{"sequence":%d,' % sequence, steps, sequence)
 
@@ -149,6 +150,7 @@ def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
             return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, ReplacedTable) and step.shrank)
         touched = _once(list(_beside(cleared, steps)))
+        head += b'"replaced":true,'
     elif any(map(_raw_before, steps)):
         touched = _once(steps)
     elif 0 < len(steps) <= FEW:  # only new documents, as in nearly every turn that creates payments

@@ -249,6 +249,21 @@ async def test_what_takes_long_ends_where_its_bank_is_deleted_meanwhile(
         assert await customers(one, bank="red") == 0
 
 
+async def test_what_takes_long_ends_where_another_process_resets_its_bank(
+    store_url: str, tmp_path: Path, one: Process
+) -> None:
+    async with process(store_url, tmp_path / "two") as two:
+        before = await customers(two)
+        request = Request("POST", "/_emulator/generate", HEADERS, json.dumps(MANY).encode())
+        while before == await customers(two):
+            assert isinstance(await one.go_on(request), Unfinished)
+        await two.control("POST", "reset")
+        while isinstance(answer := await one.go_on(request), Unfinished):
+            pass
+        assert isinstance(answer, Response)
+        assert (answer.status, await customers(one), await customers(two)) == (409, before, before)
+
+
 @pytest.mark.parametrize(("first", "expected"), [(None, (2, 200)), (1, (1, 500))])
 async def test_a_step_that_needs_more_begins_the_request_again_if_nothing_was_done(
     one: Process, first: int | None, expected: tuple[int, int]
