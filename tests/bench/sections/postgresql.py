@@ -114,11 +114,14 @@ def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
         balancer = Balancer(loop, [Target(process.port) for process in processes], silence=60).start()
         ending.callback(balancer.stop)
         customers = [Customer(balancer.port, states[0], bank=f"b{number}") for number in range(BANKS)]
-        for name, requests in (
-            ("creates", [customer.creates(1)[0] for customer in customers]),
-            ("reads", [customer.gets("/v1/consents/none", 1)[0] for customer in customers]),
-        ):
+        reads = [customer.gets("/v1/consents/none", 1)[0] for customer in customers]
+        for process in processes:
+            rate_over([process.port], reads, SHOPPERS)  # from now on each process has all banks in memory
+        creates = [customer.creates(1)[0] for customer in customers]
+        for name, requests, status in (("reads", reads, "404"), ("creates", creates, "201")):
             seen = rate_over([balancer.port], requests, SHOPPERS)
+            if seen.statuses != {status: BANKS}:
+                raise RuntimeError(f"{name}: {seen.statuses}")
             yield Row("postgresql", f"{name} over all of them, through a balancer", seen.per_second, "1/s")
         memory = sum(process.resident_bytes() for process in processes) - before
         yield Row("postgresql", "memory of a process for each of them", memory / PROCESSES / BANKS / 1024, "KiB")
