@@ -216,7 +216,7 @@ def test_what_the_openapi_document_takes_of_a_body_the_bank_takes(
 def test_the_longest_skew_of_clocks_is_told(desk: ControlDesk) -> None:
     assert desk.ask("PUT", "/settings", {"date_skew": 10**9}).status == 200
     refused = desk.ask("PUT", "/settings", {"date_skew": 10**9 + 1})
-    assert refused.texts() == "The setting date_skew takes a whole number of seconds from 0 to 1000000000."
+    assert refused.texts() == "The setting date_skew must be a whole number of seconds from 0 to 1000000000."
 
 
 def test_every_body_is_marked_and_every_answer_has_a_schema(desk: ControlDesk) -> None:

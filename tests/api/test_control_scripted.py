@@ -490,7 +490,7 @@ def test_playing_leaves_nothing_behind_and_draws_no_id(tmp_path: Path, monkeypat
     def on_disk(_: Folders) -> Path:
         pytest.fail("a kill while a story plays would leave the bank that it plays on")
 
-    monkeypatch.setattr(Folders, "beside", on_disk)
+    monkeypatch.setattr(Folders, "temporary", on_disk)
     assert desk.do("POST", "/scenarios/expired-certificate/play")["passed"] is True
     assert desk.get("/tpps") == {"tpps": []}
     assert sorted(tmp_path.rglob("*")) == before

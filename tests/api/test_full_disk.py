@@ -217,7 +217,7 @@ def test_customers_that_were_made_before_the_disk_was_full_are_told_and_stay(des
     disk.full, disk.room = True, 3  # of a customer one for itself and one for its transactions
     refused = desk.ask("POST", "/generate", CHANGES["POST /generate"])
     assert (refused.status, refused.told()) == (503, [("SYSTEM_ERROR", None)])
-    assert "generated before that, and stored: 2 customers" in refused.texts()
+    assert "generated and stored before: 2 customers" in refused.texts()
     assert len(desk.get("/people")["people"]) == 4 + 2
 
 
