@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.api.messages import Request, Stream
+from emulator.api.messages import Request, Stream, finished
 from emulator.assemble import registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
@@ -305,7 +305,7 @@ def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) 
 
 
 def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
-    stream = desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
+    stream = finished(desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),))))
     assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
     stop = stream.subscribe(pushed.append)
@@ -325,7 +325,7 @@ def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: Desk
 
 
 def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
-    stream = desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
+    stream = finished(desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),))))
     assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
     stream.subscribe(pushed.append)
