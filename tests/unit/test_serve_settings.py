@@ -139,4 +139,4 @@ def test_settings_of_an_earlier_run_go_before_the_flags_and_the_log_says_so(
     assert again.default.bank.settings.profile == "lenient"
     again.close()
     told = [record.getMessage() for record in caplog.records if "settings" in record.getMessage()]
-    assert told == ["settings of an earlier run that a reset takes back: profile lenient, date_skew 60"]
+    assert told == ["settings of an earlier run, until the next reset: profile lenient, date_skew 60"]

@@ -321,7 +321,7 @@ def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> N
         "no-certificate": ("HTTP_HEADER_REQUIRED", "TPP-Signature-Certificate", "is required"),
         "no-date": ("HTTP_HEADER_REQUIRED", "Date", "is required"),
         "no-digest": ("HTTP_HEADER_REQUIRED", "Digest", "is required"),
-        "unlisted": ("BAD_REQUEST", "Signature", "carries x-request-id"),
+        "unlisted": ("BAD_REQUEST", "Signature", "The request has x-request-id"),
         "leading-word": ("BAD_REQUEST", "Signature", "begins with the word Signature"),
         "algorithm": ("BAD_REQUEST", "Signature", "hs2019"),
         "other-serial": ("BAD_REQUEST", "Signature", "The KeyID is not matching"),
@@ -330,7 +330,7 @@ def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> N
         "bit-flipped": ("BAD_REQUEST", "Signature", "another key"),
         "old-date": ("BAD_REQUEST", "Date", " s behind real time"),
         "other-date": ("BAD_REQUEST", "Signature", "a date 1 s earlier"),
-        "other-body": ("BAD_REQUEST", "Digest", "does not fit the body"),
+        "other-body": ("BAD_REQUEST", "Digest", "does not match the body"),
         "reordered": ("BAD_REQUEST", "Signature", "in the reverse of the order listed"),
         "without-query": ("BAD_REQUEST", "Signature", "without the query"),
     }
