@@ -16,7 +16,8 @@ class LoopThread:
     """An event loop that runs in the background until the process ends."""
 
     def __init__(self) -> None:
-        self._loop = _new_loop()
+        # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
+        self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -35,14 +36,6 @@ class LoopThread:
 
         self._loop.call_soon_threadsafe(work)
         return done.result()
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 @cache

@@ -103,4 +103,4 @@ def test_the_customer_comes_back_from_the_bank_s_pages(bank: Served, browser: Ch
         assert "The proxy now sends the customer" in browser.find_element(By.TAG_NAME, "body").text
         assert plain(f"{address}/v1/accounts")[0] == 200
         browser.refresh()
-        assert "returned from it already" in browser.find_element(By.TAG_NAME, "body").text
+        assert "has already returned" in browser.find_element(By.TAG_NAME, "body").text
