@@ -9,7 +9,7 @@ other banks come between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -66,6 +66,10 @@ class OpenBank:
     position: Position
     counts: bytes = NOTHING_COUNTED
     weight: int = 0  # bytes of its last checkpoint
+    incarnation: int = field(init=False)  # of its documents, also where the position is forgotten
+
+    def __post_init__(self) -> None:
+        self.incarnation = self.position.incarnation
 
     @property
     def name(self) -> str:
@@ -84,9 +88,20 @@ class OpenBank:
         return True
 
     def load(self, content: Content) -> None:
-        """Make the bank what is stored; StoreDamaged."""
-        fill(self.documents, content)
+        """Make the bank what is stored, and tell whoever watches of the changes since; StoreDamaged.
+
+        The events of changes that are in the checkpoint are gone with the log; watchers are told that they missed some.
+        """
+        head = content.head
+        same = head.position.incarnation == self.incarnation
+        told = self.documents.sequence if same else head.position.sequence
+        missed = not same or told < head.checkpoint
+        fill(self.documents, content, told, self._missed if missed else lambda: None)
         self.loaded(content)
+
+    def _missed(self) -> None:
+        bank = self.service.bank
+        bank.tell({"type": "events", "id": bank.name, "status": "missed", "at": bank.clock.stamp()})
 
     def loaded(self, content: Content) -> None:
         """The documents are what is stored."""
@@ -108,6 +123,7 @@ class OpenBank:
 
     def _at(self, head: Head) -> None:
         self.position = head.position
+        self.incarnation = head.position.incarnation
         self.service.bank.clock.not_before(head.written / 1e6)
 
     # What a turn has changed
@@ -148,10 +164,12 @@ class OpenBank:
         self.documents.confirm(sequence)
         self.tell_of(answered)
 
-    def fetched(self, rows: Iterable[tuple[int, bytes | None]]) -> None:
-        """Take the request log as it is stored."""
+    def fetched(self, rows: Sequence[tuple[int, bytes | None]], most: int) -> None:
+        """Take the request log as it is stored, of which there are at most so many exchanges."""
         exchanges = self.requests.merge(rows)
         self.observer.collect(exchanges)
+        if len(exchanges) == most:  # none of them was known: those between are no longer stored
+            self._missed()
         self.tell_of(exchanges)
 
     def undo(self) -> None:
@@ -193,22 +211,27 @@ class Scope:
         return bool(self.published or self.new_banks or self.deleted)
 
 
-def fill(documents: Store, content: Content) -> None:
-    """Make documents what is stored; StoreDamaged."""
+def fill(documents: Store, content: Content, told: int = 0, replaced: Callable[[], None] = lambda: None) -> None:
+    """Make documents what is stored, with the events of the changes after `told`; StoreDamaged.
+
+    `replaced` is called before these events, with the documents of the checkpoint.
+    """
     head, image = content.head, Image({})
     if content.snapshot is not None:
         image = load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
     documents.replace(image, head.checkpoint)
-    if not repeat(documents, head.tail) or documents.sequence != head.position.sequence:
+    replaced()
+    if not repeat(documents, head.tail, told) or documents.sequence != head.position.sequence:
         raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")
 
 
-def repeat(documents: Store, tail: Iterable[Tail]) -> bool:
-    """Repeat what others have changed; False where a change is missing before one of these."""
+def repeat(documents: Store, tail: Iterable[Tail], told: int = 0) -> bool:
+    """Repeat what others have changed, with its events after `told`; False where a change is missing before these."""
     for change in tail:
         if change.sequence != documents.sequence + 1:
             return False
-        documents.apply(change.body, () if change.events is None else orjson.loads(change.events))
+        events = change.events if change.sequence > told else None
+        documents.apply(change.body, () if events is None else orjson.loads(events))
     return True
 
 

@@ -501,7 +501,7 @@ class SharedTurns:
         """Bring what there is of a bank besides its documents up to date."""
         if "exchanges" in parts:
             rows = await database.exchanges(opened.name, opened.requests.known(), KEPT)
-            opened.fetched(rows)
+            opened.fetched(rows, KEPT)
         if "snapshots" in parts:
             opened.snapshots.stored(await database.snapshots(opened.name))
 

@@ -7,7 +7,7 @@
   const KINDS = [
     "request", "payment", "basket", "sca", "consent", "notification",
     "clock", "scenario", "reset", "settings", "rules", "customers", "requests",
-    "snapshots", "tpps", "banks", "conformance",
+    "snapshots", "tpps", "banks", "conformance", "events",
   ];
 
   // Bank time: a live clock goes on by itself between two answers of the bank.
