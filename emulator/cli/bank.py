@@ -18,7 +18,7 @@ from emulator.settings import variable
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
-    from emulator.scenario.transport import Answer, Running
+    from emulator.scenario.transport import ReceivedAnswer, Running
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,7 +38,7 @@ def control_token() -> str | None:
     return token
 
 
-def send(url: str, request: Callable[[Running], Answer], *, timeout: float) -> Answer:
+def send(url: str, request: Callable[[Running], ReceivedAnswer], *, timeout: float) -> ReceivedAnswer:
     """The answer of the bank at `url` to `request`; raises Failed when none comes within `timeout` seconds."""
     from emulator.scenario.transport import Running, TransportFailed
 
@@ -92,7 +92,7 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
             click.echo("", err=True)
 
 
-def _content(url: str, answer: Answer) -> Any:
+def _content(url: str, answer: ReceivedAnswer) -> Any:
     """The JSON of an answer; raises Refused and Failed, also for an answer that is not from a bank."""
     value = answer.json()
     if answer.status != 204 and not isinstance(value, dict):
@@ -174,7 +174,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
     """The events of a bank from now on, until it stops; raises Failed."""
     from http.client import HTTPException
 
-    from emulator.scenario.transport import EVENTS, Answer, TransportFailed, connection_to
+    from emulator.scenario.transport import EVENTS, ReceivedAnswer, TransportFailed, connection_to
 
     try:
         connection = connection_to(url, ca=trusted_ca())
@@ -185,7 +185,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if not (answer.getheader("Content-Type") or "").startswith(EVENTS):
-            _content(url, Answer(answer.status, body=answer.read()))
+            _content(url, ReceivedAnswer(answer.status, body=answer.read()))
             raise _not_a_bank(url)
     except (OSError, HTTPException) as error:
         raise Failed(f"{url} does not answer: {error}") from error

@@ -33,7 +33,7 @@ class CheckFailed(Failed):
     status = 1
 
 
-class StateDamaged(Failed):
+class Damaged(Failed):
     """The stored state is damaged; the text names file and offset."""
 
     status = 3

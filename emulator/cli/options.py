@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem
 
-from emulator.cli.failure import Failed, StateDamaged
+from emulator.cli.failure import Damaged, Failed
 from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, variable
 
@@ -126,20 +126,20 @@ def signer_options(command: Command) -> Command:
 
 @contextmanager
 def authority_in(state: Path) -> Iterator[CertificateAuthority]:
-    """The sandbox CA of a state directory, created if it is missing; raises Failed and StateDamaged."""
+    """The sandbox CA of a state directory, created if it is missing; raises Failed and Damaged."""
     from emulator.bank.clock import real_now
     from emulator.ca import AuthorityDamaged, CertificateAuthority
 
     try:
         yield CertificateAuthority(state, clock=real_now)
     except AuthorityDamaged as error:
-        raise StateDamaged(str(error)) from error
+        raise Damaged(str(error)) from error
     except OSError as error:
         raise Failed(f"--state {error.filename or state}: {error.strerror or error}") from error
 
 
 def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: str | None) -> Identity:
-    """The certificate and key that a command signs with; raises Failed and StateDamaged."""
+    """The certificate and key that a command signs with; raises Failed and Damaged."""
     from emulator.client.signing import Identity
 
     if (certificate is None) != (key is None):
@@ -161,11 +161,11 @@ def _stored_identity(state: Path, tpp: str) -> Identity:
     try:
         return Identity.from_folder(folder)
     except FileNotFoundError as error:
-        raise StateDamaged(f"{error.filename}: the key is missing") from error
+        raise Damaged(f"{error.filename}: the key is missing") from error
     except OSError as error:
         raise Failed(f"{error.filename}: {error.strerror or error}") from error
     except ValueError as error:
-        raise StateDamaged(f"{folder}: the certificate or its key is damaged: {error}") from error
+        raise Damaged(f"{folder}: the certificate or its key is damaged: {error}") from error
 
 
 def _no_tpp(tpp: str, state: Path) -> str:

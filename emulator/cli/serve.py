@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli import logs
-from emulator.cli.failure import Failed, StateDamaged
+from emulator.cli.failure import Damaged, Failed
 from emulator.settings import EMBEDDED, FLAGS, ConfigurationError, Flag, ServeSettings, read
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _application(settings: ServeSettings, progress: Callable[[int, int], None] |
         text = str(error)
         raise Failed(text, page=_PAGES.get(text.partition(" ")[0], "flags")) from error
     except assemble.StateDamaged as error:
-        raise StateDamaged(str(error)) from error
+        raise Damaged(str(error)) from error
 
 
 def _started_at(urls: list[str], settings: ServeSettings) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.failure import Failed, StateDamaged
+from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
 from emulator.settings import EMBEDDED, ServeSettings
 
@@ -99,9 +99,9 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             first = report.findings[0]
             final = repair or first.intact
             advice = f"it cannot be repaired: move {report.directory} away" if final else "--repair repairs it"
-            raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
+            raise Damaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
     if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
-        raise StateDamaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
+        raise Damaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
 
 
 def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:
@@ -201,9 +201,9 @@ def _store_errors() -> Iterator[None]:
     try:
         yield
     except StoreDamaged as error:
-        raise StateDamaged(f"{error} (`state check` lists all damage)") from error
+        raise Damaged(f"{error} (`state check` lists all damage)") from error
     except StoreShared as error:
-        raise (StateDamaged if error.newer else Failed)(f"--store: {error}") from error
+        raise (Damaged if error.newer else Failed)(f"--store: {error}") from error
     except StoreError as error:
         raise Failed(str(error)) from error
     except OSError as error:
@@ -228,7 +228,7 @@ def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
                 click.echo(f"  {problem}")
     for one in checks:
         if one.problems:
-            raise StateDamaged(f"{one.name} is damaged: {one.problems[0]} (restore it from a backup of PostgreSQL)")
+            raise Damaged(f"{one.name} is damaged: {one.problems[0]} (restore it from a backup of PostgreSQL)")
 
 
 COMMANDS = {"state": command}

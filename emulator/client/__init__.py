@@ -4,6 +4,6 @@ It depends on signatures and HTTP only, not on the bank.
 """
 
 from emulator.client.signing import TAMPERINGS, Identity, sign, signed_headers
-from emulator.client.tpp import AsyncTppClient, Response, TppClient
+from emulator.client.tpp import AsyncTppClient, TppClient, TppResponse
 
-__all__ = ["TAMPERINGS", "AsyncTppClient", "Identity", "Response", "TppClient", "sign", "signed_headers"]
+__all__ = ["TAMPERINGS", "AsyncTppClient", "Identity", "TppClient", "TppResponse", "sign", "signed_headers"]

@@ -170,7 +170,7 @@ def _content(value: Any, body: bytes | str | None) -> bytes:
 
 
 class ResponseHeaders(Mapping[str, str]):
-    """Response headers; names in any case, values of a repeated name joined by a comma."""
+    """TppResponse headers; names in any case, values of a repeated name joined by a comma."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self.pairs = tuple(pairs)
@@ -193,7 +193,7 @@ class ResponseHeaders(Mapping[str, str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class TppResponse:
     """Status, headers and the raw body of an answer."""
 
     status: int
@@ -229,7 +229,7 @@ class Response:
 
 
 class TppClient(Tpp):
-    """A signing client: `client.post("/v1/...", json=...)` -> Response, safe to use from several threads.
+    """A signing client: `client.post("/v1/...", json=...)` -> TppResponse, safe to use from several threads.
 
     Connections stay open, as many as there were concurrent requests. A failed request is not repeated, because the
     bank may have executed it. `ca` is the file of the CA that must have issued the bank's TLS certificate (default:
@@ -251,27 +251,27 @@ class TppClient(Tpp):
         self._ca = ca
         self._idle: list[HTTPConnection] = []
 
-    def request(self, method: str, path: str, **options: Unpack[Options]) -> Response:
+    def request(self, method: str, path: str, **options: Unpack[Options]) -> TppResponse:
         """Send a signed request; options as for `prepare`."""
         return self.send(self.prepare(method, path, **options))
 
-    def get(self, path: str, **options: Unpack[Options]) -> Response:
+    def get(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """GET `path`."""
         return self.request("GET", path, **options)
 
-    def post(self, path: str, **options: Unpack[Options]) -> Response:
+    def post(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """POST to `path`."""
         return self.request("POST", path, **options)
 
-    def put(self, path: str, **options: Unpack[Options]) -> Response:
+    def put(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """PUT to `path`."""
         return self.request("PUT", path, **options)
 
-    def delete(self, path: str, **options: Unpack[Options]) -> Response:
+    def delete(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """DELETE `path`."""
         return self.request("DELETE", path, **options)
 
-    def send(self, prepared: Prepared) -> Response:
+    def send(self, prepared: Prepared) -> TppResponse:
         """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
         check_sendable(prepared.method, prepared.target, prepared.headers)
         connection = self._live_connection()
@@ -283,7 +283,7 @@ class TppClient(Tpp):
                 connection.putheader("Content-Length", str(len(prepared.body)))
             connection.endheaders(prepared.body or None)
             received = connection.getresponse()
-            answer = Response(received.status, ResponseHeaders(received.getheaders()), received.read())
+            answer = TppResponse(received.status, ResponseHeaders(received.getheaders()), received.read())
         except BaseException:
             connection.close()
             raise
@@ -350,27 +350,27 @@ class AsyncTppClient(Tpp):
         self._verify = True if ca is None else ssl.create_default_context(cafile=str(ca))
         self._session: ClientSession | None = None
 
-    async def request(self, method: str, path: str, **options: Unpack[Options]) -> Response:
+    async def request(self, method: str, path: str, **options: Unpack[Options]) -> TppResponse:
         """Send a signed request; options as for `prepare`."""
         return await self.send(self.prepare(method, path, **options))
 
-    async def get(self, path: str, **options: Unpack[Options]) -> Response:
+    async def get(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """GET `path`."""
         return await self.request("GET", path, **options)
 
-    async def post(self, path: str, **options: Unpack[Options]) -> Response:
+    async def post(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """POST to `path`."""
         return await self.request("POST", path, **options)
 
-    async def put(self, path: str, **options: Unpack[Options]) -> Response:
+    async def put(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """PUT to `path`."""
         return await self.request("PUT", path, **options)
 
-    async def delete(self, path: str, **options: Unpack[Options]) -> Response:
+    async def delete(self, path: str, **options: Unpack[Options]) -> TppResponse:
         """DELETE `path`."""
         return await self.request("DELETE", path, **options)
 
-    async def send(self, prepared: Prepared) -> Response:
+    async def send(self, prepared: Prepared) -> TppResponse:
         """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
         from yarl import URL  # comes with aiohttp
 
@@ -385,7 +385,7 @@ class AsyncTppClient(Tpp):
             allow_redirects=False,
         ) as answer:
             pairs = [(name, value) for name, value in answer.headers.items()]
-            return Response(answer.status, ResponseHeaders(pairs), await answer.read())
+            return TppResponse(answer.status, ResponseHeaders(pairs), await answer.read())
 
     async def close(self) -> None:
         """Close all connections."""

@@ -228,7 +228,7 @@ class Clause(_CheckModel):
 WORDS = ("itself", "next", "never", "at_most", "from_link", "claim")
 
 
-class Step(_CheckModel):
+class Reaction(_CheckModel):
     """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
 
     after: Match
@@ -250,7 +250,7 @@ class Arm(_CheckModel):
     context: Literal["PRIVATE", "CORPORATE"] = "PRIVATE"
     rules: list[dict[str, Any]] = Field([])
     settings: dict[str, Any] = Field({})
-    clock: list[Step] = Field([])
+    clock: list[Reaction] = Field([])
     scenario: dict[str, Any] | None = None
 
 

@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from emulator.conformance import claims
-from emulator.conformance.check import Check, Step, matches
+from emulator.conformance.check import Check, Reaction, matches
 from emulator.scenario.transport import Running, TransportFailed
 
 POLL_INTERVAL = 0.02  # seconds
@@ -381,7 +381,7 @@ class Customer:
                 self._left[number] -= 1
                 self._take(step)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: Reaction) -> None:
         if step.customer is not None:
             self.present = step.customer == "present"
             self._report({"event": "customer", "present": step.customer == "present"})

@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.api.openapi import JSON_TYPE, Writer, content, path_parameter, query_parameter
 from emulator.control import answers
-from emulator.control.operation import Answer, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlOperation
 from emulator.control.operations import table
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -67,7 +67,7 @@ def _body(row: ControlOperation, writer: Writer) -> dict[str, Any] | None:
     return {"required": row.required, "content": shown}
 
 
-def _answer(row: ControlOperation, status: int, answer: Answer, writer: Writer) -> dict[str, Any]:
+def _answer(row: ControlOperation, status: int, answer: AnswerSpec, writer: Writer) -> dict[str, Any]:
     if status >= 400:
         return {"description": answer.text, "content": content(writer.schema(answers.Error))}
     if answer.form is None:

@@ -100,7 +100,7 @@ def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerSpec:
     """An answer of an operation: a description, and the form of its body (None if it has none)."""
 
     text: str
@@ -127,7 +127,7 @@ class ControlOperation:
     path: str
     summary: str
     handler: Handler
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, AnswerSpec]
     query: tuple[QueryParameter, ...] = ()
     body: Any = None
     required: bool = False

@@ -11,7 +11,7 @@ from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.persona import STORED_AS, Persona, TppWish
-from emulator.scenario.transport import Answer, Transport
+from emulator.scenario.transport import ReceivedAnswer, Transport
 
 IDENTIFIER = "PSDNO-SBX-"
 
@@ -107,7 +107,7 @@ class Actors:
         tpp.psu_corporate_id = seeded.get("psuCorporateId")
         tpp.psu_context = seeded.get("context")
 
-    def send(self, prepare: Callable[[], Prepared]) -> Answer:
+    def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
         """Sign and send a request of a TPP."""
         try:
             prepared = prepare()

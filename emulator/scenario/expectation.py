@@ -12,7 +12,7 @@ from emulator.bank.conditions import ABSENT, compiled
 from emulator.bank.operators import Nested, Single
 from emulator.bank.problems import written
 from emulator.bank.validation import Maybe, Model, validate
-from emulator.scenario.transport import Answer
+from emulator.scenario.transport import ReceivedAnswer
 
 LEAST_FAILURE = 400
 LONGEST_SHOWN = 600
@@ -33,7 +33,7 @@ class Expect(Model):
     seconds: Maybe[Single] = None
 
 
-def differences(expected: Mapping[str, Any] | None, answer: Answer) -> list[str]:
+def differences(expected: Mapping[str, Any] | None, answer: ReceivedAnswer) -> list[str]:
     """Each difference from the expected answer, as a sentence; without an expectation an error is one."""
     wanted, problems = validate(Expect, dict(expected or {}))
     if wanted is None:
@@ -49,7 +49,7 @@ def differences(expected: Mapping[str, Any] | None, answer: Answer) -> list[str]
     return list(_differences(wanted, answer))
 
 
-def _differences(wanted: Expect, answer: Answer) -> Iterator[str]:
+def _differences(wanted: Expect, answer: ReceivedAnswer) -> Iterator[str]:
     """The differences, in the order of the form."""
     received: Mapping[str, Callable[[], Any]] = {
         "status": lambda: answer.status,
@@ -74,7 +74,7 @@ def _compared(stated: Any, value: Any, name: str, *, strict: bool) -> Iterator[s
         yield f"{place}: {text}"
 
 
-def brief(answer: Answer) -> str:
+def brief(answer: ReceivedAnswer) -> str:
     """The body of an answer, cut to a readable length."""
     value = answer.json()
     text = json.dumps(value, ensure_ascii=False) if value is not None else answer.body.decode("utf-8", "replace")

@@ -15,7 +15,7 @@ from emulator.scenario.actors import ActorFailed, Actors
 from emulator.scenario.model import Scenario
 from emulator.scenario.parameters import chosen
 from emulator.scenario.steps import Scene
-from emulator.scenario.transport import Answer, Transport, TransportFailed
+from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -32,7 +32,7 @@ class StepResult:
     title: str
     outcome: str
     expected: Any = None
-    answer: Answer | None = None
+    answer: ReceivedAnswer | None = None
     differences: list[str] = field(default_factory=list)
     seconds: float = 0.0
     written: str = ""
@@ -163,7 +163,7 @@ def _play_scene(number: int, scene: Scene, actors: Actors, variables: Variables)
     return result
 
 
-def _save(scene: Scene, answer: Answer, variables: Variables) -> None:
+def _save(scene: Scene, answer: ReceivedAnswer, variables: Variables) -> None:
     for name, path in scene.step.save.items():
         variables.save(name, member_at(answer.json(), path))
 

@@ -28,7 +28,7 @@ class TransportFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceivedAnswer:
     """An answer; `lost`: the connection was closed without one; `seconds`: how long it took."""
 
     status: int = 0
@@ -50,11 +50,11 @@ class Transport(Protocol):
 
     base: str
 
-    def send(self, prepared: Prepared) -> Answer:
+    def send(self, prepared: Prepared) -> ReceivedAnswer:
         """Send a signed request."""
         ...
 
-    def control(self, method: str, path: str, body: Any = None) -> Answer:
+    def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
         ...
 
@@ -66,23 +66,23 @@ class InProcess:
     handle: Callable[[Request], Response | Stream]
     base: str = BASE
 
-    def send(self, prepared: Prepared) -> Answer:
+    def send(self, prepared: Prepared) -> ReceivedAnswer:
         headers = tuple(prepared.headers.items())
         return self._sent(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
 
-    def control(self, method: str, path: str, body: Any = None) -> Answer:
+    def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         content = _content(body)
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
         return self._sent(Request(method, _control_path(method, path), headers, content, BASE))
 
-    def _sent(self, request: Request) -> Answer:
+    def _sent(self, request: Request) -> ReceivedAnswer:
         response = self.handle(request)
         if isinstance(response, Stream):
-            return Answer(response.status, tuple(response.headers))
+            return ReceivedAnswer(response.status, tuple(response.headers))
         delivery = response.delivery
         if delivery.disconnect is not None:
-            return Answer(lost=True, seconds=delivery.delay)
-        return Answer(response.status, tuple(response.headers), response.body, seconds=delivery.delay)
+            return ReceivedAnswer(lost=True, seconds=delivery.delay)
+        return ReceivedAnswer(response.status, tuple(response.headers), response.body, seconds=delivery.delay)
 
 
 def _address(base: str) -> SplitResult:
@@ -147,17 +147,17 @@ class Running:
         self._parts = _address(self.base)
         self._token = token
 
-    def send(self, prepared: Prepared) -> Answer:
+    def send(self, prepared: Prepared) -> ReceivedAnswer:
         return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
 
-    def control(self, method: str, path: str, body: Any = None) -> Answer:
+    def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         headers = {"Host": self._parts.netloc.rpartition("@")[2], "Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         content = _content(body)
         return self._sent(method, f"{self._parts.path}{_control_path(method, path)}", headers, content)
 
-    def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+    def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> ReceivedAnswer:
         from http.client import HTTPException
 
         # A connection per request, so that a scripted disconnect does not affect other requests.
@@ -173,9 +173,9 @@ class Running:
             answer = connection.getresponse()
             endless = (answer.getheader("Content-Type") or "").startswith(EVENTS)
             content = b"" if endless else answer.read()
-            return Answer(answer.status, tuple(answer.getheaders()), content, seconds=time.monotonic() - began)
+            return ReceivedAnswer(answer.status, tuple(answer.getheaders()), content, seconds=time.monotonic() - began)
         except (HTTPException, ConnectionError):
-            return Answer(lost=True, seconds=time.monotonic() - began)
+            return ReceivedAnswer(lost=True, seconds=time.monotonic() - began)
         except TimeoutError:
             raise TransportFailed(f"{self.base} has not answered within {self._timeout:g} s.") from None
         finally:

@@ -15,7 +15,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Response, ResponseHeaders, Tpp
+from emulator.client.tpp import ResponseHeaders, Tpp, TppResponse
 from emulator.scenario.rules import RuleSet
 from tests.postgres.remote import RemoteService
 
@@ -57,7 +57,7 @@ class DeskClient(Tpp):
         self.service = service
         self._request_prefix = prefix
 
-    def request(self, method: str, path: str, **options: Any) -> Response:
+    def request(self, method: str, path: str, **options: Any) -> TppResponse:
         prepared = self.prepare(method, path, **options)
         request = Request(
             prepared.method,
@@ -68,18 +68,18 @@ class DeskClient(Tpp):
             self._request_prefix,
         )
         answer = self.service.handle(request)
-        return Response(answer.status, ResponseHeaders(answer.headers), answer.body)
+        return TppResponse(answer.status, ResponseHeaders(answer.headers), answer.body)
 
-    def get(self, path: str, **options: Any) -> Response:
+    def get(self, path: str, **options: Any) -> TppResponse:
         return self.request("GET", path, **options)
 
-    def post(self, path: str, **options: Any) -> Response:
+    def post(self, path: str, **options: Any) -> TppResponse:
         return self.request("POST", path, **options)
 
-    def put(self, path: str, **options: Any) -> Response:
+    def put(self, path: str, **options: Any) -> TppResponse:
         return self.request("PUT", path, **options)
 
-    def delete(self, path: str, **options: Any) -> Response:
+    def delete(self, path: str, **options: Any) -> TppResponse:
         return self.request("DELETE", path, **options)
 
     @property
@@ -135,12 +135,12 @@ def advance(service: BankService, **by: float) -> None:
     service.settle()
 
 
-def ok(answer: Response, status: int = 200) -> Any:
+def ok(answer: TppResponse, status: int = 200) -> Any:
     """The JSON of an answer that must have this status; None without a body."""
     assert answer.status == status, answer.body
     return answer.json() if answer.body else None
 
 
-def messages(response: Response) -> list[tuple[str, str | None]]:
+def messages(response: TppResponse) -> list[tuple[str, str | None]]:
     """Code and path of every message of a refusal."""
     return [(entry["code"], entry.get("path")) for entry in response.json()["tppMessages"]]

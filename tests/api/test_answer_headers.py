@@ -13,7 +13,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.api.tpp_openapi import published
 from emulator.bank.notification_targets import Host
-from emulator.client.tpp import Response
+from emulator.client.tpp import TppResponse
 from tests.api.desk import DeskClient, approve, ok
 from tests.api.test_payments import BODIES, DOMESTIC
 
@@ -66,7 +66,7 @@ def test_lists_of_transactions_lead_back_to_their_account(kari: DeskClient) -> N
             assert all(len(entry["cardTransactionId"]) <= 35 for entry in shelves["booked"])
 
 
-def opened(kari: DeskClient) -> Iterator[tuple[str, Response]]:
+def opened(kari: DeskClient) -> Iterator[tuple[str, TppResponse]]:
     """The 201 of every operation that opens something, by its operationId."""
     domestic = "NorwegianDomesticCreditTransfers"
     yield f"createPayment{domestic}", kari.post(DOMESTIC, json=BODIES[DOMESTIC])

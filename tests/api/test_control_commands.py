@@ -21,7 +21,7 @@ from emulator.ca import CertificateAuthority
 from emulator.cli import bank, main, sca
 from emulator.cli.generate import MOST_CUSTOMERS
 from emulator.scenario import transport as transports
-from emulator.scenario.transport import Answer
+from emulator.scenario.transport import ReceivedAnswer
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
 
@@ -587,8 +587,8 @@ def test_another_program_at_the_address_is_no_bank(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: str, status: int, body: bytes
 ) -> None:
     class Other:
-        def control(self, *_: Any) -> Answer:
-            return Answer(status, body=body)
+        def control(self, *_: Any) -> ReceivedAnswer:
+            return ReceivedAnswer(status, body=body)
 
     monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
     told = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
@@ -610,8 +610,8 @@ def test_what_another_program_answers_is_no_stream_of_events(
 
 def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent:
-        def control(self, *_: Any) -> Answer:
-            return Answer(lost=True)
+        def control(self, *_: Any) -> ReceivedAnswer:
+            return ReceivedAnswer(lost=True)
 
     monkeypatch.setattr(transports, "Running", lambda *_, **__: Silent())
     assert "closed the connection" in run("clock", "show")[2]

@@ -17,7 +17,7 @@ from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.api.service import BankService
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Response
+from emulator.client.tpp import TppResponse
 from tests.api.desk import NOW, DeskClient, approve
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
@@ -96,7 +96,7 @@ def _body(row: Operation) -> Any:
     return next(iter(shown.values())) if shown and row.body else None
 
 
-def _essence(answer: Response, *names: str) -> tuple[int, str]:
+def _essence(answer: TppResponse, *names: str) -> tuple[int, str]:
     """Status and body, with what differs by construction (ids, tokens) taken out."""
     text = answer.text
     for name in names:

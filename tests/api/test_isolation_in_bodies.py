@@ -10,7 +10,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.kinds import BASKET
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Response
+from emulator.client.tpp import TppResponse
 from tests.api.desk import DeskClient, approve
 from tests.api.test_isolation import BODIES, NOBODYS, SERVICES
 
@@ -31,12 +31,12 @@ def created(client: DeskClient, service: str) -> str:
     return str(answer.json()["paymentId"])
 
 
-def essence(answer: Response, name: str) -> tuple[int, str]:
+def essence(answer: TppResponse, name: str) -> tuple[int, str]:
     """Status and body with the id taken out."""
     return answer.status, json.dumps(answer.json(), sort_keys=True).replace(name, "ID")
 
 
-def asked(client: DeskClient, *payments: str) -> Response:
+def asked(client: DeskClient, *payments: str) -> TppResponse:
     return client.post(BASKETS, json={"paymentIds": list(payments)})
 
 
@@ -98,7 +98,7 @@ def test_another_persons_account_to_pay_from_is_as_one_of_nobody(
     card = even.get("/v1/card-accounts").json()["cardAccounts"][0]
     tpp.log_in(KARI)
 
-    def paid_from(account: dict[str, Any]) -> Response:
+    def paid_from(account: dict[str, Any]) -> TppResponse:
         address = f"/v1/payments/{SERVICES['payments']}"
         written = json.dumps({**BODIES["payments"], "debtorAccount": {**account, "currency": "NOK"}})
         return tpp.post(address, body=written.replace("KARI", card["maskedPan"]))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, TRANSACTION
-from emulator.client.tpp import Response
+from emulator.client.tpp import TppResponse
 from tests.api.desk import DeskClient
 
 SAME = {"X-Request-ID": "INSERT_X_REQUEST_ID", "Content-Type": "application/json; charset=UTF-8"}
@@ -24,7 +24,7 @@ class Script:
         self.client = client
 
     def post(self, path: str, body: Any) -> Any:
-        answer: Response = self.client.post(f"/v1/sandbox{path}", json=body, headers=SAME)
+        answer: TppResponse = self.client.post(f"/v1/sandbox{path}", json=body, headers=SAME)
         assert answer.status == 201, answer.json()
         return answer.json()
 

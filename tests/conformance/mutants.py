@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
-from emulator.client.tpp import Prepared, Response, Tpp
+from emulator.client.tpp import Prepared, Tpp, TppResponse
 from tests.conformance.shop import SEPA, GaveUp, Shop, World
 
 
@@ -24,7 +24,7 @@ class Unsigned(Shop):
 class WrongDigest(Shop):
     """Hashes other bytes than it sends."""
 
-    def create(self) -> Response:
+    def create(self) -> TppResponse:
         self.start_flow()
         other = base64.b64encode(bytes(32)).decode()
         headers = {**self.customer(), "Digest": f"SHA-256={other}"}
@@ -63,7 +63,7 @@ class WrongRole(Shop):
 class TrustsEverything(Shop):
     """Does not look at the signature of an answer."""
 
-    def trusted(self, answer: Response) -> bool:
+    def trusted(self, answer: TppResponse) -> bool:
         return True
 
     def approve(self, link: str) -> None:
@@ -153,7 +153,7 @@ class ForgetsTheAgreement(Shop):
         super().take_over(redirect)
         self.tpp.psu_corporate_id = None
 
-    def log_in(self) -> Response:
+    def log_in(self) -> TppResponse:
         return super().log_in()
 
 
@@ -190,7 +190,7 @@ class IgnoresTheLimit(Shop):
 class Hammers(Shop):
     """Asks a bank that is down at once and again."""
 
-    def ask(self, method: str, path: str, **options: Any) -> Response:
+    def ask(self, method: str, path: str, **options: Any) -> TppResponse:
         for _ in range(6):
             answer = self.send(self.prepare(method, path, **options))
             if answer is not None and answer.status != 503:
@@ -211,7 +211,7 @@ class RenewsEveryDay(Shop):
 class KeepsReading(Shop):
     """Goes on when the consent is gone."""
 
-    def stopped(self, answer: Response) -> bool:
+    def stopped(self, answer: TppResponse) -> bool:
         return False
 
 
@@ -339,7 +339,7 @@ class GuessesIds(Shop):
 class RepeatsTheRefused(Shop):
     """Sends again what was refused."""
 
-    def refused(self, answer: Response) -> None:
+    def refused(self, answer: TppResponse) -> None:
         self.send(self.prepare("POST", SEPA, json=self.order(), headers=self.customer()))
 
 
@@ -354,7 +354,7 @@ class StrictReader(Shop):
     def believe(self, payment: str, status: str | None) -> None:
         super().believe(payment, status)
 
-    def ask(self, method: str, path: str, **options: Any) -> Response:
+    def ask(self, method: str, path: str, **options: Any) -> TppResponse:
         answer = super().ask(method, path, **options)
         self.strict = "estimatedSettlement" in answer.text
         return answer

@@ -97,7 +97,7 @@ class Plan:
         self.notify()
         if answer.delivery.disconnect is not None:
             return None
-        return answers.Response(answer.status, answers.ResponseHeaders(answer.headers), answer.body)
+        return answers.TppResponse(answer.status, answers.ResponseHeaders(answer.headers), answer.body)
 
     def wait(self, seconds: float) -> None:
         left = seconds

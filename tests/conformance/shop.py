@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.client.tpp import Prepared, Response, Tpp
+from emulator.client.tpp import Prepared, Tpp, TppResponse
 
 FINAL = {"ACSC", "RJCT", "CANC", "PART"}
 FAILED = {"RJCT", "CANC"}
@@ -21,7 +21,7 @@ SEPA = "/v1/payments/sepa-credit-transfers"
 class World(Protocol):
     """What surrounds the TPP: the bank at the other end of the wire, time, and the customer's browser."""
 
-    def send(self, prepared: Prepared) -> Response | None:
+    def send(self, prepared: Prepared) -> TppResponse | None:
         """The bank's answer; None when the connection was closed without one."""
         ...
 
@@ -103,7 +103,7 @@ class Shop:
         """An X-Request-ID for the next request."""
         return str(uuid.uuid4())
 
-    def ask(self, method: str, path: str, **options: Any) -> Response:
+    def ask(self, method: str, path: str, **options: Any) -> TppResponse:
         """Send a request; what is lost is sent again as it is, a bank that is down is asked again later."""
         prepared = self.prepare(method, path, **options)
         for attempt in range(6):
@@ -118,7 +118,7 @@ class Shop:
                 return answer
         return self.gave_up()
 
-    def gave_up(self) -> Response:
+    def gave_up(self) -> TppResponse:
         """What becomes of a request that never was answered."""
         raise GaveUp
 
@@ -130,7 +130,7 @@ class Shop:
         """Wait before the bank that is down is asked again."""
         self.world.wait(5.0 * 2**attempt)
 
-    def send(self, prepared: Prepared) -> Response | None:
+    def send(self, prepared: Prepared) -> TppResponse | None:
         """One request over the wire."""
         return self.world.send(prepared)
 
@@ -156,7 +156,7 @@ class Shop:
             "debtorAccount": {"iban": self.debtor, "currency": "NOK"},
         }
 
-    def create(self) -> Response:
+    def create(self) -> TppResponse:
         """Order the payment; an answer whose Digest does not fit is asked for again."""
         self.start_flow()
         prepared = self.prepare("POST", SEPA, json=self.order(), headers=self.customer())
@@ -174,7 +174,7 @@ class Shop:
         """Who pays: the PSU-ID, or the identity number as long as there is none."""
         return {} if self.tpp.psu_id else {"X-PSU-IDENTITY": self.world.national_id, "PSU-Context": "PRIVATE"}  # type: ignore[attr-defined]
 
-    def trusted(self, answer: Response) -> bool:
+    def trusted(self, answer: TppResponse) -> bool:
         """Whether the answer's Digest is that of its body, where it has one."""
         import base64
         import hashlib
@@ -195,7 +195,7 @@ class Shop:
         self.approve(body["_links"]["scaRedirect"]["href"])
         self.follow(payment, body["_links"]["status"]["href"])
 
-    def refused(self, answer: Response) -> None:
+    def refused(self, answer: TppResponse) -> None:
         """The bank refused the order: nothing is sent again."""
 
     def approve(self, link: str) -> None:
@@ -218,7 +218,7 @@ class Shop:
                 return
             self.world.wait(self.pace + read)
 
-    def hopeless(self, answer: Response) -> bool:
+    def hopeless(self, answer: TppResponse) -> bool:
         """Whether asking again would change nothing."""
         return 400 <= answer.status < 500
 
@@ -248,7 +248,7 @@ class Shop:
         if started.status == 201:
             self.approve(started.json()["_links"]["scaRedirect"]["href"])
 
-    def log_in(self) -> Response:
+    def log_in(self) -> TppResponse:
         """Read the accounts, through an SCA where the bank asks for one."""
         self.start_flow()
         answer = self.ask("GET", "/v1/accounts", headers=self.context())
@@ -279,11 +279,11 @@ class Shop:
                     return
             self.world.wait(60.0)
 
-    def stopped(self, answer: Response) -> bool:
+    def stopped(self, answer: TppResponse) -> bool:
         """Whether there is nothing more to read: the consent is gone."""
         return answer.status == 401
 
-    def read_account(self, account: dict[str, Any]) -> Response:
+    def read_account(self, account: dict[str, Any]) -> TppResponse:
         """The balance and every transaction of an account."""
         links = account["_links"]
         answer = self.ask("GET", links["balances"]["href"])

@@ -14,7 +14,7 @@ from emulator.api import examples
 from emulator.api.operations import table
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Response
+from emulator.client.tpp import TppResponse
 from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_registry
 
 ANSWERS = Path(examples.__file__).with_name("answers.json")
@@ -49,7 +49,7 @@ class Recorder:
         """A refusal, which may come from any operation."""
         self._keep(examples.REFUSED, title, self.client.request(method, path, **options))
 
-    def _keep(self, place: str, title: str, answer: Response) -> None:
+    def _keep(self, place: str, title: str, answer: TppResponse) -> None:
         self.found.setdefault(place, {}).setdefault(str(answer.status), {}).setdefault(title, answer.json())
 
 

@@ -549,13 +549,13 @@ def test_what_a_repair_has_saved_is_there_after_a_start(stopped: Path, tmp_path:
 
 
 def test_what_cannot_be_mended_is_3_with_what_helps(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emulator.cli.failure import StateDamaged
+    from emulator.cli.failure import Damaged
     from emulator.cli.state import check
     from emulator.store.check import CheckReport, Finding
 
     finding = Finding(stopped / "documents.json", 7, "it is wrong")
     monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: CheckReport(bank, findings=[finding]))
-    with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
+    with pytest.raises(Damaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
         check.main(["--repair", "--state", str(stopped)], standalone_mode=False)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from emulator.client.tpp import Response, TppClient
+from emulator.client.tpp import TppClient, TppResponse
 from tests.postgres.cluster import EMULATOR, Cluster, Node, NodeFailed, ask, cluster, control, eventually
 from tests.postgres.history import (
     REFUSED,
@@ -102,7 +102,7 @@ class Client(threading.Thread):
             self.notes.failures.append(f"{self.name}: {type(error).__name__}: {error}")
             raise
 
-    def sent(self, method: str, path: str, **options: Any) -> Response | None:
+    def sent(self, method: str, path: str, **options: Any) -> TppResponse | None:
         """A signed request; None where no answer came."""
         try:
             answer = self.tpp.request(method, path, **options)

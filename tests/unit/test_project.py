@@ -30,8 +30,6 @@ SHAPES = (
     "control/operations/",
     "scenario/effects/",
 )
-# Two public names of clients, and pairs that are not named apart yet.
-SAME_NAME = {"Answer", "Response", "StateDamaged", "Step"}
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
@@ -86,4 +84,4 @@ def test_a_class_name_means_one_thing() -> None:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ClassDef):
                     places[node.name.lstrip("_")].append(module)
-    assert {name: modules for name, modules in places.items() if len(modules) > 1 and name not in SAME_NAME} == {}
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}

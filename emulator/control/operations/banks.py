@@ -16,7 +16,7 @@ from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control import answers
 from emulator.control.forms import ScenarioChoice, chosen_fixture
-from emulator.control.operation import LIMIT, Answer, BankSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, ControlOperation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import NewTpp, issued
 from emulator.scenario import target
@@ -90,7 +90,7 @@ OPERATIONS = (
         path="/banks",
         summary="List the banks of this process: the default one, then the others by name.",
         handler=_list,
-        answers={200: Answer("Name and base address of each.", answers.Banks)},
+        answers={200: AnswerSpec("Name and base address of each.", answers.Banks)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -100,8 +100,8 @@ OPERATIONS = (
         summary="Create or replace the bank of this name, with its own documents, clock, rules, log and seed.",
         handler=_put,
         answers={
-            200: Answer("A bank was replaced.", answers.CreatedBank),
-            201: Answer("A bank was created.", answers.CreatedBank),
+            200: AnswerSpec("A bank was replaced.", answers.CreatedBank),
+            201: AnswerSpec("A bank was created.", answers.CreatedBank),
         },
         body=NewBank,
         example={
@@ -120,9 +120,9 @@ OPERATIONS = (
         summary="Delete the bank and its documents.",
         handler=_delete,
         answers={
-            204: Answer("The bank was deleted."),
-            404: Answer("There is no such bank."),
-            409: Answer("The default bank cannot be deleted."),
+            204: AnswerSpec("The bank was deleted."),
+            404: AnswerSpec("There is no such bank."),
+            409: AnswerSpec("The default bank cannot be deleted."),
         },
     ),
 )

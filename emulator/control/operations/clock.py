@@ -14,7 +14,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
 from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
 from emulator.control import answers
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 
@@ -87,7 +87,7 @@ OPERATIONS = (
         path="/clock",
         summary="Get bank time, and whether it is live or frozen.",
         handler=_shown,
-        answers={200: Answer("Bank time.", answers.ClockTime)},
+        answers={200: AnswerSpec("Bank time.", answers.ClockTime)},
     ),
     ControlOperation(
         id="putClock",
@@ -95,7 +95,7 @@ OPERATIONS = (
         path="/clock",
         summary="Set bank time to a later time, and its mode: live or frozen.",
         handler=_set,
-        answers={200: Answer("Bank time.", answers.ClockTime)},
+        answers={200: AnswerSpec("Bank time.", answers.ClockTime)},
         body=SetClock,
         required=True,
         example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
@@ -106,7 +106,7 @@ OPERATIONS = (
         path="/clock/advance",
         summary="Advance bank time; what falls due happens in order.",
         handler=_advance,
-        answers={200: Answer("Bank time.", answers.ClockTime)},
+        answers={200: AnswerSpec("Bank time.", answers.ClockTime)},
         body=Advance,
         required=True,
         example={"by": "PT1H"},

@@ -13,7 +13,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model
 from emulator.conformance.observer import Conformance
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
 class Observation(Model):
@@ -116,7 +116,7 @@ OPERATIONS = (
         path="/conformance",
         summary="Get the verdict of every check on the TPPs since start, reset or the last DELETE.",
         handler=_report,
-        answers={200: Answer("The report.", "emulator.conformance.report:Report")},
+        answers={200: AnswerSpec("The report.", "emulator.conformance.report:Report")},
         query=(QueryParameter("over", "boolean", "Judge as if no more requests follow."),),
     ),
     ControlOperation(
@@ -125,7 +125,7 @@ OPERATIONS = (
         path="/conformance",
         summary="Clear the report.",
         handler=_forget,
-        answers={204: Answer("Done.")},
+        answers={204: AnswerSpec("Done.")},
     ),
     ControlOperation(
         id="observeConformance",
@@ -133,7 +133,7 @@ OPERATIONS = (
         path="/conformance/observations",
         summary="Record an action of a run: the presence of the customer, a return to the TPP.",
         handler=_observe,
-        answers={204: Answer("Done.")},
+        answers={204: AnswerSpec("Done.")},
         body=Observation,
         required=True,
         example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
@@ -144,7 +144,7 @@ OPERATIONS = (
         path="/conformance/opened",
         summary="List the SCAs whose page a browser has opened.",
         handler=_opened,
-        answers={200: Answer("Their ids.", Opened)},
+        answers={200: AnswerSpec("Their ids.", Opened)},
     ),
     ControlOperation(
         id="getConformanceFacts",
@@ -153,8 +153,8 @@ OPERATIONS = (
         summary="Get facts of a request in the log, by the names that checks use.",
         handler=_facts,
         answers={
-            200: Answer("The facts; null for one that the request does not have.", Facts),
-            404: Answer("The request is not in the log."),
+            200: AnswerSpec("The facts; null for one that the request does not have.", Facts),
+            404: AnswerSpec("The request is not in the log."),
         },
         query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
     ),
@@ -164,7 +164,7 @@ OPERATIONS = (
         path="/conformance/claims",
         summary="List the payments and accounts whose claims the checks need.",
         handler=_claimable,
-        answers={200: Answer("Their ids.", Claimable)},
+        answers={200: AnswerSpec("Their ids.", Claimable)},
     ),
     ControlOperation(
         id="putClaims",
@@ -172,7 +172,7 @@ OPERATIONS = (
         path="/conformance/claims",
         summary="Set what the TPP claims about payments and accounts, to compare it with the ledger.",
         handler=_believe,
-        answers={204: Answer("Done.")},
+        answers={204: AnswerSpec("Done.")},
         body=Beliefs,
         required=True,
         example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},

@@ -8,7 +8,7 @@ from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.customers import consents
 from emulator.control import answers
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -26,7 +26,7 @@ OPERATIONS = (
         path="/consents",
         summary="List consents, newest first.",
         handler=_list,
-        answers={200: Answer("The consents.", answers.Consents)},
+        answers={200: AnswerSpec("The consents.", answers.Consents)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -35,6 +35,6 @@ OPERATIONS = (
         path="/consents/{id}/revoke",
         summary="Revoke a consent, as the customer can do at the bank.",
         handler=_revoke,
-        answers={200: Answer("The consent.", answers.Consent), 404: Answer("There is no such consent.")},
+        answers={200: AnswerSpec("The consent.", answers.Consent), 404: AnswerSpec("There is no such consent.")},
     ),
 )

@@ -12,7 +12,7 @@ from emulator.bank.sandbox.generate import SCHEMAS, plan_from
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Reads
 from emulator.control import answers
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.store import StoreUnwritable
 
 _PLAN = {"type": "object", "properties": {**SCHEMAS}, "additionalProperties": False}
@@ -51,7 +51,7 @@ OPERATIONS = (
         summary="Add generated customers with accounts and transactions; a seed makes them repeat.",
         handler=_generate,
         answers={
-            200: Answer(
+            200: AnswerSpec(
                 "Counts, and the customers with their IBANs and the persons who act for them.", answers.Generated
             )
         },

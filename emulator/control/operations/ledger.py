@@ -8,7 +8,7 @@ from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank.accounts import ledger
 from emulator.control import answers
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
 def _ledger(call: ControlCall[Any]) -> Steps:
@@ -22,6 +22,6 @@ OPERATIONS = (
         path="/ledger",
         summary="Compare the balance of every account with its bookings.",
         handler=_ledger,
-        answers={200: Answer("balanced, accounts and totals.", answers.Ledger)},
+        answers={200: AnswerSpec("balanced, accounts and totals.", answers.Ledger)},
     ),
 )

@@ -9,7 +9,7 @@ from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.bank import notifications
 from emulator.control import answers
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 TARGET = QueryParameter("target", "text", "Only the notifications of the payment, basket or consent with this id.")
 
@@ -26,7 +26,7 @@ OPERATIONS = (
         path="/notifications",
         summary="List status notifications with deliveries, newest first. The last 1000 completed ones are stored.",
         handler=_list,
-        answers={200: Answer("The notifications.", answers.Notifications)},
+        answers={200: AnswerSpec("The notifications.", answers.Notifications)},
         query=(TARGET, LIMIT),
     ),
 )

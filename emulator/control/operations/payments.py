@@ -10,7 +10,7 @@ from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.control import answers
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 
 class Advance(Model):
@@ -35,7 +35,7 @@ OPERATIONS = (
         path="/payments",
         summary="List payments, newest first.",
         handler=_list,
-        answers={200: Answer("The payments.", answers.Payments)},
+        answers={200: AnswerSpec("The payments.", answers.Payments)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -45,9 +45,9 @@ OPERATIONS = (
         summary="Advance a payment by one status, or to a given one; dates and missing money do not stop it.",
         handler=_advance,
         answers={
-            200: Answer("The payment.", answers.Payment),
-            404: Answer("There is no such payment."),
-            409: Answer("There is no transition to this status."),
+            200: AnswerSpec("The payment.", answers.Payment),
+            404: AnswerSpec("There is no such payment."),
+            409: AnswerSpec("There is no transition to this status."),
         },
         body=Advance,
         example={"to": "ACSC"},

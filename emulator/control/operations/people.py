@@ -12,7 +12,7 @@ from emulator.bank.customers import people
 from emulator.bank.payment import self_service
 from emulator.bank.validation import Maybe, Model
 from emulator.control import answers
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
@@ -46,10 +46,10 @@ def _decline(call: ControlCall[Which]) -> Response:
 
 
 _DECISION = {
-    200: Answer("The status of the payment.", answers.Decision),
-    401: Answer("This person may not sign the payment."),
-    404: Answer("There is no such payment."),
-    409: Answer("The payment does not wait for approval by this person."),
+    200: AnswerSpec("The status of the payment.", answers.Decision),
+    401: AnswerSpec("This person may not sign the payment."),
+    404: AnswerSpec("There is no such payment."),
+    409: AnswerSpec("The payment does not wait for approval by this person."),
 }
 
 OPERATIONS = (
@@ -59,7 +59,7 @@ OPERATIONS = (
         path="/people",
         summary="List the persons of the bank, newest first, with national identity number, accounts and agreements.",
         handler=_people,
-        answers={200: Answer("The people.", answers.People)},
+        answers={200: AnswerSpec("The people.", answers.People)},
         query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
     ),
     ControlOperation(
@@ -68,7 +68,10 @@ OPERATIONS = (
         path="/people/{nationalId}",
         summary="Get what a person sees on the page /my: accounts, payments that wait, consents with their use.",
         handler=_person,
-        answers={200: Answer("The person.", answers.Customer), 404: Answer("The bank does not know this person.")},
+        answers={
+            200: AnswerSpec("The person.", answers.Customer),
+            404: AnswerSpec("The bank does not know this person."),
+        },
     ),
     ControlOperation(
         id="approveOwnPayment",

@@ -13,7 +13,7 @@ from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event
 from emulator.bank.errors import BankError
 from emulator.control import answers
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario.vocabulary import vocabulary
 
 
@@ -100,7 +100,7 @@ OPERATIONS = (
         path="/requests",
         summary=f"List the last {KEPT} requests of TPPs, newest first.",
         handler=_list,
-        answers={200: Answer("One line for each request.", answers.Exchanges)},
+        answers={200: AnswerSpec("One line for each request.", answers.Exchanges)},
         query=(
             QueryParameter("operation", "text", "operationId, as in /openapi.json."),
             QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
@@ -116,8 +116,8 @@ OPERATIONS = (
         summary="Get a request with its answer, the diagnosis of its signature and the rules that acted.",
         handler=_show,
         answers={
-            200: Answer("The exchange.", answers.ExchangeDetail),
-            404: Answer("The request is not, or no longer, in the log."),
+            200: AnswerSpec("The exchange.", answers.ExchangeDetail),
+            404: AnswerSpec("The request is not, or no longer, in the log."),
         },
     ),
     ControlOperation(
@@ -127,9 +127,9 @@ OPERATIONS = (
         summary="Send a request of the log again, with a new signature; only for TPPs of the sandbox CA.",
         handler=_repeat,
         answers={
-            200: Answer("The new request.", answers.Repeated),
-            404: Answer("The request is not in the log."),
-            409: Answer("The bank has no private key for the certificate of the request."),
+            200: AnswerSpec("The new request.", answers.Repeated),
+            404: AnswerSpec("The request is not in the log."),
+            409: AnswerSpec("The bank has no private key for the certificate of the request."),
         },
     ),
     ControlOperation(
@@ -138,7 +138,7 @@ OPERATIONS = (
         path="/requests",
         summary="Delete all requests from the log.",
         handler=_clear,
-        answers={204: Answer("Done.")},
+        answers={204: AnswerSpec("Done.")},
     ),
     ControlOperation(
         id="countRequests",
@@ -146,7 +146,7 @@ OPERATIONS = (
         path="/requests/count",
         summary="Count the requests in the log that match; match is as when in a rule, and may also have a status.",
         handler=_count,
-        answers={200: Answer("The count.", answers.Count)},
+        answers={200: AnswerSpec("The count.", answers.Count)},
         body="emulator.scenario.matching:Count",
         required=True,
         example={"match": {"operation": "createPayment", "status": 201}},
@@ -157,6 +157,6 @@ OPERATIONS = (
         path="/events",
         summary="Follow server-sent events: requests, status changes, and changes of the whole bank.",
         handler=_events,
-        answers={200: Answer("The events from now on.", answers.Event, "text/event-stream")},
+        answers={200: AnswerSpec("The events from now on.", answers.Event, "text/event-stream")},
     ),
 )

@@ -9,7 +9,7 @@ from emulator.bank.kinds import BANK
 from emulator.bank.validation import Maybe, Model, Text
 from emulator.control import answers
 from emulator.control.forms import ScenarioChoice, chosen_fixture
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario import target
 from emulator.store import discarded_on_failure
 
@@ -49,7 +49,7 @@ OPERATIONS = (
         path="/reset",
         summary="Reset the bank: documents, clock, settings, rules and request log; snapshots stay.",
         handler=_reset,
-        answers={200: Answer("The fixture, and the scenario that was applied.", answers.Reset)},
+        answers={200: AnswerSpec("The fixture, and the scenario that was applied.", answers.Reset)},
         body=Reset,
         example={"fixtures": "known-state"},
     ),

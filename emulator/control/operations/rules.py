@@ -8,7 +8,7 @@ from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.control import answers
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario.rules import AddedRule
 from emulator.scenario.weather import WEATHER
 
@@ -56,7 +56,7 @@ OPERATIONS = (
         path="/rules",
         summary="List the rules in evaluation order, with how often each has matched and acted.",
         handler=_rules,
-        answers={200: Answer("The rules and their counts.", answers.Rules)},
+        answers={200: AnswerSpec("The rules and their counts.", answers.Rules)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -65,7 +65,7 @@ OPERATIONS = (
         path="/rules",
         summary="Add one or more rules after the existing ones.",
         handler=_add_rules,
-        answers={201: Answer("All rules.", answers.Rules)},
+        answers={201: AnswerSpec("All rules.", answers.Rules)},
         body="emulator.scenario.rule:RulesBody",
         required=True,
         example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
@@ -76,7 +76,7 @@ OPERATIONS = (
         path="/rules",
         summary="Remove all rules.",
         handler=_clear_rules,
-        answers={204: Answer("Done.")},
+        answers={204: AnswerSpec("Done.")},
     ),
     ControlOperation(
         id="removeRule",
@@ -84,6 +84,6 @@ OPERATIONS = (
         path="/rules/{name}",
         summary="Remove the rules with this name.",
         handler=_remove_rule,
-        answers={204: Answer("Done."), 404: Answer("There is no such rule.")},
+        answers={204: AnswerSpec("Done."), 404: AnswerSpec("There is no such rule.")},
     ),
 )

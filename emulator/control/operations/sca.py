@@ -15,7 +15,7 @@ from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
 from emulator.control import answers
 from emulator.control.forms import Who
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 
 class Approve(Who):
@@ -80,9 +80,9 @@ def _fail(call: ControlCall[Fail]) -> Response:
 
 
 _ENDED = {
-    200: Answer("Where the browser would go.", answers.Redirect),
-    404: Answer("There is no such SCA."),
-    409: Answer("The SCA has already ended."),
+    200: AnswerSpec("Where the browser would go.", answers.Redirect),
+    404: AnswerSpec("There is no such SCA."),
+    409: AnswerSpec("The SCA has already ended."),
 }
 
 OPERATIONS = (
@@ -92,7 +92,7 @@ OPERATIONS = (
         path="/sca",
         summary="List open and past SCAs, newest first.",
         handler=_list,
-        answers={200: Answer("The SCAs.", answers.Scas)},
+        answers={200: AnswerSpec("The SCAs.", answers.Scas)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -101,7 +101,7 @@ OPERATIONS = (
         path="/sca/{id}",
         summary="Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest.",
         handler=_show,
-        answers={200: Answer("The SCA.", answers.Sca), 404: Answer("There is no such SCA.")},
+        answers={200: AnswerSpec("The SCA.", answers.Sca), 404: AnswerSpec("There is no such SCA.")},
     ),
     ControlOperation(
         id="approveSca",

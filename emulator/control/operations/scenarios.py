@@ -10,7 +10,7 @@ from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.control import answers
 from emulator.control.forms import scenario_in
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario import loader, target
 from emulator.scenario.model import Scenario
 from emulator.scenario.problems import Origin, ScenarioRefused
@@ -92,7 +92,7 @@ OPERATIONS = (
         path="/scenarios",
         summary="List the ready scenarios: what each does, its parameters, and what applying it replaces.",
         handler=_list,
-        answers={200: Answer("The scenarios, by name.", answers.Scenarios)},
+        answers={200: AnswerSpec("The scenarios, by name.", answers.Scenarios)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -101,7 +101,7 @@ OPERATIONS = (
         path="/scenarios/{name}",
         summary="Get a ready scenario, as JSON of the same structure as its YAML.",
         handler=_show,
-        answers={200: Answer("The scenario.", answers.AnyObject), 404: Answer("There is no such scenario.")},
+        answers={200: AnswerSpec("The scenario.", answers.AnyObject), 404: AnswerSpec("There is no such scenario.")},
     ),
     ControlOperation(
         id="playScenario",
@@ -109,7 +109,10 @@ OPERATIONS = (
         path="/scenarios/{name}/play",
         summary="Play the story of a ready scenario on a new bank; this bank is not changed.",
         handler=_play,
-        answers={200: Answer("The result of each step.", answers.Played), 404: Answer("There is no such scenario.")},
+        answers={
+            200: AnswerSpec("The result of each step.", answers.Played),
+            404: AnswerSpec("There is no such scenario."),
+        },
     ),
     ControlOperation(
         id="getAppliedScenario",
@@ -117,7 +120,7 @@ OPERATIONS = (
         path="/scenario",
         summary="Get the scenario that was applied last, as JSON of the same structure as its YAML.",
         handler=_applied,
-        answers={200: Answer("The scenario.", answers.AnyObject), 404: Answer("None has been applied.")},
+        answers={200: AnswerSpec("The scenario.", answers.AnyObject), 404: AnswerSpec("None has been applied.")},
     ),
     ControlOperation(
         id="applyScenario",
@@ -126,8 +129,8 @@ OPERATIONS = (
         summary="Apply a scenario: its start, then its rules. One with problems changes nothing.",
         handler=_apply,
         answers={
-            200: Answer("What was changed.", answers.Applied),
-            400: Answer("Every problem; in YAML with line and column."),
+            200: AnswerSpec("What was changed.", answers.Applied),
+            400: AnswerSpec("Every problem; in YAML with line and column."),
         },
         body=_BODY,
         required=True,
@@ -142,8 +145,8 @@ OPERATIONS = (
         summary="Preview what applying a scenario would change and replace; nothing is changed.",
         handler=_preview,
         answers={
-            200: Answer("What would be changed.", answers.Preview),
-            400: Answer("Every problem; in YAML with line and column."),
+            200: AnswerSpec("What would be changed.", answers.Preview),
+            400: AnswerSpec("Every problem; in YAML with line and column."),
         },
         body=_BODY,
         required=True,
@@ -157,6 +160,6 @@ OPERATIONS = (
         path="/scenario",
         summary="Remove the applied scenario and the rules of all applied scenarios; what they changed stays.",
         handler=_withdraw,
-        answers={204: Answer("Done.")},
+        answers={204: AnswerSpec("Done.")},
     ),
 )

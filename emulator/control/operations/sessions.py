@@ -12,7 +12,7 @@ from emulator.bank.validation import Text200, Text512
 from emulator.ca import CertificateAuthority
 from emulator.control import answers
 from emulator.control.forms import Who
-from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
 class Seed(Who):
@@ -44,7 +44,7 @@ OPERATIONS = (
         path="/sessions",
         summary="Create a session and a consent without an SCA; accounts omitted: all accounts.",
         handler=_seed,
-        answers={200: Answer("The session.", answers.Session)},
+        answers={200: AnswerSpec("The session.", answers.Session)},
         body=Seed,
         required=True,
         example={"tpp": "demo", "nationalId": "14888520059"},

@@ -8,7 +8,7 @@ from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.payment import progression
 from emulator.control import answers
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.store import discarded_on_failure
 
 
@@ -49,7 +49,7 @@ OPERATIONS = (
         path="/snapshots",
         summary="List the snapshots of the bank, newest first.",
         handler=_list,
-        answers={200: Answer("Name and time of each.", answers.Snapshots)},
+        answers={200: AnswerSpec("Name and time of each.", answers.Snapshots)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -59,8 +59,8 @@ OPERATIONS = (
         summary="Save documents, clock, rules and settings of the bank.",
         handler=_save,
         answers={
-            200: Answer("A snapshot was replaced.", answers.Snapshot),
-            201: Answer("A snapshot was created.", answers.Snapshot),
+            200: AnswerSpec("A snapshot was replaced.", answers.Snapshot),
+            201: AnswerSpec("A snapshot was created.", answers.Snapshot),
         },
     ),
     ControlOperation(
@@ -69,7 +69,7 @@ OPERATIONS = (
         path="/snapshots/{name}/restore",
         summary="Restore a snapshot; the request log stays.",
         handler=_restore,
-        answers={200: Answer("Done.", answers.SnapshotName), 404: Answer("There is no such snapshot.")},
+        answers={200: AnswerSpec("Done.", answers.SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
     ),
     ControlOperation(
         id="deleteSnapshot",
@@ -77,6 +77,6 @@ OPERATIONS = (
         path="/snapshots/{name}",
         summary="Delete a snapshot.",
         handler=_delete,
-        answers={204: Answer("Done."), 404: Answer("There is no such snapshot.")},
+        answers={204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")},
     ),
 )

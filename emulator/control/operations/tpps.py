@@ -14,7 +14,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control import answers
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
 ROLES = ("PISP", "AISP")
@@ -98,7 +98,7 @@ OPERATIONS = (
         path="/tpps",
         summary="List the TPPs with a certificate of the sandbox CA, newest first.",
         handler=_list,
-        answers={200: Answer("The TPPs, without their keys.", answers.Tpps)},
+        answers={200: AnswerSpec("The TPPs, without their keys.", answers.Tpps)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -108,8 +108,10 @@ OPERATIONS = (
         summary="Issue a certificate and key to a new TPP; with a flaw, a faulty certificate.",
         handler=_issue,
         answers={
-            201: Answer("Certificate, key and CA certificate in PEM; only this answer has the key.", answers.IssuedTpp),
-            409: Answer("The name is taken."),
+            201: AnswerSpec(
+                "Certificate, key and CA certificate in PEM; only this answer has the key.", answers.IssuedTpp
+            ),
+            409: AnswerSpec("The name is taken."),
         },
         body=NewTpp,
         required=True,
@@ -121,6 +123,6 @@ OPERATIONS = (
         path="/certificate",
         summary="Get the certificate that signs answers with the setting sign_responses.",
         handler=_certificate,
-        answers={200: Answer("The certificate in PEM.", answers.BankCertificate)},
+        answers={200: AnswerSpec("The certificate in PEM.", answers.BankCertificate)},
     ),
 )

@@ -14,7 +14,7 @@ from emulator.discovery import discover
 from emulator.scenario.actors import Actors
 from emulator.scenario.expectation import Expect
 from emulator.scenario.persona import As, Persona
-from emulator.scenario.transport import Answer
+from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.variables import NAME
 
 
@@ -48,7 +48,7 @@ class Step(Model):
     save: Save = Field({}, description="Name: path in the answer.")
     as_: Maybe[As] = Field(None, alias="as")
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         """Play the step as `persona`; returns the answer."""
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ from emulator.scenario import durations
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
 from emulator.scenario.steps import Step
-from emulator.scenario.transport import Answer
+from emulator.scenario.transport import ReceivedAnswer
 
 WORDS = ("advance", "set")
 
@@ -41,7 +41,7 @@ class ClockStep(Step):
 
     clock: Annotated[str, Reads(_change, {"type": "string", "pattern": r"^(advance|set) \S+$"})]
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         del persona
         word, _, value = self.clock.partition(" ")
         if word == "advance":

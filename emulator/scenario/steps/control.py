@@ -10,7 +10,7 @@ from pydantic import Field
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
 from emulator.scenario.steps import Step
-from emulator.scenario.transport import CONTROL, Answer
+from emulator.scenario.transport import CONTROL, ReceivedAnswer
 from emulator.scenario.values import address
 
 
@@ -24,7 +24,7 @@ class ControlStep(Step):
     control: Annotated[str, address(absolute=False)]
     json_body: Any = Field(None, alias="json", description="The body, as JSON.")
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         del persona
         method, _, path = str(fill(self.control)).partition(" ")
         path = "/" + path.removeprefix(CONTROL).lstrip("/")

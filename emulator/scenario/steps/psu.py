@@ -14,7 +14,7 @@ from emulator.bank.validation import Maybe, Reads, Text512, Unfit, one_of, refus
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
 from emulator.scenario.steps import Step
-from emulator.scenario.transport import Answer
+from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.values import or_saved
 from emulator.scenario.vocabulary import CONTEXTS
 
@@ -92,7 +92,7 @@ class PsuStep(Step):
             refuse(*wrong)
         return self
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         persona = persona.filled(fill)
         word, _, target = self.psu.partition(" ")
         body = {name: fill(getattr(self, name)) for name in TAKES[word] if name in self.model_fields_set}

@@ -12,7 +12,7 @@ from emulator.client import TAMPERINGS
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
 from emulator.scenario.steps import Step
-from emulator.scenario.transport import Answer
+from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.values import address
 
 
@@ -48,7 +48,7 @@ class TppStep(Step):
             refuse(Unfit(text="A request has json or body, not both.", path=("body",)))
         return self
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         persona = persona.filled(fill)
         method, _, path = str(fill(self.tpp)).partition(" ")
         value = fill(self.json_body)

@@ -24,7 +24,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.signature.rules import verifies
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
-from emulator.client.tpp import Response, ResponseHeaders
+from emulator.client.tpp import ResponseHeaders, TppResponse
 from emulator.httpsig.header import parse
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import digest_value, signature_header, signing_string
@@ -310,8 +310,8 @@ def test_an_answer_reads_like_those_of_other_libraries(client: TppClient) -> Non
 
 
 def test_an_answer_shows_first_what_the_bank_said() -> None:
-    refused = Response(400, ResponseHeaders([("Content-Type", "application/json")]), b'{"tppMessages":[]}')
-    assert repr(refused) == """Response(status=400, body=b'{"tppMessages":[]}')"""
+    refused = TppResponse(400, ResponseHeaders([("Content-Type", "application/json")]), b'{"tppMessages":[]}')
+    assert repr(refused) == """TppResponse(status=400, body=b'{"tppMessages":[]}')"""
 
 
 @pytest.mark.parametrize("tamper", TAMPERINGS)

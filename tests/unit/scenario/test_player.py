@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from emulator.scenario import expectation, loader, player
 from emulator.scenario.player import Played, StepResult, play
-from emulator.scenario.transport import Answer, InProcess, Running, Transport, TransportFailed
+from emulator.scenario.transport import InProcess, ReceivedAnswer, Running, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
 
@@ -26,13 +26,13 @@ class Told:
         self.asked: list[tuple[str, str, Any]] = []
         self._answers = answers
 
-    def send(self, prepared: Any) -> Answer:
+    def send(self, prepared: Any) -> ReceivedAnswer:
         raise AssertionError("no TPP acts here")
 
-    def control(self, method: str, path: str, body: Any = None) -> Answer:
+    def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         self.asked.append((method, path, body))
         status, value = self._answers.get(path.strip("/").replace("/", "_"), (200, {}))
-        return Answer(status, (), json.dumps(value).encode())
+        return ReceivedAnswer(status, (), json.dumps(value).encode())
 
 
 def story(*steps: dict[str, Any]) -> Any:
@@ -95,7 +95,7 @@ def test_a_scenario_that_the_bank_refuses_is_the_first_failure() -> None:
 
 def test_a_bank_that_is_not_there_is_told() -> None:
     class Gone(Told):
-        def control(self, method: str, path: str, body: Any = None) -> Answer:
+        def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
             raise TransportFailed("http://127.0.0.1:9 does not answer.")
 
     assert play(story(), Gone()).steps[0].differences == ["http://127.0.0.1:9 does not answer."]
@@ -114,13 +114,15 @@ def test_what_no_request_can_carry_fails_its_step_on_every_stage(transport: Tran
 
 
 def test_an_expectation_with_a_saved_name_is_judged_when_it_is_known() -> None:
-    answer = Answer(200, (), b'{"n": 5}')
+    answer = ReceivedAnswer(200, (), b'{"n": 5}')
     assert expectation.differences({"json": {"n": {"gt": 4}}}, answer) == []
     assert expectation.differences({"json": {"n": {"gt": "many"}}}, answer) == [
         "expect.json.n.gt: Expected a number, found the text 'many'."
     ]
     assert expectation.differences({"seconds": {"lt": 1}}, answer) == []
-    assert expectation.differences(None, Answer(lost=True)) == ["expected an answer, but the connection was closed"]
+    assert expectation.differences(None, ReceivedAnswer(lost=True)) == [
+        "expected an answer, but the connection was closed"
+    ]
 
 
 def test_names_that_were_never_saved_have_a_guess() -> None:
