@@ -25,7 +25,7 @@ from emulator.api.log import Exchange
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
-from emulator.conformance.observer import END_OF_PAGE, PAGES
+from emulator.conformance.links import END_OF_PAGE, PAGES, Links
 from emulator.httpsig.dates import parse_date
 
 MOST_CERTIFICATES = 1000  # whose expiry is cached
@@ -76,13 +76,6 @@ class Observation(dict[str, Any]):
         if headers is None:
             headers = self._headers = Headers(_exchange(self).request.headers)
         return headers
-
-
-class Links(NamedTuple):
-    """The addresses and ids in the answers to a TPP, up to a bounded number."""
-
-    addresses: Mapping[str, None]
-    ids: Mapping[str, None]
 
 
 class Fact(NamedTuple):

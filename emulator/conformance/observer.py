@@ -19,14 +19,14 @@ from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import moment, oslo_date, real_seconds
 from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, PSU, SCA, TRANSACTION
 from emulator.bank.tpp import prefix
+from emulator.conformance.links import END_OF_PAGE, PAGES
 
 if TYPE_CHECKING:
-    from emulator.conformance.auditor import Auditor, Belief
+    from emulator.conformance.auditor import Auditor
+    from emulator.conformance.machine import Belief
 
 MOST_QUEUED = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
-PAGES = ("getTransactions", "getCardTransactions")
-END_OF_PAGE = 2048  # the last bytes of a page, which hold its links; the rest is not judged
 MOST_STATUSES = 20_000  # payments whose last status is kept
 
 Change = tuple[str, str | None, str, dict[str, Any]]

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict
 
-from emulator.conformance.auditor import MOST_FAILURES, Evidence, Failure, Record
 from emulator.conformance.check import Check
+from emulator.conformance.record import MOST_FAILURES, Evidence, Failure, Record
 
 Verdict = Literal["pass", "fail", "warn", "not-seen", "skipped", "known"]
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "known", "not-seen", "skipped", "pass")

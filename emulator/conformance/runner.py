@@ -131,7 +131,7 @@ def run(
 
 
 def _unjudged(check: Check) -> dict[str, Any]:
-    from emulator.conformance.auditor import Record
+    from emulator.conformance.record import Record
     from emulator.conformance.report import report
 
     row: dict[str, Any] = report([check], {check.check: Record()})["checks"][0]

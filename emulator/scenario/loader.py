@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path as FilePath
@@ -18,7 +17,6 @@ from emulator.scenario.problems import Origin, ScenarioMissing, ScenarioRefused
 if TYPE_CHECKING:
     from emulator.scenario.model import Scenario
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 LEAST, MOST = -(2**63), 2**63 - 1
 
 

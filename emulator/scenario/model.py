@@ -14,7 +14,6 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 from emulator.bank.operators import NAMED, Scalar
 from emulator.bank.problems import Problem, guess
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, json_schema, matching, refuse
-from emulator.scenario.loader import NAME
 from emulator.scenario.parameters import Parameter
 from emulator.scenario.persona import As, Declared, Persona, acting
 from emulator.scenario.problems import Origin
@@ -23,6 +22,8 @@ from emulator.scenario.start import Start
 from emulator.scenario.steps import Scene, Step, step_kinds
 from emulator.scenario.variables import NAME as VARIABLE
 from emulator.scenario.variables import is_day, names_in
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:

@@ -13,7 +13,7 @@ import pytest
 
 from emulator.assemble.application import BankApplication
 from emulator.bank.sandbox.generate import DataPlan, generate
-from emulator.conformance import observer
+from emulator.conformance import links, observer
 from emulator.testing import RunningBank
 from tests.e2e.process import ALONE
 
@@ -122,7 +122,7 @@ def test_the_links_of_long_pages_are_known_and_their_rest_is_not_held(bank: Runn
         answer = tpp.get(address)
         pages += 1
         address = answer.json()["transactions"]["_links"].get("next", {}).get("href")
-    assert len(answer.body) > 2 * observer.END_OF_PAGE
+    assert len(answer.body) > 2 * links.END_OF_PAGE
     checks = {row["check"]: row for row in bank.audit()["checks"]}
     assert checks["follows-the-links-of-pages"]["passed"] == pages - 1
     assert checks["ends-at-the-last-page"]["verdict"] == "pass"

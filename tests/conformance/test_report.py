@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from emulator.conformance import baseline, report
-from emulator.conformance.auditor import Auditor, Record
+from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import CheckError, read, read_all, ready, unusable
+from emulator.conformance.record import Record
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan

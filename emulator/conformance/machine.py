@@ -1,0 +1,245 @@
+"""The state machine of one clause of a check.
+
+An observation that matches `seen` opens an occasion, unless one is open for the same TPP and the same facts `by`.
+Later observations close it:
+
+    kind      passes by                                fails by
+    itself    the occasion                             the occasion
+    from_link the occasion                             the occasion
+    next      the next one, if it matches              the next one, if it does not; the end of `within`
+    never     `until`, the end of `within`, the report one that matches
+    at_most   `until`, the end of `within`, the report one too many
+    claim     the claim of the TPP                     the claim of the TPP
+
+An occasion of `next` that is still open at the report is not counted. A check fails if one of its occasions failed,
+passes if at least one passed and none failed, and is `not-seen` otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol
+
+from emulator.conformance.check import Check, Clause, Predicate, predicate, seconds
+from emulator.conformance.facts import Observation
+from emulator.conformance.record import Failure, Outline, Record, brief_evidence, evidence, outline
+
+MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
+
+
+class Belief(Protocol):
+    """What the TPP claims about one payment or account (`claims.py`)."""
+
+    @property
+    def text(self) -> str:
+        """The claim and the truth, in a sentence."""
+        ...
+
+    def holds(self, claim: Mapping[str, Any]) -> bool | None:
+        """Whether it meets the `claim` of a check; None if that cannot be decided."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Occasion:
+    """An open occasion: when it arose, the facts to compare, and what was observed since."""
+
+    shown: Outline
+    opened: float
+    compared: tuple[Any, ...]
+    times: deque[float] | None = None
+    count: int = 0
+
+
+def _tupled(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
+    """A function that gives these facts of an observation; most clauses name one or none."""
+    if not names:
+        return lambda _: ()
+    if len(names) == 1:
+        (name,) = names
+        return lambda observed: (observed[name],)
+    return itemgetter(*names)
+
+
+class Tests(NamedTuple):
+    """The tests of a clause that remain for observations with the same static facts; None: it cannot match.
+
+    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next` or `never`.
+    """
+
+    ends: Predicate | None
+    concerns: Predicate | None
+    wants: Predicate | None
+
+
+class Machine:
+    """The state machine of one clause."""
+
+    __slots__ = (
+        "by",
+        "check",
+        "clause",
+        "compared",
+        "differ",
+        "limit",
+        "open",
+        "real",
+        "record",
+        "window",
+        "word",
+    )
+
+    def __init__(self, check: Check, clause: Clause, record: Record) -> None:
+        self.check = check
+        self.clause = clause
+        self.record = record
+        self.word = clause.word
+        self.by = _tupled(clause.by)
+        self.compared = _tupled((*clause.same, *clause.differ))
+        self.differ = len(clause.same)
+        self.limit = clause.at_most if clause.at_most is not None else 0
+        self.window = None if clause.within in (None, "end") else float(seconds(clause.within or ""))
+        self.real = clause.clock == "real"
+        self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
+
+    def tests(self, observed: Observation) -> Tests:
+        """The tests that remain for observations with these static facts."""
+        clause = self.clause
+        wanted = clause.next if clause.next is not None else clause.never
+        if clause.itself is not None:
+            wanted = {"event": self.check.seen.get("event", "request"), **clause.itself}
+        return Tests(
+            predicate(clause.until, observed) if clause.until is not None else None,
+            predicate(clause.of, observed),
+            predicate(wanted, observed) if wanted is not None else None,
+        )
+
+    def decide(self, observed: Observation, tests: Tests) -> None:
+        """Close the open occasion that an observation concerns, if it decides it."""
+        ends, concerns, wants = tests
+        if ends is not None and ends(observed):
+            self._end(observed)
+            return
+        word = self.word
+        concerned = concerns is not None and concerns(observed)
+        wanted = (concerned or word == "never") and wants is not None and wants(observed)
+        if not (concerned or wanted):
+            return
+        key = (observed.tpp, *self.by(observed))
+        occasion = self.open.get(key)
+        if occasion is None:
+            return
+        now = observed.received if self.real else observed.at
+        if self.window is not None and word != "at_most" and now - occasion.opened > self.window:
+            self._expire(key, occasion)
+        elif word == "at_most":
+            self._count(key, occasion, observed, now)
+        elif wanted and self._compare(occasion, observed):
+            if word == "next":
+                self._close(key, passed=True)
+            else:
+                self._fail(key, occasion, observed)
+        elif word == "next":
+            self._fail(key, occasion, observed)
+
+    def _end(self, observed: Observation) -> None:
+        """Close the occasions of the TPP whose facts agree with the known facts of this observation."""
+        facts = (observed.tpp, *self.by(observed))
+        for key in list(self.open):
+            if all(fact is None or fact == value for value, fact in zip(key, facts, strict=True)):
+                self._close(key, passed=self.word != "next")
+
+    def occur(self, observed: Observation, tests: Tests) -> None:
+        """Open an occasion; one of `from_link` is judged at once."""
+        word = self.word
+        if word == "from_link":
+            linked = observed["linked"]
+            if linked:
+                self.record.passed += 1
+            elif linked is not None:
+                self.fail_itself(observed)
+            return
+        key = (observed.tpp, *self.by(observed))
+        if key in self.open or None in key[1:]:
+            return
+        now = observed.received if self.real else observed.at
+        occasion = _Occasion(outline(observed), now, self.compared(observed))
+        if self.window is not None and word == "at_most":
+            concerned = tests.concerns is not None and tests.concerns(observed)
+            occasion.times = deque((now,) if concerned else ())
+        self.open[key] = occasion
+        if len(self.open) > MOST_OPEN:
+            oldest = next(iter(self.open))
+            self._close(oldest, passed=word != "next")
+
+    def fail_itself(self, observed: Observation) -> None:
+        """Count the occasion itself as a failure."""
+        self.record.fail(lambda: Failure(self._text, evidence(observed)))
+
+    def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: float) -> None:
+        times = occasion.times
+        if self.window is None or times is None:
+            occasion.count += 1
+            if occasion.count > self.limit:
+                self._fail(key, occasion, observed)
+            return
+        while times and now - times[0] >= self.window:
+            times.popleft()
+        times.append(now)
+        if len(times) > self.limit:
+            self._fail(key, occasion, observed)
+
+    def _compare(self, occasion: _Occasion, observed: Observation) -> bool:
+        """Whether the facts `same` are equal to those of the occasion, and a fact `differ`, known in both, is not."""
+        then, now = occasion.compared, self.compared(observed)
+        cut = self.differ
+        if then[:cut] != now[:cut]:
+            return False
+        others = zip(then[cut:], now[cut:], strict=True)
+        return len(then) == cut or any(None not in pair and pair[0] != pair[1] for pair in others)
+
+    def _close(self, key: tuple[Any, ...], *, passed: bool) -> None:
+        del self.open[key]
+        self.record.passed += passed
+
+    def _expire(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+        if self.word == "next":
+            del self.open[key]
+            self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown)))
+        else:
+            self._close(key, passed=True)
+
+    def _fail(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
+        del self.open[key]
+        self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown), evidence(observed)))
+
+    @property
+    def _text(self) -> str:
+        return self.clause.text or self.check.about
+
+    def claimed(self, record: Record, beliefs: Mapping[str, Belief] | None) -> None:
+        """Judge each occasion by the claim of the TPP about it."""
+        for key, occasion in self.open.items():
+            belief = (beliefs or {}).get(str(key[1]))
+            holds = None if belief is None else belief.holds(self.clause.claim or {})
+            if belief is None or holds is None:
+                record.skipped += 1
+            elif holds:
+                record.passed += 1
+            else:
+                record.fail(Failure(f"{self._text} {belief.text}", brief_evidence(occasion.shown)))
+
+    def settled(self, now: float, received: float, *, over: bool) -> tuple[int, list[Failure]]:
+        """How many open occasions count as passed by now, and the failures among them; `over`: the run has ended."""
+        passed, failures = 0, []
+        at = received if self.real else now
+        for occasion in self.open.values():
+            late = self.window is not None and at - occasion.opened > self.window
+            if self.word != "next":
+                passed += 1
+            elif late or (over and self.clause.within is not None):
+                failures.append(Failure(self._text, brief_evidence(occasion.shown)))
+        return passed, failures
