@@ -17,10 +17,6 @@ from emulator.scenario.problems import Origin, ScenarioRefused
 from emulator.scenario.values import Context
 
 
-class Empty(Model):
-    """No members."""
-
-
 class Who(Model):
     """The context and agreement in which a person authenticates, and the accounts that it shares."""
 

@@ -17,7 +17,6 @@ from emulator.web.limits import Limits
 from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
 
 _HANDSHAKE_SECONDS = 15.0
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class WebServer:

@@ -13,6 +13,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.kinds import CARD, CUSTOMER, PAYMENT
 from emulator.bank.payment import baskets
+from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
@@ -291,7 +292,7 @@ def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient) ->
     ]
     assert mine["transactionAmount"] == {"amount": "-123.45", "currency": "NOK"}
     assert (mine["creditorAccount"]["bban"], mine["bankTransactionCode"]) == ("99901100019", "PMNT-IRCT-DMCT")
-    assert ledger.report(kari.service.bank)["balanced"]
+    assert run_to_end(ledger.reporting(kari.service.bank))["balanced"]
 
 
 def test_the_known_issue_hides_a_domestic_payment_until_it_is_approved(kari: DeskClient) -> None:

@@ -9,6 +9,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.accounts import ledger
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
+from emulator.bank.threads import run_to_end
 from tests.api.desk import DeskClient, advance, messages, ok
 from tests.unit.payments.world import domestic
 
@@ -53,7 +54,7 @@ def account(tpp: DeskClient) -> str:
 
 
 def balanced(service: BankService) -> bool:
-    return bool(ledger.report(service.bank)["balanced"])
+    return bool(run_to_end(ledger.reporting(service.bank))["balanced"])
 
 
 def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, service: BankService) -> None:

@@ -13,7 +13,8 @@ from emulator.bank.customers import people
 from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PERSON, PSU, SESSION, TRANSACTION
-from emulator.bank.sandbox.generate import DataPlan, generate
+from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
+from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, approve, messages, ok
 from tests.api.test_payments import BODIES, DOMESTIC
@@ -239,7 +240,8 @@ def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskC
 def test_what_was_generated_or_added_is_newer_than_the_known_state(tpp: DeskClient, service: BankService) -> None:
     known = ok(tpp.get(CUSTOMERS))
     generated = [
-        customer["customerNumber"] for customer in generate(service.bank, DataPlan(2, 1, 0, 30, 1))["customers"]
+        customer["customerNumber"]
+        for customer in run_to_end(generate_in_pieces(service.bank, DataPlan(2, 1, 0, 30, 1)))["customers"]
     ]
     account = {"customerNumber": "12345678", "accountName": "A", "bban": "99901000030"}
     customer = {"customerNumber": "12345678", "name": "A", "type": "private"}

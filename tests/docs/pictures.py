@@ -131,10 +131,10 @@ _COLUMN, _ROW_HEIGHT, _WIDE, _HIGH = 118, 92, 92, 46
 
 def statuses_picture() -> str:
     """Every status of the table of transitions, and every way between them; ways to an end are named in the box."""
-    from emulator.bank.payment.flows import diagram
     from emulator.bank.scheme.transitions import FINAL
+    from tests.docs.sections import edges as transitions
 
-    edges = re.findall(r"^    (\w+) --> (\w+): ", diagram(), re.MULTILINE)
+    edges = [(step.start, step.end) for step in transitions()]
     statuses = list(dict.fromkeys(name for edge in edges for name in edge))
     width, height = 60 + 7 * _COLUMN + _WIDE, 4 * _ROW_HEIGHT + 20
     parts = [

@@ -18,6 +18,8 @@ from emulator import manual
 from tests.docs.pictures import chart, packages_picture, statuses_picture
 
 if TYPE_CHECKING:
+    from emulator.bank.payment.flows import Flow
+    from emulator.bank.scheme.transitions import Transition
     from emulator.conformance.check import Check
 
 HERE = Path(__file__).parent
@@ -103,13 +105,27 @@ def countries() -> str:
 
 
 def transitions() -> str:
-    from emulator.bank.payment.flows import diagram
+    from emulator.bank.payment.flows import table
 
     rows = []
-    for start, end, text in re.findall(r"^    (\w+) --> (\w+): (.+)$", diagram(), re.MULTILINE):
-        when, _, flows = text.partition(" (")
-        rows.append((f"`{start}`", f"`{end}`", when, flows.rstrip(")") or "all products"))
+    for step, flows in edges().items():
+        missing = [flow.words for flow in table().values() if flow not in flows]
+        has = ", ".join(flow.words for flow in flows)
+        products = has if len(missing) >= len(flows) else f"not {', '.join(missing)}" if missing else "all products"
+        rows.append((f"`{step.start}`", f"`{step.end}`", step.when, products))
     return _table(("From", "To", "When", "Products"), rows)
+
+
+def edges() -> dict[Transition, list[Flow]]:
+    """Every transition with the flows that have it, in the order of the statuses."""
+    from emulator.bank.payment.flows import table
+    from emulator.bank.scheme.transitions import STATUSES
+
+    flows: dict[Transition, list[Flow]] = {}
+    for flow in table().values():
+        for step in flow.transitions:
+            flows.setdefault(step, []).append(flow)
+    return dict(sorted(flows.items(), key=lambda row: (STATUSES.index(row[0].start), STATUSES.index(row[0].end))))
 
 
 def settings() -> str:

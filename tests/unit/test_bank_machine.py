@@ -28,6 +28,7 @@ from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
 from emulator.bank.payment import basket_status, baskets, initiation, payments, progression
 from emulator.bank.payment.flows import table as flows
 from emulator.bank.scheme.transitions import FINAL, STATUSES
+from emulator.bank.threads import run_to_end
 from emulator.store import Document, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -322,7 +323,7 @@ class BankMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_ledger_balances(self) -> None:
-        assert ledger.report(self.bank)["balanced"]
+        assert run_to_end(ledger.reporting(self.bank))["balanced"]
 
     @invariant()
     def statuses_go_along_the_table_and_final_ones_stay(self) -> None:

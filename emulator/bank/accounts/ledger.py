@@ -18,7 +18,6 @@ from emulator.bank.documents import Account, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
-from emulator.bank.threads import run_to_end
 
 ZERO = Decimal(0)
 PIECE = 1000  # documents in a step of `reporting`
@@ -166,11 +165,6 @@ def forget(bank: Bank, account_id: str) -> int:
     account["lastChange"] = bank.clock.stamp()
     bank.documents.put(ACCOUNT, account)
     return len(booked)
-
-
-def report(bank: Bank) -> dict[str, Any]:
-    """`reporting` without others between."""
-    return run_to_end(reporting(bank))
 
 
 def reporting(bank: Bank) -> Generator[None, None, dict[str, Any]]:

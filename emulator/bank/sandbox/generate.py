@@ -21,7 +21,6 @@ from emulator.bank.reference.norway import (
     synthetic_organisation_number,
 )
 from emulator.bank.sandbox.patterns import Move, Pools, company, household, savings, transfer_code, transfers
-from emulator.bank.threads import run_to_end
 
 MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
@@ -94,18 +93,11 @@ def plan_from(body: Mapping[str, Any]) -> DataPlan:
     return plan
 
 
-def generate(bank: Bank, plan: DataPlan) -> dict[str, Any]:
-    """Generate customers as planned and add them to the bank.
+def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[str, Any]]:
+    """Generate customers as planned, in pieces of a few changes of the store; yields the number of complete customers.
 
     Returns `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
-    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is a person who can act for the customer. A failure,
-    such as a lack of numbers or of memory, leaves the documents unchanged (CONTRACT 3).
-    """
-    return run_to_end(generate_in_pieces(bank, plan))
-
-
-def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[str, Any]]:
-    """`generate` in pieces, each a few changes of the store; yields the number of complete customers.
+    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is a person who can act for the customer.
 
     Between two pieces the bank may be used. After a failure, or an exception thrown into the generator, it deletes what
     it has created, also in pieces, and nothing else; closing the generator leaves the complete customers. CONFLICT if

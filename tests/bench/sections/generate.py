@@ -11,7 +11,8 @@ from time import perf_counter
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, TRANSACTION
-from emulator.bank.sandbox.generate import DataPlan, generate
+from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
+from emulator.bank.threads import run_to_end
 from emulator.store import open_store
 from tests.bench.harness import Row
 
@@ -31,7 +32,7 @@ def _once() -> tuple[float, float]:
         bank = Bank(open_store(Path(folder) / "bank", KINDS))
         fixtures.reset(bank, "empty")
         began = perf_counter()
-        generate(bank, PLAN)
+        run_to_end(generate_in_pieces(bank, PLAN))
         seconds = perf_counter() - began
         documents = list(bank.documents.all(TRANSACTION))
         bank.documents.close()

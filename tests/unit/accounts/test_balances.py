@@ -10,6 +10,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.threads import run_to_end
 from tests.unit.accounts.conftest import SALARY, account
 
 
@@ -77,16 +78,16 @@ def test_a_pending_item_holds_its_money_until_it_is_booked_or_removed(bank: Bank
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{holder['id']}|pending")
     leaving = -sum(Decimal(item["amount"]) for item in pending if Decimal(item["amount"]) < 0)
     assert leaving == Decimal("219.00") == Decimal(holder["reserved"])
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
     for item in pending:
         bank.documents.put(TRANSACTION, {**item, "due": bank.clock.stamp()})
     progression.run_due(bank)
     booked = account(bank, SALARY)
     assert (booked["reserved"], booked["booked"]) == ("0.00", "184442.50")
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_deleting_transactions_gives_back_what_pending_items_hold(bank: Bank) -> None:
     sandbox_accounts.delete_transactions(bank, account(bank, SALARY)["id"])
     assert account(bank, SALARY)["reserved"] == "0.00"
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]

@@ -23,6 +23,7 @@ from emulator.bank.feed import EFFECTS
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, KINDS, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import cards as sandbox_cards
+from emulator.bank.threads import run_to_end
 from emulator.store import memory_store
 from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account
 
@@ -129,8 +130,8 @@ def test_whatever_drifts_a_careful_client_has_every_booking_once_in_the_end(
         wait(bank, hours=hours)
         wait(true, hours=hours)
         client.sync(bank, bban)
-        assert ledger.report(bank) == ledger.report(true)
-        assert ledger.report(bank)["balanced"] is True
+        assert run_to_end(ledger.reporting(bank)) == run_to_end(ledger.reporting(true))
+        assert run_to_end(ledger.reporting(bank))["balanced"] is True
         assert accounts.balances(bank, account(bank, bban)) == accounts.balances(true, account(true, bban))
         assert len({entry["transactionId"] for entry in client.booked}) == len(client.booked)
     known = [pair for pair in client.money() if pair[0] >= (bank.clock.today() - timedelta(days=60)).isoformat()]

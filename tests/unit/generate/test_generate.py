@@ -20,7 +20,8 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox.generate import DataPlan, generate, generate_in_pieces, plan_from
+from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces, plan_from
+from emulator.bank.threads import run_to_end
 from emulator.store import StoreUnwritable, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -30,6 +31,10 @@ def bank(fixture: str = "empty", seed: int | None = None, ids_form: str = "uuid"
     made = Bank(memory_store(KINDS), seed=seed, ids_form=ids_form)
     fixtures.reset(made, fixture, now=NOW, mode="frozen")
     return made
+
+
+def generate(filled: Bank, plan: DataPlan) -> dict[str, Any]:
+    return run_to_end(generate_in_pieces(filled, plan))
 
 
 def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
@@ -57,7 +62,7 @@ def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: D
     assert filled.documents.count(CUSTOMER) == plan.customers == len(answer["customers"])
     for account in filled.documents.all(ACCOUNT):
         assert filled.documents.count(TRANSACTION, accountId=account["id"]) == plan.transactions_per_account
-    assert ledger.report(filled)["balanced"]
+    assert run_to_end(ledger.reporting(filled))["balanced"]
 
 
 def test_a_balance_was_never_below_zero() -> None:
@@ -114,7 +119,7 @@ def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
     assert filled.documents.count(CUSTOMER) == 8
     assert filled.documents.count(ACCOUNT) == 16
     assert filled.documents.count(TRANSACTION) == 160
-    assert ledger.report(filled)["balanced"]
+    assert run_to_end(ledger.reporting(filled))["balanced"]
 
 
 def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
@@ -208,7 +213,7 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
     generate(filled, plan)
     assert next(customer["name"] for customer in filled.documents.all(CUSTOMER)) == "Renamed"
     assert [filled.documents.count(kind) for kind in (CUSTOMER, ACCOUNT, TRANSACTION)] == [2, 2, 10]
-    assert ledger.report(filled)["balanced"]
+    assert run_to_end(ledger.reporting(filled))["balanced"]
 
 
 def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +236,7 @@ def test_what_fails_late_leaves_the_documents_as_they_were(monkeypatch: pytest.M
     with pytest.raises(MemoryError):
         generate(filled, DataPlan(4, 1, 5, 30, 2))
     assert filled.documents.dump() == before
-    assert ledger.report(filled)["balanced"]
+    assert run_to_end(ledger.reporting(filled))["balanced"]
 
 
 def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
@@ -253,7 +258,7 @@ def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() ->
     filled = bank()
     pieces = generate_in_pieces(filled, DataPlan(customers=3, transactions_per_account=5, seed=1))
     assert next(pieces) == 1
-    assert ledger.report(filled)["balanced"]
+    assert run_to_end(ledger.reporting(filled))["balanced"]
     known = filled.documents.count(CUSTOMER)
     own = {"customerNumber": "12345678", "name": "Meanwhile", "type": "private"}
     meanwhile = sandbox_customers.create_customer(filled, own)
@@ -264,7 +269,7 @@ def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() ->
         list(pieces)
     assert filled.documents.get(CUSTOMER, meanwhile["id"]) == meanwhile
     assert filled.documents.count(CUSTOMER) == known, "what was generated is gone, what came meanwhile is not"
-    assert ledger.report(filled)["balanced"]
+    assert run_to_end(ledger.reporting(filled))["balanced"]
 
 
 def test_a_customer_with_many_transactions_is_several_pieces() -> None:
@@ -275,7 +280,7 @@ def test_a_customer_with_many_transactions_is_several_pieces() -> None:
     seen = []
     for complete in pieces:
         seen.append((complete, filled.documents.count(TRANSACTION)))
-        assert ledger.report(filled)["balanced"]
+        assert run_to_end(ledger.reporting(filled))["balanced"]
     assert [complete for complete, _ in seen] == [0, 0, 0, 1]
     assert all(after[1] - before[1] <= 1000 for before, after in pairwise(seen))
 

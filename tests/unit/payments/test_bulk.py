@@ -8,6 +8,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.sandbox import data as sandbox
+from emulator.bank.threads import run_to_end
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BULK,
@@ -51,7 +52,7 @@ def test_a_bulk_with_money_for_all_is_booked_entry_by_entry(bank: Bank) -> None:
     assert amounts(bank, "even") == ["200.00"]
     assert payment(bank, payment_id)["fundsAvailable"] is True
     assert entry_statuses(bank, payment_id) == ["ACSC", "ACSC"]
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_entries_are_funded_in_order_and_the_rest_is_rejected_after_three_banking_days(bank: Bank) -> None:
@@ -65,7 +66,7 @@ def test_entries_are_funded_in_order_and_the_rest_is_rejected_after_three_bankin
     advance(bank, days=10)
     assert life(bank, payment_id)[2:] == [("ACSP", 1), ("PART", OSLO_MIDNIGHT + 2 * DAY)]
     assert entry_statuses(bank, payment_id) == ["ACSC", "RJCT", "ACSC"]
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_money_that_arrives_in_time_pays_the_waiting_entry_at_the_next_run(bank: Bank) -> None:
@@ -141,7 +142,7 @@ def test_a_firm_gets_one_entry_for_the_batch_when_it_asks_for_it(bank: Bank) -> 
     assert first["creditorName"] == "Takstein Utleie AS"
     assert second["creditorAccount"] == {"bban": "99901100019", "iban": "NO4299901100019", "currency": "NOK"}
     assert amounts(bank, "even") == ["200.00"]
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_each_run_of_a_batch_is_an_entry_of_its_own(bank: Bank) -> None:
@@ -185,7 +186,7 @@ def test_a_hand_can_make_it_part_though_there_was_money_for_all(bank: Bank) -> N
     assert amounts(bank) == ["-1.00", "-2.00"]
     assert money(bank, "kari") == (9997, 0)
     assert amounts(bank, shelf="pending") == []
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_a_hand_can_pay_it_though_there_was_no_money(bank: Bank) -> None:
@@ -232,7 +233,7 @@ def test_each_step_by_hand_brings_a_bulk_on_though_money_is_missing() -> None:
         ("ACSP", ["ACSC", "ACSP"]),
         ("ACSC", ["ACSC", "ACSC"]),
     ]
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_a_hand_leads_a_bulk_on_whose_account_is_gone(bank: Bank) -> None:
@@ -252,4 +253,4 @@ def test_a_hand_can_pay_what_waits_beside_what_has_money(bank: Bank) -> None:
     assert money(bank, "kari") == (10000, 6000)
     assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
     assert money(bank, "kari") == (-1000, 0)
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]

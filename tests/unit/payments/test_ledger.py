@@ -10,6 +10,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, TRANSACTION
+from emulator.bank.threads import run_to_end
 from tests.unit.payments.world import DOMESTIC, advance, domestic, entries, give, money, paid
 
 
@@ -72,7 +73,7 @@ def test_restating_a_balance_changes_the_opening_balance_with_it(bank: Bank) -> 
     give(bank, "kari", "5.00")
     ledger.restate(bank, "kari", Decimal(0))
     assert (_account(bank)["opening"], _account(bank)["booked"]) == ("-5.00", "0.00")
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_forgetting_transactions_keeps_the_balance(bank: Bank) -> None:
@@ -80,14 +81,14 @@ def test_forgetting_transactions_keeps_the_balance(bank: Bank) -> None:
     assert ledger.forget(bank, "kari") == 1
     assert money(bank, "kari")[0] == Decimal("10005.00")
     assert entries(bank, "kari") == []
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_the_report_has_the_shape_of_contract_9_8(bank: Bank) -> None:
     paid(bank, DOMESTIC, domestic("100.00", to="99901100019"))
     advance(bank, seconds=3)
     paid(bank, DOMESTIC, domestic("30.00"))
-    report = ledger.report(bank)
+    report = run_to_end(ledger.reporting(bank))
     assert set(report) == {"balanced", "accounts", "totals"}
     assert report["balanced"] is True
     assert report["accounts"][0] == {
@@ -105,7 +106,7 @@ def test_the_report_has_the_shape_of_contract_9_8(bank: Bank) -> None:
 @pytest.mark.parametrize("member", ["booked", "reserved"])
 def test_the_report_notices_a_balance_that_nothing_explains(bank: Bank, member: str) -> None:
     bank.documents.put(ACCOUNT, {**_account(bank), member: "1.00"})
-    assert ledger.report(bank)["balanced"] is False
+    assert run_to_end(ledger.reporting(bank))["balanced"] is False
 
 
 def test_a_reservation_changes_the_account_at_its_own_moment(bank: Bank) -> None:

@@ -16,6 +16,7 @@ from emulator.bank.payment import payment_views, payments, progression, psu_mess
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
+from emulator.bank.threads import run_to_end
 from tests.unit.payments import world
 from tests.unit.payments.test_standing import standing
 from tests.unit.payments.world import (
@@ -317,7 +318,7 @@ def test_an_account_that_is_deleted_pays_what_is_being_executed_and_nothing_else
         assert [name for name, _ in life(bank, one)][-3:] == ["PDNG", "ACCP", "RJCT"]
         assert payment(bank, one)["fundsAvailable"] is False
     assert money(bank, "even")[0] == before + 5
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 # the other paces
@@ -478,7 +479,7 @@ def test_a_hand_leads_along_the_table_and_money_follows(bank: Bank) -> None:
     assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
     assert [name for name, _ in life(bank, payment_id)] == ["RCVD", "ACTC", "ACSP", "ACWP", "ACSC"]
     assert money(bank, "even-eur") == (-100, 0)
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_a_hand_can_take_the_money_away(bank: Bank) -> None:
@@ -604,7 +605,7 @@ def test_a_payment_that_a_script_leads_to_patc_can_be_deleted(bank: Bank) -> Non
     advance(bank, seconds=1)
     assert payments.cancel(bank, payment(bank, payment_id)) is True
     assert (status(bank, payment_id), money(bank, "kari")) == ("CANC", (10000, 0))
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 @pytest.mark.parametrize("target", ["PDNG", "ACCP", "ACSP"])
@@ -649,7 +650,7 @@ def test_a_fee_is_booked_with_the_payment_as_an_entry_of_its_own(bank: Bank) -> 
         "quotationDate": "2026-03-02",
     }
     assert (first["paymentId"], second["feeFor"]) == (payment_id, payment_id)
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_a_fee_is_pending_with_its_payment_so_that_the_booking_changes_no_expectation(bank: Bank) -> None:
@@ -684,11 +685,11 @@ def test_a_creditor_here_is_paid_in_the_currency_of_its_account(bank: Bank) -> N
 
 
 def test_transfers_between_accounts_of_the_bank_conserve_money(bank: Bank) -> None:
-    before = ledger.report(bank)["totals"]
+    before = run_to_end(ledger.reporting(bank))["totals"]
     paid(bank, DOMESTIC, domestic("100.00", to="99901100019"))
     paid(bank, STRAKS, domestic("5.00", to="99901000014"))  # to itself
     advance(bank, minutes=1)
-    assert ledger.report(bank)["totals"] == before
+    assert run_to_end(ledger.reporting(bank))["totals"] == before
 
 
 def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:

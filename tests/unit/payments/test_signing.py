@@ -15,6 +15,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
 from emulator.bank.payment import baskets, payments, progression, psu_messages
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
+from emulator.bank.threads import run_to_end
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     DOMESTIC,
@@ -607,7 +608,7 @@ def test_who_may_not_pay_from_the_account_any_more_cannot_sign(bank: Bank) -> No
     bank.documents.put(AGREEMENT, {**agreement, "engagements": [], "accounts": []})
     assert outcome(approve(bank, firms, SIRI)) == "PSU_CREDENTIALS_INVALID"
     assert [status(bank, one) for one in (own, firms)] == ["RCVD", "RCVD"]
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_nobody_signs_for_an_account_that_is_gone(bank: Bank) -> None:

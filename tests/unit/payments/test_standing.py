@@ -11,6 +11,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.payment import payment_views, payments, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.threads import run_to_end
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     PERIODIC,
@@ -46,7 +47,7 @@ def test_it_is_actc_from_approval_and_acsc_after_its_last_execution(bank: Bank) 
     assert [name for name, _ in life(bank, payment_id)] == ["RCVD", "ACTC", "ACSC"]
     assert payment(bank, payment_id)["history"][-1]["at"] == "2026-05-09T22:00:00.000000+00:00"  # midnight in Oslo
     assert "due" not in payment(bank, payment_id)
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 def test_without_an_end_it_goes_on_for_ever(bank: Bank) -> None:
@@ -226,4 +227,4 @@ def test_a_year_over_a_hundred_orders_books_every_execution_on_its_date(bank: Ba
     booked = [entry for entry in entries(bank, "kari") if entry["amount"] == "-10.00"]
     assert len(booked) == 1200
     assert {entry["bookingDate"][-2:] for entry in booked} == {f"{day % 28 + 3:02}" for day in range(28)}
-    assert ledger.report(bank)["balanced"]
+    assert run_to_end(ledger.reporting(bank))["balanced"]

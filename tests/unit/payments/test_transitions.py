@@ -1,4 +1,4 @@
-"""The flows: found by their folder, their transitions, and the diagram drawn from them."""
+"""The flows: found by their folder, their transitions, and the table of the manual."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.payment import flows, payments
-from emulator.bank.payment.flows import Flow, diagram
+from emulator.bank.payment.flows import Flow
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.discovery import MalformedModule
+from tests.docs import sections
 from tests.unit.payments.world import DOMESTIC, advance, domestic, paid, payment, status
 
 SPEC_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
@@ -54,16 +55,14 @@ def test_every_flow_is_some_products() -> None:
     assert {product.flow for product in products.table().values()} == set(FLOWS)
 
 
-def test_the_diagram_has_an_arrow_for_each_step() -> None:
-    lines = diagram().splitlines()
-    assert lines[0] == "stateDiagram-v2"
-    assert "    [*] --> RCVD" in lines
+def test_the_table_of_the_manual_has_a_row_for_each_step() -> None:
+    rows = sections.transitions().splitlines()
     for step in {step for flow in FLOWS.values() for step in flow.transitions}:
-        arrows = [line for line in lines if line.startswith(f"    {step.start} --> {step.end}: {step.when}")]
-        assert len(arrows) == 1, step
-    assert "    ACTC --> CANC: cancelled (not straks)" in lines
-    assert "    ACSP --> ACWP: sent, not credited yet (SEPA and cross-border)" in lines
-    assert {line.split()[0] for line in lines if line.endswith("--> [*]")} == FINAL
+        assert len([row for row in rows if row.startswith(f"| `{step.start}` | `{step.end}` | {step.when} |")]) == 1, (
+            step
+        )
+    assert "| `ACTC` | `CANC` | cancelled | not straks |" in rows
+    assert "| `ACSP` | `ACWP` | sent, not credited yet | SEPA and cross-border |" in rows
 
 
 NEW = """

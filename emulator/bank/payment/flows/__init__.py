@@ -18,7 +18,7 @@ from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment
 from emulator.bank.products import Product
 from emulator.bank.scheme import execution, transitions
-from emulator.bank.scheme.transitions import FINAL, STATUSES, Transition
+from emulator.bank.scheme.transitions import STATUSES, Transition
 from emulator.discovery import MalformedModule, discover
 
 SECOND = timedelta(seconds=1)
@@ -30,7 +30,7 @@ AUTHORISED = ("ACTC", None)
 class Flow:
     """The flow of one kind of payment.
 
-    `name`: for products; `words`: for the diagram; `service`: of its products; `steps`: its transitions; of two paths
+    `name`: for products; `words`: for the manual; `service`: of its products; `steps`: its transitions; of two paths
     of equal length `path` takes the first. `several`: its initiation has `payments`, which are funded separately
     (`entries`).
     """
@@ -203,26 +203,3 @@ def of(payment: Payment) -> Flow:
 def of_product(product: Product) -> Flow:
     """The flow of a product."""
     return _of_products()[product.service, product.name]
-
-
-def diagram() -> str:
-    """The transitions of all flows as a mermaid state diagram."""
-    edges: dict[Transition, list[Flow]] = {}
-    for flow in table().values():
-        for step in flow.transitions:
-            edges.setdefault(step, []).append(flow)
-    lines = ["stateDiagram-v2", "    [*] --> RCVD"]
-    for edge in sorted(edges, key=lambda edge: (STATUSES.index(edge.start), STATUSES.index(edge.end))):
-        lines.append(f"    {edge.start} --> {edge.end}: {edge.when}{_in_words(edges[edge])}")
-    lines += [f"    {status} --> [*]" for status in STATUSES if status in FINAL]
-    return "\n".join(lines) + "\n"
-
-
-def _in_words(flows: Sequence[Flow]) -> str:
-    """The flows that have a step: ` (straks, domestic)`, ` (not straks)`, or nothing if all have it."""
-    missing = [flow for flow in table().values() if flow not in flows]
-    if not missing:
-        return ""
-    if len(missing) < len(flows):
-        return f" (not {', '.join(flow.words for flow in missing)})"
-    return f" ({', '.join(flow.words for flow in flows)})"
