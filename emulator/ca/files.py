@@ -29,26 +29,34 @@ def make_private(directory: Path, *, power: bool = False) -> None:
 
 
 def check_private(directory: Path) -> None:
-    """Refuse a directory that holds private keys if other users can enter it or if it contains a symbolic link.
+    """Refuse a directory that holds private keys if other users can enter it or if it contains more than plain files.
 
     A user who can enter it could replace a key or a bank; a symbolic link could make the bank write, as this user,
-    to a place that somebody else chose. Raises PermissionError; its text says what to do.
+    to a place that somebody else chose; reading a named pipe would wait forever. Raises PermissionError; its text says
+    what to do.
     """
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & 0o077:
         reason = f"other users can enter it (mode {mode:o}), and it holds private keys; run `chmod 700` on it"
         raise PermissionError(errno.EPERM, reason, str(directory))
-    _refuse_links(directory, depth=3)  # banks/NAME/FILE and tpps/NAME/FILE
+    _refuse_others(directory, depth=4)  # banks/NAME/snapshots/FILE
 
 
-def _refuse_links(directory: Path, *, depth: int) -> None:
+def _refuse_others(directory: Path, *, depth: int) -> None:
+    """Refuse what is neither a file nor a directory, except sockets: a server of PostgreSQL has one, none is read."""
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.is_symlink():
+            if entry.is_file(follow_symlinks=False):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if depth > 1:
+                    _refuse_others(Path(entry.path), depth=depth - 1)
+            elif entry.is_symlink():
                 reason = "it is a symbolic link; a state directory must not contain one"
                 raise PermissionError(errno.EPERM, reason, entry.path)
-            if depth > 1 and entry.is_dir(follow_symlinks=False):
-                _refuse_links(Path(entry.path), depth=depth - 1)
+            elif not stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                reason = "it is not a regular file; a state directory must not contain named pipes and devices"
+                raise PermissionError(errno.EPERM, reason, entry.path)
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -9,8 +9,11 @@ from threading import Thread
 import pytest
 
 from emulator.assemble import StartRefused, assemble
+from emulator.bank import fixtures
+from emulator.bank.fixtures import FixtureError
 from emulator.bank.kinds import META
 from emulator.ca import CertificateAuthority
+from emulator.ca.files import check_private
 from emulator.cli import main
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
@@ -74,6 +77,35 @@ def test_a_repair_follows_no_link_and_enters_no_directory_that_others_can(
     assert f"--state {state}: other users can enter it (mode 711)" in capsys.readouterr().err
     state.chmod(0o700)
     assert main.run(["state", "check", "--repair", "--state", str(state)]) == 0
+
+
+@pytest.mark.parametrize(
+    "place", ["banks/default/journal-000000000009.jsonl", "banks/default/snapshots/a.snapshot.json", "tpps/demo/key.pem"]
+)
+def test_nobody_waits_for_a_named_pipe_in_a_state_directory(
+    tmp_path: Path, authority: CertificateAuthority, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    state = tmp_path / "state"
+    assemble(ServeSettings(state=state), authority=authority).close()
+    pipe = state / place
+    pipe.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(PermissionError, match="not a regular file"):  # or the next lines would wait forever
+        check_private(state)
+    assert main.run(["state", "check", "--state", str(state)]) == 2
+    assert capsys.readouterr().err.startswith(f"bank-emulator: --state {pipe}: it is not a regular file")
+    with pytest.raises(StartRefused, match="not a regular file"):
+        assemble(ServeSettings(state=state))
+
+
+def test_a_fixture_is_a_file_that_can_be_read_again(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    os.write(writer, b"summary: nothing\n")
+    with pytest.raises(FixtureError, match="not a regular file"):
+        fixtures.load(str(pipe))
+    os.close(writer)
 
 
 @pytest.mark.parametrize("shortage", [MemoryError(), RuntimeError("can't start new thread")])

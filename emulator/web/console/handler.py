@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -40,18 +41,22 @@ class Sessions:
     """Logins to the console: each ends at logout and after 12 hours of real time.
 
     A cookie has the form `ID.STARTED.MAC`, so that logins need not be stored. Logouts are, in memory and with the
-    documents of the default bank.
+    documents of the default bank. `clock` may be set back: time then continues as `seconds` count it.
     """
 
-    def __init__(self, guard: Guard, token: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, guard: Guard, token: str, clock: Callable[[], datetime], seconds: Callable[[], float] = monotonic
+    ) -> None:
         self._guard = guard
         self._purpose = f"console session {token}"
         self._clock = clock
+        self._seconds = seconds
+        self._latest = (clock(), seconds())
         self._ended: dict[str, int] = {}  # time of the login, by id
 
     def start(self) -> str:
         """Start a login; returns the value of its cookie."""
-        signed = f"{secrets.token_urlsafe(12)}.{int(self._clock().timestamp())}"
+        signed = f"{secrets.token_urlsafe(12)}.{int(self._now().timestamp())}"
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
     def is_live(self, cookie_value: str, documents: Documents) -> bool:
@@ -69,7 +74,15 @@ class Sessions:
 
     def _oldest(self) -> float:
         """Logins that started at this time or before have ended."""
-        return (self._clock() - LIFETIME).timestamp()
+        return (self._now() - LIFETIME).timestamp()
+
+    def _now(self) -> datetime:
+        """The time of the clock, or a later one if it was set back: an ended login must not become valid again."""
+        latest, counted = self._latest
+        seconds = self._seconds()
+        now = max(self._clock(), latest + timedelta(seconds=seconds - counted))
+        self._latest = (now, seconds)
+        return now
 
     def _all_ended(self, documents: Documents) -> dict[str, int]:
         stored = CONSOLE.read(documents)
