@@ -87,7 +87,7 @@ class BodyParts:
 class Response:
     """One answer; the HTTP server adds Content-Length, Date, Server, and gzip if the client accepts it.
 
-    `parts`: the rest of the body after `body`, or None.
+    `parts`: the rest of the body after `body`, or None. `rest`: what is to be done before it is sent, in steps.
     """
 
     status: int
@@ -95,6 +95,7 @@ class Response:
     body: bytes = b""
     delivery: Delivery = AT_ONCE
     parts: BodyParts | None = None
+    rest: Iterator[object] | None = None
 
 
 @dataclass(slots=True)

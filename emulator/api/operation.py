@@ -5,10 +5,11 @@ A `Route` contains what the address of a request determines; a `Call` is a reque
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -103,11 +104,20 @@ SCA_APPROACH = ("ASPSP-SCA-Approach", "REDIRECT")
 
 @dataclass(slots=True)
 class Reply:
-    """The result of a handler: a status, a JSON value (None: no body; bytes: already encoded) and further headers."""
+    """The result of a handler: a status, a JSON value (None: no body; bytes: already encoded) and further headers.
+
+    `rest`: what is left to do before the answer is sent, in steps that are changes of their own.
+    """
 
     status: int
     body: Any = None
     headers: tuple[tuple[str, str], ...] = ()
+    rest: Iterator[object] | None = None
+
+    @classmethod
+    def after(cls, steps: Iterator[object]) -> Reply:
+        """204 after all of `steps`; the first one is done now and may refuse the request."""
+        return cls(204, rest=chain((first,), steps)) if (first := next(steps, None)) is not None else cls(204)
 
 
 Handler = Callable[[Call], Reply]

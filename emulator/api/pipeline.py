@@ -175,6 +175,8 @@ class Pipeline:
             scripted = self._scripted(call, exchange, acting, False) if self._rules.rules else None
             reply = scripted or self._acted(call, exchange, acting)
             response = render.json_response(reply.status, reply.body, reply.headers)
+            if reply.rest is not None:
+                response.rest = reply.rest
         except ScaNeeded as refused:
             response = self._send_to_sca(exchange.call, refused)
         except MethodRefused as refused:

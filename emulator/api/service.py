@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -90,7 +91,11 @@ class BankService:
     def handle(self, request: Request) -> Response:
         """Answer one request to `/v1`."""
         self.settle()
-        return self.answer(request)
+        response = self.answer(request)
+        if response.rest is not None:
+            deque(response.rest, maxlen=0)
+            response.rest = None
+        return response
 
     def settle(self) -> None:
         """Apply due steps; pages and the control interface call it before they read."""

@@ -20,13 +20,13 @@ from emulator.api.router import split_target
 from emulator.api.service import BankService, health, ready
 from emulator.assemble.notifier import Notifier, Post
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.turns import JournalTurn, Upkeep
+from emulator.assemble.turns import JournalTurn, Upkeep, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Store
+from emulator.store import Store, StoreUnwritable
 from emulator.web.application import Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -294,7 +294,18 @@ def _answer(service: BankService, request: Request) -> Answered:
 def _handled(service: BankService, request: Request) -> Answered:
     if request.method == "POST" and INITIALIZE in request.target:
         return Unfinished(service.initializing(request)).step()
-    return service.answer(request)
+    answer = service.answer(request)
+    return answer if answer.rest is None else Unfinished(_completed(answer, answer.rest)).step()
+
+
+def _completed(answer: Response, rest: Iterator[object]) -> Generator[object, None, Answered]:
+    """Do what is left to do before an answer is sent; what cannot be stored makes it 503."""
+    answer.rest = None
+    try:
+        yield from rest
+    except StoreUnwritable as error:
+        refuse(answer, error)
+    return answer
 
 
 def _settled(service: BankService, answer: Callable[[], Answered]) -> Generator[None, None, Answered]:

@@ -114,6 +114,10 @@ class Index:
             if len(bucket) <= SHARED_BELOW:
                 self.buckets[value] = list(bucket)
             return
+        if len(bucket) >= CROWDED_FROM:  # `Keys.enter` appends to lists of any length
+            bucket = self.buckets[value] = Crowd(bucket)
+            bucket.remove(number)
+            return
         place = bisect_left(bucket, number)
         if len(bucket) > SHARED_BELOW:
             del bucket[place]

@@ -22,15 +22,16 @@ from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures, snapshots
 from emulator.bank.accounts import ledger
 from emulator.bank.clock import real_now
-from emulator.bank.kinds import CONTACT, CUSTOMER, PAYMENT, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CONTACT, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
-from emulator.bank.sandbox import patterns
+from emulator.bank.sandbox import data, patterns
+from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.settings import ServeSettings
-from emulator.store import Image
+from emulator.store import Image, Kind, StoreUnwritable
 from emulator.web.events import Watchers
 from emulator.web.handler import Turns
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -122,7 +123,7 @@ async def test_a_named_bank_that_is_deleted_meanwhile_ends_it_too(desk: Desk) ->
     generating = desk.send("POST", f"/banks/x{GENERATE}", {"customers": 40, "transactionsPerAccount": 2})
     assert await desk.status("GET", "/health") == 200
     assert await desk.status("DELETE", "/_emulator/banks/x") == 204
-    assert (await generating).status == 409
+    assert (await generating).status == 409, "also before its first customer"
     assert await desk.status("GET", "/banks/x/_emulator/clock") == 404
 
 
@@ -382,6 +383,117 @@ async def test_for_a_request_to_restore_the_known_state_that_is_not_signed_nothi
     refused = await desk.turns.answer(request)
     assert refused.status in (400, 401)
     assert contents(tmp_path) == []
+
+
+def many_entries(desk: Desk, kind: Kind[Any], holder: str, count: int) -> str:
+    """Further entries of the first account or card that has some; returns its id."""
+    documents = desk.application.default.bank.documents
+    first: dict[str, Any] = next(entry for entry in documents.all(kind) if entry["status"] == "booked")
+    with documents.transaction():
+        for number in range(count):
+            documents.put(kind, {**first, "id": f"t{number}", "cardTransactionId": f"t{number}", "amount": "0.00"})
+    return str(first[holder])
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "holder", "gone"),
+    [
+        ("accounts/{}", TRANSACTION, "accountId", ACCOUNT),
+        ("accounts/{}/transactions", TRANSACTION, "accountId", None),
+        ("card-accounts/{}", CARD_TRANSACTION, "cardId", CARD),
+        ("card-accounts/{}/transactions", CARD_TRANSACTION, "cardId", None),
+        ("customers/{}", TRANSACTION, "accountId", CUSTOMER),
+    ],
+)
+async def test_very_many_transactions_are_deleted_between_others(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, path: str, kind: Kind[Any], holder: str, gone: Kind[Any] | None
+) -> None:
+    monkeypatch.setattr(data, "PIECE", 10)
+    bank = desk.application.default.bank
+    documents = bank.documents
+    identity = name = many_entries(desk, kind, holder, 200)
+    if gone is CUSTOMER:
+        identity = (documents.get(ACCOUNT, name) or {})["customerId"]
+    steps = [documents.count(kind, **{holder: name})]
+    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/{path.format(identity)}"))
+    while not deleting.done():
+        assert await desk.status("GET", "/health") == 200
+        if steps[-1] != (left := documents.count(kind, **{holder: name})):
+            steps.append(left)
+            assert gone is None or left == 0 or documents.exists(gone, identity)
+            assert run_to_end(ledger.reporting(bank))["balanced"], "also for those who ask meanwhile"
+    assert (await deleting).status == 204
+    assert len(steps) > 20
+    assert max(before - after for before, after in pairwise(steps[:-1])) == 10
+    assert (steps[-1], gone is not None and documents.exists(gone, identity)) == (0, False)
+    progress = [(event["done"], event["of"]) for event in desk.events if event.get("status") == "deleting"]
+    assert progress[0][0] == 10 < progress[-1][0] < progress[-1][1]
+
+
+async def test_a_kill_while_an_account_is_deleted_leaves_one_that_can_be_deleted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(data, "PIECE", 10)
+    account = many_entries(desk, TRANSACTION, "accountId", 200)
+    before = desk.application.default.bank.documents.get(ACCOUNT, account)
+    assert before is not None
+    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
+    while desk.application.default.bank.documents.count(TRANSACTION, accountId=account) > 150:
+        assert await desk.status("GET", "/health") == 200
+    killed = tmp_path.with_name(f"{tmp_path.name}-killed")
+    shutil.copytree(tmp_path, killed)
+    assert (await deleting).status == 204
+    again = assemble(ServeSettings(state=killed), authority=CertificateAuthority(None, clock=real_now))
+    bank = again.default.bank
+    left = bank.documents.get(ACCOUNT, account)
+    assert left is not None
+    assert (left["booked"], run_to_end(ledger.reporting(bank))["balanced"]) == (before["booked"], True)
+    assert 0 < bank.documents.count(TRANSACTION, accountId=account) <= 150
+    data.delete_account(bank, account)
+    assert run_to_end(ledger.reporting(bank))["balanced"]
+    again.close()
+
+
+async def test_a_reset_while_an_account_is_deleted_keeps_the_account_of_the_fixture(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await desk.status("POST", "/_emulator/reset", {}) == 200
+    monkeypatch.setattr(data, "PIECE", 10)
+    documents = desk.application.default.bank.documents
+    account = many_entries(desk, TRANSACTION, "accountId", 200)
+    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
+    assert await desk.status("GET", "/health") == 200
+    assert await desk.status("POST", "/_emulator/reset", {}) == 200
+    dump = documents.dump()
+    assert (await deleting).status == 204
+    assert documents.exists(ACCOUNT, account)
+    assert {kind: rows for kind, rows in documents.dump().items() if kind != "contact"} == {
+        kind: rows for kind, rows in dump.items() if kind != "contact"
+    }
+
+
+async def test_a_full_disk_while_an_account_is_deleted_is_told_in_the_answer(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "PIECE", 10)
+    bank = desk.application.default.bank
+    account = many_entries(desk, TRANSACTION, "accountId", 200)
+    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
+    while bank.documents.count(TRANSACTION, accountId=account) > 150:
+        assert await desk.status("GET", "/health") == 200
+
+    def full(*_arguments: Any) -> None:
+        raise StoreUnwritable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(desk.application.store.log, "append", full)
+        answer = await deleting
+    assert (answer.status, b"the disk is full" in answer.body) == (503, True)
+    logged = next(desk.application.default.log.newest()).response
+    assert logged is not None
+    assert logged.status == 503
+    assert bank.documents.exists(ACCOUNT, account)
+    assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
 async def test_the_ledger_is_recomputed_between_others_and_as_it_stood(

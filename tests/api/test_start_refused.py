@@ -80,7 +80,8 @@ def test_a_repair_follows_no_link_and_enters_no_directory_that_others_can(
 
 
 @pytest.mark.parametrize(
-    "place", ["banks/default/journal-000000000009.jsonl", "banks/default/snapshots/a.snapshot.json", "tpps/demo/key.pem"]
+    "place",
+    ["banks/default/journal-000000000009.jsonl", "banks/default/snapshots/a.snapshot.json", "tpps/demo/key.pem"],
 )
 def test_nobody_waits_for_a_named_pipe_in_a_state_directory(
     tmp_path: Path, authority: CertificateAuthority, capsys: pytest.CaptureFixture[str], place: str

@@ -52,8 +52,7 @@ def update(call: Call) -> Reply:
 
 def delete(call: Call) -> Reply:
     """Remove an account and everything that depends on it."""
-    sandbox.delete_account(call.bank, call.params["mockAccountId"])
-    return Reply(204)
+    return Reply.after(sandbox.deleting_account(call.bank, call.params["mockAccountId"]))
 
 
 _ALL = "/v1/sandbox/accounts"

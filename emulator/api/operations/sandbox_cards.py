@@ -53,8 +53,7 @@ def update(call: Call) -> Reply:
 
 def delete(call: Call) -> Reply:
     """Remove a card account and its transactions."""
-    sandbox.delete_card(call.bank, _card_id(call))
-    return Reply(204)
+    return Reply.after(sandbox.deleting_card(call.bank, _card_id(call)))
 
 
 def _links(call: Call, entry: CardTransaction) -> dict[str, Any]:
@@ -92,8 +91,7 @@ def get_transaction(call: Call) -> Reply:
 
 def delete_transactions(call: Call) -> Reply:
     """Remove a card account's transactions."""
-    sandbox_cards.delete_transactions(call.bank, _card_id(call))
-    return Reply(204)
+    return Reply.after(sandbox_cards.deleting_transactions(call.bank, _card_id(call)))
 
 
 _ALL = "/v1/sandbox/card-accounts"

@@ -70,8 +70,7 @@ def update(call: Call) -> Reply:
 
 def delete(call: Call) -> Reply:
     """Remove a customer and everything that depends on it."""
-    sandbox_customers.delete_customer(call.bank, call.params["customerId"])
-    return Reply(204)
+    return Reply.after(sandbox_customers.deleting_customer(call.bank, call.params["customerId"]))
 
 
 INCLUDED = (

@@ -58,8 +58,7 @@ def get(call: Call) -> Reply:
 
 def delete_all(call: Call) -> Reply:
     """Remove an account's transactions."""
-    sandbox_accounts.delete_transactions(call.bank, call.params["mockAccountId"])
-    return Reply(204)
+    return Reply.after(sandbox_accounts.deleting_transactions(call.bank, call.params["mockAccountId"]))
 
 
 _ALL = "/v1/sandbox/accounts/{mockAccountId}/transactions"

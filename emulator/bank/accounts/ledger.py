@@ -156,6 +156,17 @@ def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
     bank.documents.put(ACCOUNT, account)
 
 
+def forget_oldest(bank: Bank, account_id: str, most: int) -> None:
+    """Delete up to `most` of the oldest booked transactions of an account; their sum moves to the opening balance."""
+    account = _account(bank, account_id)
+    oldest = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|booked", limit=most)
+    moved = sum((Decimal(transaction["amount"]) for transaction in oldest), ZERO)
+    account["opening"] = plain(Decimal(account["opening"]) + moved, account["currency"])
+    with bank.documents.transaction():
+        bank.documents.delete_several(TRANSACTION, (transaction["id"] for transaction in oldest))
+        bank.documents.put(ACCOUNT, account)
+
+
 def forget(bank: Bank, account_id: str) -> int:
     """Delete the booked transactions of an account and return their number; the balance becomes the opening balance."""
     account = _account(bank, account_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ from emulator.bank.documents import Account, Identity, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
-from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity
+from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity, shortening
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 
@@ -245,6 +245,13 @@ def list_transactions(
     window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
     page = transactions.page(bank, account_id, window)
     return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
+
+
+def deleting_transactions(bank: Bank, account_id: str) -> Iterator[int]:
+    """`delete_transactions` in steps, between which the bank may be used; the oldest go first."""
+    accounts.find(bank, account_id)
+    if (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
+        delete_transactions(bank, account_id)
 
 
 def delete_transactions(bank: Bank, account_id: str) -> None:

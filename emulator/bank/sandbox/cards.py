@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, cast
 
@@ -13,7 +13,7 @@ from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
 from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
-from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity
+from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity, shortening
 
 _CARD_TEXTS: tuple[Literal["cardId", "cardIdVNo", "expiry"], ...] = ("cardId", "cardIdVNo", "expiry")
 _AMOUNTS = ("transactionAmount", "originalAmount", "markupFee")
@@ -184,6 +184,13 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTrans
     if transaction is None:
         raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.", "transactionId")
     return transaction
+
+
+def deleting_transactions(bank: Bank, card_id: str) -> Iterator[int]:
+    """`delete_transactions` in steps, between which the bank may be used; the oldest go first."""
+    cards.find(bank, card_id)
+    if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
+        delete_transactions(bank, card_id)
 
 
 def delete_transactions(bank: Bank, card_id: str) -> None:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Customer, Identity, Person
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PERSON, PSU, SESSION
+from emulator.bank.kinds import (
+    ACCOUNT,
+    AGREEMENT,
+    CARD,
+    CARD_TRANSACTION,
+    CONSENT,
+    CUSTOMER,
+    PERSON,
+    PSU,
+    SESSION,
+    TRANSACTION,
+)
 from emulator.bank.sandbox.data import (
     Body,
     delete_account,
@@ -17,7 +31,9 @@ from emulator.bank.sandbox.data import (
     keep_engagements,
     new_identity,
     organisation_number,
+    shortening,
 )
+from emulator.store import Kind
 
 
 def create_customer(bank: Bank, body: Body) -> Customer:
@@ -80,6 +96,17 @@ def _put_customer(bank: Bank, identity: Identity, body: Body) -> Customer:
     if person is not None and document["type"] == "private":
         bank.documents.put(PERSON, Person(id=number, name=document["name"]))
     return document
+
+
+def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
+    """`delete_customer` in steps, between which the bank may be used; the customer is there until the last one."""
+    find_customer(bank, customer_id)
+    holders: list[tuple[Kind[Any], str]] = [
+        *((TRANSACTION, account["id"]) for account in bank.documents.find(ACCOUNT, customerId=customer_id)),
+        *((CARD_TRANSACTION, card["id"]) for card in bank.documents.find(CARD, customerId=customer_id)),
+    ]
+    if (yield from shortening(bank, CUSTOMER, customer_id, holders)):
+        delete_customer(bank, customer_id)
 
 
 def delete_customer(bank: Bank, customer_id: str) -> None:

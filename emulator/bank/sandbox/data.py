@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 import orjson
 
-from emulator.bank.accounts import accounts, cards
-from emulator.bank.bank import Bank
+from emulator.bank.accounts import accounts, cards, ledger
+from emulator.bank.bank import Bank, progress_event
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Identity
 from emulator.bank.errors import BankError
@@ -30,6 +30,7 @@ from emulator.bank.payment import lifecycle
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
+PIECE = 250  # transactions that are deleted in one change of the store
 _MICROSECOND = timedelta(microseconds=1)
 
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
@@ -89,6 +90,51 @@ def organisation_number(owner: Customer) -> str | None:
     """The `organisationNumber` of a customer's agreements; None if its number has another form."""
     number = owner.get("organisationNumber") or owner["customerNumber"]
     return number if len(number) == 9 else None
+
+
+def shortening(
+    bank: Bank, kind: Kind[Any], identity: str, holders: Iterable[tuple[Kind[Any], str]]
+) -> Generator[int, None, bool]:
+    """Delete the booked entries of accounts and cards in pieces, until few of each are left.
+
+    A piece is one change of the store, after which balances and bookings agree: the oldest transactions of an account
+    move to its opening balance. Yields the number of entries that are left. Returns whether the document, of which
+    they are, is still to be deleted: not if the bank was reset, or another request has deleted it.
+    """
+    documents = bank.documents
+    content = documents.content()
+    shelves = [(entries, name, f"{name}|booked") for entries, name in holders]
+    total = left = sum(documents.range_count(entries, "shelf", group=shelf) for entries, _, shelf in shelves)
+    published = 0
+    for entries, name, shelf in shelves:
+        while documents.range_count(entries, "shelf", group=shelf) > PIECE:
+            if entries is TRANSACTION:
+                ledger.forget_oldest(bank, name, PIECE)
+            else:
+                oldest = documents.range(entries, "shelf", group=shelf, limit=PIECE)
+                documents.delete_several(entries, (entry["id"] for entry in oldest))
+            left -= PIECE
+            if (hundredths := 100 - 100 * left // total) > published:
+                published = hundredths
+                bank.publish(progress_event(bank, "transactions", "deleting", done=total - left, of=total))
+            yield left
+            if documents.content() is not content:
+                return False
+    return documents.exists(kind, identity)
+
+
+def deleting_account(bank: Bank, account_id: str) -> Iterator[int]:
+    """`delete_account` in steps, between which the bank may be used; the account is there until the last one."""
+    accounts.find(bank, account_id)
+    if (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
+        delete_account(bank, account_id)
+
+
+def deleting_card(bank: Bank, card_id: str) -> Iterator[int]:
+    """`delete_card` in steps, as `deleting_account`."""
+    cards.find(bank, card_id)
+    if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
+        delete_card(bank, card_id)
 
 
 def delete_account(bank: Bank, account_id: str) -> None:

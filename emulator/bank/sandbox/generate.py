@@ -106,6 +106,7 @@ def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[
     work = _Generator(bank, plan)
     each = max(plan.customers // 100, 10)
     customers = []
+    work.check()
     try:
         for number in range(plan.customers):
             customers.append((yield from work.customer(number)))
@@ -144,8 +145,8 @@ class _Generator:
         self._content = bank.documents.content()
 
     def check(self) -> None:
-        """Refuse to continue in a bank that was reset meanwhile."""
-        if self._documents.content() is not self._content:
+        """Refuse to continue in a bank that was reset or deleted meanwhile."""
+        if self._content is None or self._documents.content() is not self._content:
             self._customers.clear()
             text = "The bank was reset or deleted in the meantime, with the customers generated so far."
             raise BankError("CONFLICT", text)

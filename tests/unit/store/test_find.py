@@ -9,7 +9,7 @@ import pytest
 
 from emulator.store import Store, index, open_store
 from emulator.store.check import disagreement
-from emulator.store.index import SHARED_BELOW
+from emulator.store.index import SHARED_BELOW, Crowd
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, book
 
@@ -118,6 +118,7 @@ def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
         for number in range(60):
             store.put(BOOK, book(f"b{number}", author="one"))
     kept = list(range(60))
+    assert isinstance(store.tables["book"].keys.indexes["author"].buckets["one"], list), "as long as none goes"
     for number in (0, 1, 2, 30, 59, 17):
         store.delete(BOOK, f"b{number}")
         kept.remove(number)
@@ -135,6 +136,9 @@ def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
         assert disagreement(store.tables["book"]) is None
 
     check(store)
+    assert isinstance(store.tables["book"].keys.indexes["author"].buckets["one"], Crowd), (
+        "the first is as near as the last"
+    )
     image = store.image()
     for number in kept[:50]:
         store.delete(BOOK, f"b{number}")
