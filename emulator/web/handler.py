@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from aiohttp import web
@@ -97,6 +98,7 @@ class Turns:
         self._watchers = watchers
         self._waiting: deque[Waiting] = deque()
         self._unfinished: deque[Waiting] = deque()  # in turn
+        self._awaiting: dict[asyncio.Future[Response | Stream], Request] = {}  # whose next step waits for a thread
         self._stepped = False  # the last turn was a step of an unfinished request
         self._stopped = False
         self._scheduled = False  # a turn is scheduled
@@ -182,8 +184,11 @@ class Turns:
         for (request, waiter), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Unfinished) and not (waiter.done() or self._stopped):
                 request.unfinished = answer
-                self._unfinished.append((request, waiter))
-                self._schedule()
+                if answer.awaits is not None and not answer.awaits.done():
+                    self._await(request, waiter, answer)
+                else:
+                    self._unfinished.append((request, waiter))
+                    self._schedule()
                 continue
             if request.unfinished is not None:
                 request.unfinished.abandon()
@@ -197,10 +202,28 @@ class Turns:
             else:
                 waiter.set_result(answer)
 
+    def _await(self, request: Request, waiter: asyncio.Future[Response | Stream], unfinished: Unfinished) -> None:
+        """Continue a request once a thread has done what its next step waits for."""
+        loop = asyncio.get_running_loop()
+        self._awaiting[waiter] = request
+
+        def resume() -> None:
+            if self._awaiting.pop(waiter, None) is not None:
+                self._deliver([(request, waiter)], [unfinished])
+
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the loop of a process that ends is closed
+                loop.call_soon_threadsafe(resume)
+
+        if unfinished.awaits is not None:
+            unfinished.awaits.add_done_callback(done)
+
     def stop(self) -> None:
         """Abandon unfinished requests with 503."""
         self._stopped = True
-        unfinished, self._unfinished = list(self._unfinished), deque()
+        unfinished = [*self._unfinished, *((request, waiter) for waiter, request in self._awaiting.items())]
+        self._unfinished.clear()
+        self._awaiting.clear()
         self._deliver(unfinished, [unavailable(request) for request, _ in unfinished])
 
     def _schedule(self) -> None:

@@ -12,11 +12,12 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Answered, Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures, snapshots
@@ -257,6 +258,37 @@ async def underway(desk: Desk, held: Held, method: str, target: str, body: Any =
         assert await desk.status("GET", "/health") == 200
     assert not asking.done()
     return asking
+
+
+async def test_who_waits_for_a_thread_takes_no_turns(desk: Desk, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    resetting = await underway(desk, held, "POST", "/_emulator/reset", {"fixtures": "empty"})
+    handled: list[str] = []
+    step = desk.application.step
+
+    def noted(request: Request) -> Answered:
+        handled.append(request.target)
+        return step(request)
+
+    monkeypatch.setattr(desk.application._turn, "_handle", noted)
+    for _ in range(10):
+        assert await desk.status("GET", "/health") == 200
+    assert handled == ["/health"] * 10
+    held.let.set()
+    assert (await resetting).status == 200
+
+
+async def test_a_stop_ends_what_waits_for_a_thread(desk: Desk, held: Held, tmp_path: Path) -> None:
+    documents = desk.application.default.bank.documents
+    before = documents.dump()
+    resetting = await underway(desk, held, "POST", "/_emulator/reset", {"fixtures": "empty"})
+    desk.turns.stop()
+    assert (await resetting).status == 503
+    threads = [thread for thread in enumerate_threads() if thread.name == "request-work"]
+    held.let.set()
+    for thread in threads:
+        thread.join(30)
+    assert await desk.status("GET", "/health") == 200
+    assert (documents.dump(), contents(tmp_path)) == (before, [])
 
 
 async def test_a_bank_is_as_it_was_until_a_reset_is_through(desk: Desk, held: Held, tmp_path: Path) -> None:
