@@ -16,7 +16,11 @@ from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
 from emulator.conformance import links, observer
 from emulator.testing import RunningBank
-from tests.e2e.process import ALONE
+from tests.e2e.process import ALONE, command
+
+
+def audit(bank: RunningBank, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return command("conformance", "audit", "--url", bank.url, *arguments)
 
 
 def test_a_test_asks_what_the_bank_says_of_the_tpp(bank: RunningBank) -> None:
@@ -31,7 +35,7 @@ def test_a_test_asks_what_the_bank_says_of_the_tpp(bank: RunningBank) -> None:
 
 def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
     bank.tpp().log_in().get("/v1/accounts")
-    command("reset", bank)
+    assert command("reset", "--url", bank.url).returncode == 0
     assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
 
 
@@ -55,37 +59,28 @@ def test_the_whole_run_of_a_project_is_judged_into_a_file(tmp_path: Path) -> Non
     assert "signs-every-request" in (tmp_path / "audit.xml").read_text()
 
 
-def command(name: str, bank: RunningBank, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "emulator", *name.split(), "--url", bank.url, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_the_command_ends_with_1_for_a_must_that_failed_and_names_it(bank: RunningBank, tmp_path: Path) -> None:
     bank.tpp().get("/v1/accounts", headers={"Signature": None})
-    ended = command("conformance audit", bank, "--json", str(tmp_path / "report.json"))
+    ended = audit(bank, "--json", str(tmp_path / "report.json"))
     assert ended.returncode == 1
     assert "failed: signs-every-request" in ended.stderr
     assert "FAIL      signs-every-request" in ended.stdout
     report: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
     assert report["summary"]["fail"] == 1
-    written = command("conformance audit", bank, "--write-baseline", str(tmp_path / "known.yaml"))
+    written = audit(bank, "--write-baseline", str(tmp_path / "known.yaml"))
     assert (written.returncode, "FAIL      signs-every-request" in written.stdout) == (0, True)
-    assert command("conformance audit", bank, "--baseline", str(tmp_path / "known.yaml")).returncode == 0
+    assert audit(bank, "--baseline", str(tmp_path / "known.yaml")).returncode == 0
 
 
 def test_an_empty_log_is_no_failure_unless_every_occasion_is_demanded(bank: RunningBank) -> None:
-    ended = command("conformance audit", bank)
+    ended = audit(bank)
     assert ended.returncode == 0
     assert "A check that is not seen has not passed" in ended.stdout
-    assert command("conformance audit", bank, "--require-seen").returncode == 1
+    assert audit(bank, "--require-seen").returncode == 1
 
 
 def test_wrong_words_are_one_line_with_a_guess(bank: RunningBank) -> None:
-    ended = command("conformance audit", bank, "--only", "signs-every-requst")
+    ended = audit(bank, "--only", "signs-every-requst")
     assert ended.returncode == 2
     assert "did you mean signs-every-request?" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1

@@ -7,40 +7,48 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
+
+from emulator.conformance.check import ready
+from tests.e2e.process import command
 
 SHOP = Path(__file__).parent / "shop.mjs"
 
 
 def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "emulator", "conformance", "run", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    return command("conformance", "run", *arguments)
 
 
 @pytest.fixture
 def claims(tmp_path: Path) -> Iterator[str]:
     """Where the shop in Node says what it believes."""
-    command = ["node", str(SHOP), str(tmp_path), "claims"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    serving = ["node", str(SHOP), str(tmp_path), "claims"]
+    with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
         server.kill()
 
 
+# A check of each task; test_checks plays each check with a TPP in this process.
+ONE_OF_EACH_TASK = {check.arm.task: check.check for check in reversed(ready())}
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_a_tpp_in_node_passes_the_whole_plan(tmp_path: Path, claims: str) -> None:
+@pytest.mark.parametrize(
+    "only",
+    [ONE_OF_EACH_TASK.values(), pytest.param((), marks=pytest.mark.long)],
+    ids=["one-of-each-task", "whole-plan"],
+)
+def test_a_tpp_in_node_passes(only: Collection[str], tmp_path: Path, claims: str) -> None:
     shop = shlex.join(["node", str(SHOP), str(tmp_path)])
-    ended = plan("--command", shop, "--claims", claims, "--json", str(tmp_path / "report.json"), "--jobs", "4")
+    chosen = [word for name in only for word in ("--only", name)]
+    ended = plan("--command", shop, "--claims", claims, "--json", str(tmp_path / "report.json"), "--jobs", "4", *chosen)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     report = json.loads((tmp_path / "report.json").read_text())
+    assert len(report["checks"]) == len(only or ready())
     assert [row for row in report["checks"] if row["verdict"] != "pass"] == []
 
 
@@ -62,8 +70,8 @@ def test_checks_run_side_by_side_and_are_told_in_their_order() -> None:
     only = [
         word for name in ("signs-every-request", "honest-clock", "repeats-a-lost-answer") for word in ("--only", name)
     ]
-    command = ("--command", shlex.join([sys.executable, "-c", ""]))
-    one_by_one, together = plan(*command, *only), plan(*command, *only, "--jobs", "3")
+    ending = ("--command", shlex.join([sys.executable, "-c", ""]))
+    one_by_one, together = plan(*ending, *only), plan(*ending, *only, "--jobs", "3")
     assert together.stderr == one_by_one.stderr
     assert together.stderr.count("not-seen") == 3
 
@@ -74,8 +82,8 @@ def test_by_hand_one_check_comes_after_another() -> None:
 
 @pytest.mark.parametrize("shop", ["exit 3", ":"])
 def test_a_tpp_that_sends_nothing_ends_the_plan_with_a_failure(shop: str, tmp_path: Path) -> None:
-    command = ("--command", shlex.join(["sh", "-c", shop]), "--only", "honest-clock", "--only", "fresh-request-id")
-    ended = plan(*command, "--require-seen", "--json", str(tmp_path / "report.json"))
+    sending = ("--command", shlex.join(["sh", "-c", shop]), "--only", "honest-clock", "--only", "fresh-request-id")
+    ended = plan(*sending, "--require-seen", "--json", str(tmp_path / "report.json"))
     assert ended.returncode == 2
     assert "bank-emulator: the TPP sent no request in any check" in ended.stderr
     assert ("the command ended with status 3" in ended.stderr) == (shop == "exit 3")
@@ -110,13 +118,8 @@ def test_what_can_never_run_is_refused_before_anything_runs(arguments: tuple[str
     assert "not-seen" not in ended.stderr
 
 
-def test_a_plan_leaves_nothing_behind(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "emulator", "conformance", "run", "--only", "honest-clock", "--command", "true"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+def test_a_plan_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = plan("--only", "honest-clock", "--command", "true")
     assert "1 not seen" in ended.stdout
     assert list(tmp_path.iterdir()) == []

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-from tests.e2e.process import Served, served
+from tests.e2e.process import Served, command, served
 
 KARI = "14888520059"
 
@@ -40,15 +40,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """A command as a user types it, at this bank and its state directory."""
     standing = {"BANK_EMULATOR_URL": bank.url, "BANK_EMULATOR_STATE": str(bank.state)}
-    command = [sys.executable, "-m", "emulator", *arguments]
-    return subprocess.run(
-        command,
-        env={**os.environ, **standing, **(environment or {})},
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return command(*arguments, environment=standing | (environment or {}), given=given)
 
 
 def control(bank: Served, method: str, path: str, body: Any = None) -> Any:
@@ -125,7 +117,7 @@ def test_over_tls_the_ca_of_the_bank_is_trusted_when_named(bank: Served) -> None
 
 
 @pytest.mark.parametrize(
-    "command",
+    "asking",
     [
         ["clock", "show"],
         ["explain", "--request", "latest"],
@@ -135,16 +127,16 @@ def test_over_tls_the_ca_of_the_bank_is_trusted_when_named(bank: Served) -> None
     ],
     ids=" ".join,
 )
-def test_over_tls_every_command_trusts_the_ca_that_is_named(bank: Served, command: list[str]) -> None:
+def test_over_tls_every_command_trusts_the_ca_that_is_named(bank: Served, asking: list[str]) -> None:
     run(bank, "request", "GET", "/v1/accounts")
-    at = [*command, "--url", bank.urls[1]]
+    at = [*asking, "--url", bank.urls[1]]
     ca = str(bank.state / "ca.pem")
     refused = run(bank, *at)
     assert refused.returncode > 0
     assert "is not trusted" in refused.stdout + refused.stderr
     none = run(bank, *at, "--ca", str(bank.state / "tpps"))
     assert "cannot be read as a CA" in none.stdout + none.stderr
-    if "--follow" not in command:
+    if "--follow" not in asking:
         assert run(bank, *at, "--ca", ca).returncode == 0
         assert run(bank, *at, environment={"BANK_EMULATOR_CA": ca}).returncode == 0
 
@@ -186,8 +178,8 @@ def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[
 @contextmanager
 def proxy(bank: Served, *flags: str) -> Iterator[str]:
     """A running signing proxy; its address."""
-    command = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", *flags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    line = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", *flags]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().removeprefix("READY ").strip()
@@ -284,7 +276,8 @@ def test_a_proxy_reads_its_ca_before_it_is_ready(bank: Served, ca: str) -> None:
 
 def test_a_port_in_use_is_wrong_use(bank: Served) -> None:
     port = bank.url.rpartition(":")[2]
-    refused = run(bank, "proxy", "--port", port)
+    line = [sys.executable, "-m", "emulator", "proxy", "--url", bank.url, "--state", str(bank.state), "--port", port]
+    refused = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert refused.returncode == 2
     assert refused.stderr == f"bank-emulator: --port {port}: {os.strerror(errno.EADDRINUSE)}\n"
 
@@ -426,16 +419,20 @@ def test_the_help_of_scenario_play_names_no_bank_where_none_is_asked() -> None:
 # state check
 
 
-@pytest.fixture
-def stopped(tmp_path: Path) -> Path:
-    """The state directory of a bank that has ended in order after some changes."""
-    state = tmp_path / "state"
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state directory of a bank that was killed after some changes: its journal still holds them."""
+    state = tmp_path_factory.mktemp("killed") / "state"
     with served(state) as running:
         for number in range(3):
             run(running, "request", "POST", "/v1/sandbox/customers", "--json", json.dumps(customer(number)))
-        running.process.kill()  # so that the journal still holds them
-        running.process.wait(timeout=20)
     return state
+
+
+@pytest.fixture
+def state(killed: Path, tmp_path: Path) -> Path:
+    """A copy of that directory, for one test to change."""
+    return shutil.copytree(killed, tmp_path / "state")
 
 
 def customer(number: int) -> dict[str, str]:
@@ -443,18 +440,16 @@ def customer(number: int) -> dict[str, str]:
 
 
 def checked(state: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "emulator", "state", "check", "--state", str(state), *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return command("state", "check", "--state", str(state), *flags)
 
 
-def test_a_whole_state_is_said_to_be_whole(stopped: Path) -> None:
-    done = checked(stopped)
+def test_a_whole_state_is_said_to_be_whole(state: Path) -> None:
+    done = checked(state)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("default: intact, ")
 
 
-def test_what_is_left_of_a_deleted_bank_is_not_looked_at(stopped: Path, tmp_path: Path) -> None:
-    state = shutil.copytree(stopped, tmp_path / "left")
+def test_what_is_left_of_a_deleted_bank_is_not_looked_at(state: Path) -> None:
     left = state / "banks" / ".deleted-0123456789ab"
     left.mkdir()
     (left / "journal-000000000006.jsonl").write_text("what came after the part that is gone")
@@ -462,8 +457,7 @@ def test_what_is_left_of_a_deleted_bank_is_not_looked_at(stopped: Path, tmp_path
     assert checked(state, "--repair").stdout.count("intact") == 1
 
 
-def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_path: Path) -> None:
-    state = shutil.copytree(stopped, tmp_path / "damaged")
+def test_damage_is_named_refused_and_mended_with_a_copy_kept(state: Path) -> None:
     [journal] = [file for file in (state / "banks" / "default").iterdir() if "journal" in file.name]
     content = bytearray(journal.read_bytes())
     content[len(content) // 3] ^= 0x55
@@ -486,8 +480,7 @@ def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_
         assert run(running, "people").returncode == 0
 
 
-def test_a_bank_of_a_later_version_hides_nothing_of_the_others(stopped: Path, tmp_path: Path) -> None:
-    state = shutil.copytree(stopped, tmp_path / "two")
+def test_a_bank_of_a_later_version_hides_nothing_of_the_others(state: Path) -> None:
     [journal] = [file for file in (state / "banks" / "default").iterdir() if "journal" in file.name]
     journal.write_bytes(journal.read_bytes()[:-5])
     for name in ("later", "later-too"):
@@ -500,8 +493,7 @@ def test_a_bank_of_a_later_version_hides_nothing_of_the_others(stopped: Path, tm
     assert "copies of changed files: " in done.stdout
 
 
-def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(stopped: Path, tmp_path: Path) -> None:
-    state = shutil.copytree(stopped, tmp_path / "saved")
+def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(state: Path) -> None:
     with served(state) as running:
         for name in ("good", "bad"):
             run(running, "snapshot", "save", name)
@@ -520,8 +512,7 @@ def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(stopp
         assert run(running, "snapshot", "list").returncode == 0
 
 
-def test_what_nothing_can_be_read_of_is_given_up_and_a_start_begins_anew(stopped: Path, tmp_path: Path) -> None:
-    state = shutil.copytree(stopped, tmp_path / "empty")
+def test_what_nothing_can_be_read_of_is_given_up_and_a_start_begins_anew(state: Path) -> None:
     with served(state) as running:
         assert running.stop() == 0
     snapshot = state / "banks" / "default" / "documents.json"
@@ -536,9 +527,8 @@ def test_what_nothing_can_be_read_of_is_given_up_and_a_start_begins_anew(stopped
         assert run(running, "people").returncode == 0
 
 
-def test_what_a_repair_has_saved_is_there_after_a_start(stopped: Path, tmp_path: Path) -> None:
+def test_what_a_repair_has_saved_is_there_after_a_start(state: Path) -> None:
     """Though the document that says what the bank was made from may be lost."""
-    state = shutil.copytree(stopped, tmp_path / "half")
     with served(state) as running:
         assert running.stop() == 0
     snapshot = state / "banks" / "default" / "documents.json"
@@ -548,15 +538,15 @@ def test_what_a_repair_has_saved_is_there_after_a_start(stopped: Path, tmp_path:
         assert "Mari" in run(running, "people").stdout
 
 
-def test_what_cannot_be_mended_is_3_with_what_helps(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_mended_is_3_with_what_helps(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from emulator.cli.failure import Damaged
     from emulator.cli.state import check
     from emulator.store.check import CheckReport, Finding
 
-    finding = Finding(stopped / "documents.json", 7, "it is wrong")
+    finding = Finding(state / "documents.json", 7, "it is wrong")
     monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: CheckReport(bank, findings=[finding]))
     with pytest.raises(Damaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
-        check.main(["--repair", "--state", str(stopped)], standalone_mode=False)
+        check.main(["--repair", "--state", str(state)], standalone_mode=False)
 
 
 def test_a_bank_in_use_is_not_looked_at(bank: Served) -> None:

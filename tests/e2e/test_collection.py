@@ -65,6 +65,7 @@ def test_every_request_is_green_in_newman(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.long
 def test_every_request_is_green_in_brunos_own_runner(tmp_path: Path) -> None:
     command = npx("@usebruno/cli")
     folder, report = tmp_path / "collection", tmp_path / "report.json"

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.process import Served, served
+from tests.e2e.process import Served, command, served
 
 PATIENCE = 30
 
@@ -30,10 +31,10 @@ def environment(**variables: str) -> dict[str, str]:
     return {**kept, **variables}
 
 
-def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end."""
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end in a process of its own: a bank that gets as far as to log needs one."""
     line = [sys.executable, "-m", "emulator", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=environment(**variables))
+    return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=environment())
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], said: str, status: int = 2) -> None:
@@ -54,6 +55,21 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Served:
     """A running bank for the tests that leave it as it was."""
     with served(tmp_path_factory.mktemp("bank") / "state", "--tls-port", "0", "--allow-host", "bank.test") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state directory of a bank that has ended in order."""
+    state = tmp_path_factory.mktemp("ended") / "state"
+    with served(state) as running:
+        assert running.stop() == 0
+    return state
+
+
+@pytest.fixture
+def state(ended: Path, tmp_path: Path) -> Path:
+    """A copy of that directory, for one test to change."""
+    return shutil.copytree(ended, tmp_path / "state")
 
 
 def test_it_is_ready_when_it_says_so(bank: Served) -> None:
@@ -185,10 +201,6 @@ def test_the_log_is_json_on_stderr_when_asked_for(tmp_path: Path) -> None:
         (["--host", "0.0.0.0"], "--control-token"),
         (["--host", "::"], "--control-token"),
         (["--host", "no.such.host.invalid"], "--control-token"),
-        (["--host", "203.0.113.1", "--control-token", "t"], "--host: "),
-        (["--host", "no.such.host.invalid", "--control-token", "t"], "--host: "),
-        (["--fixtures", "no-such-fixture"], "--fixtures"),
-        (["--scenario", "no-such-scenario"], "--scenario"),
         (["extra"], "extra"),
     ],
 )
@@ -197,64 +209,78 @@ def test_wrong_use_is_2_and_one_line_that_names_the_flag(tmp_path: Path, argumen
     assert_refused(command("serve", "--port", "0", *state, *arguments), said)
 
 
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--host", "203.0.113.1", "--control-token", "t"], "--host: "),
+        (["--host", "no.such.host.invalid", "--control-token", "t"], "--host: "),
+        (["--fixtures", "no-such-fixture"], "--fixtures"),
+        (["--scenario", "no-such-scenario"], "--scenario"),
+    ],
+)
+def test_what_cannot_be_served_is_2_and_named(tmp_path: Path, arguments: list[str], said: str) -> None:
+    assert_refused(run("serve", "--port", "0", "--state", str(tmp_path / "state"), *arguments), said)
+
+
 @pytest.mark.parametrize("text", [None, "customers: 3\n", "accounts: [{iban: NO1, customer: nobody}]\n"])
-def test_a_wrong_fixture_is_refused_where_documents_are_kept_already(tmp_path: Path, text: str | None) -> None:
+def test_a_wrong_fixture_is_refused_where_documents_are_kept_already(
+    state: Path, tmp_path: Path, text: str | None
+) -> None:
     """It would be read at the next reset only, and fail there."""
-    with served(tmp_path / "state") as running:
-        assert running.stop() == 0
     fixture = tmp_path / "wrong.yaml"
     if text is not None:
         fixture.write_text(text)
-    done = command("serve", "--port", "0", "--state", str(tmp_path / "state"), "--fixtures", str(fixture))
+    done = run("serve", "--port", "0", "--state", str(state), "--fixtures", str(fixture))
     assert_refused(done, f"--fixtures {fixture}" if text else "--fixtures ")
 
 
 def test_a_wrong_variable_is_2_and_named() -> None:
-    assert_refused(command("serve", BANK_EMULATOR_LINKS="sideways"), "BANK_EMULATOR_LINKS")
+    assert_refused(command("serve", environment={"BANK_EMULATOR_LINKS": "sideways"}), "BANK_EMULATOR_LINKS")
 
 
 def test_a_taken_port_is_2_and_no_state_is_made(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         state = tmp_path / "state"
-        assert_refused(command("serve", "--port", port, "--state", str(state)), f"--port: port {port} is in use")
-        done = command("serve", "--port", "0", "--tls-port", port, "--state", str(state))
+        assert_refused(run("serve", "--port", port, "--state", str(state)), f"--port: port {port} is in use")
+        done = run("serve", "--port", "0", "--tls-port", port, "--state", str(state))
         assert_refused(done, f"--tls-port: port {port} is in use")
         assert not state.exists()
 
 
 def test_a_state_directory_in_use_is_2_and_names_its_holder(tmp_path: Path) -> None:
     with served(tmp_path / "state") as running:
-        done = command("serve", "--port", "0", "--state", str(tmp_path / "state"))
+        done = run("serve", "--port", "0", "--state", str(tmp_path / "state"))
         assert_refused(done, str(running.process.pid))
 
 
-def test_damaged_documents_are_3_and_the_file_and_byte_are_named(tmp_path: Path) -> None:
-    with served(tmp_path / "state") as running:
-        assert running.stop() == 0
-    [snapshot] = [path for path in (tmp_path / "state" / "banks" / "default").iterdir() if path.suffix == ".json"]
+def test_damaged_documents_are_3_and_the_file_and_byte_are_named(state: Path) -> None:
+    [snapshot] = [path for path in (state / "banks" / "default").iterdir() if path.suffix == ".json"]
     content = bytearray(snapshot.read_bytes())
     content[len(content) // 2] ^= 1
     snapshot.write_bytes(content)
-    done = command("serve", "--port", "0", "--state", str(tmp_path / "state"))
+    done = run("serve", "--port", "0", "--state", str(state))
     assert_refused(done, str(snapshot), status=3)
     assert re.search(r"byte \d+", done.stderr)
 
 
-def test_documents_of_a_later_version_are_refused_and_left_alone(tmp_path: Path) -> None:
-    with served(tmp_path / "state") as running:
-        assert running.stop() == 0
-    snapshot = tmp_path / "state" / "banks" / "default" / "documents.json"
+def test_documents_of_a_later_version_are_refused_and_left_alone(state: Path) -> None:
+    snapshot = state / "banks" / "default" / "documents.json"
     later = snapshot.read_text().replace('"format":1', '"format":2', 1)
     snapshot.write_text(later)
-    for name in (["serve", "--port", "0"], ["state", "check"], ["state", "check", "--repair"]):
-        assert_refused(command(*name, "--state", str(tmp_path / "state")), f"{snapshot} has format 2")
+    at = ("--state", str(state))
+    for done in (
+        run("serve", "--port", "0", *at),
+        command("state", "check", *at),
+        command("state", "check", "--repair", *at),
+    ):
+        assert_refused(done, f"{snapshot} has format 2")
     assert snapshot.read_text() == later
 
 
 def test_a_state_that_cannot_be_made_is_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert_refused(command("serve", "--port", "0", "--state", str(tmp_path / "file" / "state")), "file")
+    assert_refused(run("serve", "--port", "0", "--state", str(tmp_path / "file" / "state")), "file")
 
 
 def test_an_unknown_command_is_2_and_debug_shows_where() -> None:
@@ -273,9 +299,7 @@ def test_version_and_help() -> None:
     assert "Example: " in shown.stdout
 
 
-def test_starting_with_state_loads_no_library_that_serving_does_not_need(tmp_path: Path) -> None:
-    with served(tmp_path / "state") as running:
-        assert running.stop() == 0
+def test_starting_with_state_loads_no_library_that_serving_does_not_need(state: Path) -> None:
     line = [
         sys.executable,
         "-X",
@@ -286,7 +310,7 @@ def test_starting_with_state_loads_no_library_that_serving_does_not_need(tmp_pat
         "--port",
         "0",
         "--state",
-        str(tmp_path / "state"),
+        str(state),
     ]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

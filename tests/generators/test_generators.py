@@ -1,4 +1,8 @@
-"""What linters and generators of other languages make of the OpenAPI documents, and one journey with what they made."""
+"""What linters and generators of other languages make of the OpenAPI documents, and one journey with what they made.
+
+`make test` makes the journeys with the client in Python. The tools that npm brings are long: tests/api/test_openapi.py
+validates the same documents in every run.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LINTED)
 def test_redocly_and_spectral_find_no_error(folder: Path, name: str) -> None:
     quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
@@ -56,6 +61,7 @@ def test_redocly_and_spectral_find_no_error(folder: Path, name: str) -> None:
     assert linted.returncode == 0, linted.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LINTED)
 def test_the_types_that_openapi_typescript_makes_are_strict(folder: Path, name: str) -> None:
     made = run(npm_tool("openapi-typescript"), f"{name}.json", "--output", f"{name}.ts", cwd=folder)
@@ -111,6 +117,7 @@ def test_a_payment_is_made_with_the_generated_python_client(folder: Path, bank: 
     assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr
 
 
+@pytest.mark.long
 def test_a_payment_is_made_with_the_generated_typescript_client(folder: Path, bank: Served) -> None:
     client = client_of(folder, "by-proxy", "typescript-fetch")
     flags = ("--strict", "--target", "es2020", "--lib", "es2020,dom", "--module", "commonjs")
