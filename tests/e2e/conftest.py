@@ -1,4 +1,4 @@
-"""One Chromium for the tests of a module."""
+"""One Chromium for the browser tests of a process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,23 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     from tests.e2e.browser import chromium
 
     with chromium(tmp_path_factory.mktemp("profile")) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def window(chrome: Chrome) -> Chrome:
+    """The window without what the module before left: its page, its cookies, its screen, its messages."""
+    chrome.get("about:blank")
+    chrome.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chrome.get_log("browser")
+    return chrome
 
 
 @pytest.fixture

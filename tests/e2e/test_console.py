@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -13,7 +12,6 @@ from selenium.webdriver.support.ui import Select
 
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.web.console.screen import NAVIGATION
-from tests.e2e.browser import chromium
 from tests.e2e.clicking import awkward, button, complaints, findings, heading, is_too_wide, nameless, press, wait
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.unit.pages.living import DEBTOR, KARI, STRAKS, straks
@@ -469,8 +467,8 @@ def test_the_console_works_without_script(served: ServedPages, browser: Chrome) 
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_with_a_control_token_people_log_in(tmp_path: Path) -> None:
-    with served_pages(token="open sesame") as served, chromium(tmp_path / "profile") as browser:
+def test_with_a_control_token_people_log_in(browser: Chrome) -> None:
+    with served_pages(token="open sesame") as served:
         browser.get(f"{served.url}/console/payments")
         assert heading(browser) == "Log in"
         browser.find_element(By.ID, "token").send_keys("open sesame")

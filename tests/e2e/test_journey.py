@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import url_contains
 
 from emulator.client import Identity, TppClient
-from tests.e2e.browser import callback, chromium
+from tests.e2e.browser import callback
 from tests.e2e.clicking import press, wait
 from tests.e2e.process import served
 
@@ -65,9 +65,9 @@ def balance(url: str, bban: str) -> Decimal:
 
 
 @pytest.mark.browser
-def test_from_nothing_to_booked_money_and_through_a_restart(tmp_path: Path) -> None:
+def test_from_nothing_to_booked_money_and_through_a_restart(browser: Chrome, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with served(state) as bank, callback() as back, chromium(tmp_path / "profile") as browser:
+    with served(state) as bank, callback() as back:
         tpp = TppClient(bank.url, Identity.from_folder(state / "tpps" / "demo"))
         tpp.redirect_uri = back
 

@@ -73,7 +73,7 @@ def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None
 
 def test_the_checks_have_parts_and_refuse_others() -> None:
     refused = subprocess.run([str(ROOT / ".ci" / "run"), "other"], capture_output=True, text=True)
-    assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|postgresql|lowest|versions]\n")
+    assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|postgresql|long|lowest|versions]\n")
 
 
 def test_a_class_name_means_one_thing() -> None:
