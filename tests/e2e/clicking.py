@@ -43,7 +43,8 @@ def complaints(browser: Chrome) -> list[str]:
 
 
 # What a person uses, by its role in Chromium's accessibility tree.
-CONTROLS = set("DisclosureTriangle button checkbox combobox link radio searchbox spinbutton textbox".split())
+INPUTS = {"Date", "DateTime", "checkbox", "combobox", "radio", "searchbox", "slider", "spinbutton", "textbox"}
+CONTROLS = INPUTS | {"DisclosureTriangle", "button", "link"}
 
 
 def nameless(browser: Chrome) -> list[str]:
