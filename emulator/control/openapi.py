@@ -57,10 +57,15 @@ def _operation(row: ControlOperation, writer: Writer) -> dict[str, Any]:
     }
 
 
+def _name(row: ControlOperation, form: Any, ending: str) -> str | None:
+    """The name of the schema of a form that has none itself, such as a list."""
+    return None if isinstance(form, str | type) else f"{row.id[0].upper()}{row.id[1:]}{ending}"
+
+
 def _body(row: ControlOperation, writer: Writer) -> dict[str, Any] | None:
     if row.body is None:
         return None
-    schema = writer.schema(row.body, f"{row.id[0].upper()}{row.id[1:]}Body")
+    schema = writer.schema(row.body, _name(row, row.body, "Body"))
     shown: dict[str, Any] = {JSON_TYPE: {"schema": schema, "example": row.example}}
     if row.yaml:
         shown["application/yaml"] = {"schema": {"type": "object"}, "example": row.example}
@@ -72,5 +77,7 @@ def _answer(row: ControlOperation, status: int, answer: AnswerSpec, writer: Writ
         return {"description": answer.text, "content": content(writer.schema(answers.Error))}
     if answer.form is None:
         return {"description": answer.text}
-    named = None if isinstance(answer.form, str | type) else f"{row.id[0].upper()}{row.id[1:]}Answer"
-    return {"description": answer.text, "content": content(writer.schema(answer.form, named), media=answer.media)}
+    return {
+        "description": answer.text,
+        "content": content(writer.schema(answer.form, _name(row, answer.form, "Answer")), media=answer.media),
+    }

@@ -175,7 +175,7 @@ class Match(When):
     status: Maybe[Single] = None
 
 
-class Count(Model):
+class CountFilter(Model):
     """The body of requests/count."""
 
     match: Match

@@ -104,6 +104,12 @@ def test_generators_find_each_schema_once_under_a_name_of_its_own(described: dic
         assert "$ref" not in schema
 
 
+def test_the_control_interface_has_each_schema_once_under_a_name_without_a_module() -> None:
+    for name, schema in control_document(BASE)["components"]["schemas"].items():
+        assert re.fullmatch(r"[A-Z][A-Za-z]+", name)
+        assert "$ref" not in schema
+
+
 def test_no_two_shapes_have_the_same_name() -> None:
     """The later one would stand in the document for both."""
     text = "".join(file.read_text() for file in Path(shapes.__path__[0]).glob("*.py"))

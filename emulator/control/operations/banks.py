@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from emulator.api.log import RequestLog
 from emulator.api.messages import Response, Steps
@@ -14,11 +15,11 @@ from emulator.api.service import BankService
 from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.forms import ScenarioChoice, chosen_fixture
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, ControlOperation
 from emulator.control.operations.clock import MODES
-from emulator.control.operations.tpps import NewTpp, issued
+from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target
 from emulator.scenario.values import Settings
 
@@ -34,7 +35,29 @@ class NewBank(Model):
     settings: Settings = Field(default_factory=dict)
     now: Maybe[Moment] = Field(None, description="Bank time; dates in the fixture are relative to it.")
     clock: Maybe[Annotated[str, one_of("mode of the clock", MODES)]] = None
-    tpp: Maybe[NewTpp] = Field(None, description="A TPP to issue a new certificate to.")
+    tpp: Maybe[IssueTpp] = Field(None, description="A TPP to issue a new certificate to.")
+
+
+@closed
+class Bank(TypedDict):
+    """A bank of the process and its base address."""
+
+    name: str
+    baseUrl: str
+
+
+@closed
+class Banks(TypedDict):
+    """The banks of the process."""
+
+    banks: list[Bank]
+
+
+@closed
+class CreatedBank(Bank):
+    """A new bank, and its TPP if one was requested."""
+
+    tpp: NotRequired[IssuedTpp]
 
 
 def _shown(call: ControlCall[Any], name: str) -> dict[str, Any]:
@@ -90,7 +113,7 @@ OPERATIONS = (
         path="/banks",
         summary="List the banks of this process: the default one, then the others by name.",
         handler=_list,
-        answers={200: AnswerSpec("Name and base address of each.", answers.Banks)},
+        answers={200: AnswerSpec("Name and base address of each.", Banks)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -100,8 +123,8 @@ OPERATIONS = (
         summary="Create or replace the bank of this name, with its own documents, clock, rules, log and seed.",
         handler=_put,
         answers={
-            200: AnswerSpec("A bank was replaced.", answers.CreatedBank),
-            201: AnswerSpec("A bank was created.", answers.CreatedBank),
+            200: AnswerSpec("A bank was replaced.", CreatedBank),
+            201: AnswerSpec("A bank was created.", CreatedBank),
         },
         body=NewBank,
         example={

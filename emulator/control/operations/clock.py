@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, model_validator
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
@@ -13,7 +14,7 @@ from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
 from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
@@ -36,6 +37,14 @@ class SetClock(Model):
         return self
 
 
+@closed
+class ClockTime(TypedDict):
+    """Bank time."""
+
+    now: str
+    mode: Literal["live", "frozen"]
+
+
 def _duration(value: Any) -> Duration:
     length = durations.parse(value)
     if length is None:
@@ -43,7 +52,7 @@ def _duration(value: Any) -> Duration:
     return length
 
 
-class Advance(Model):
+class AdvanceClock(Model):
     """How far to advance bank time."""
 
     by: Annotated[Any, Reads(_duration, {"type": "string", "minLength": 1, "description": durations.EXPECTED})]
@@ -67,7 +76,7 @@ def _set(call: ControlCall[SetClock]) -> Steps:
     return (yield from _moved(call, now, mode))
 
 
-def _advance(call: ControlCall[Advance]) -> Steps:
+def _advance(call: ControlCall[AdvanceClock]) -> Steps:
     to = call.body.by.after(call.bank.clock.now())
     if to.year > LATEST_YEAR:
         raise BankError("FORMAT_ERROR", f"Bank time ends with the year {LATEST_YEAR}.", "by")
@@ -87,7 +96,7 @@ OPERATIONS = (
         path="/clock",
         summary="Get bank time, and whether it is live or frozen.",
         handler=_shown,
-        answers={200: AnswerSpec("Bank time.", answers.ClockTime)},
+        answers={200: AnswerSpec("Bank time.", ClockTime)},
     ),
     ControlOperation(
         id="putClock",
@@ -95,7 +104,7 @@ OPERATIONS = (
         path="/clock",
         summary="Set bank time to a later time, and its mode: live or frozen.",
         handler=_set,
-        answers={200: AnswerSpec("Bank time.", answers.ClockTime)},
+        answers={200: AnswerSpec("Bank time.", ClockTime)},
         body=SetClock,
         required=True,
         example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
@@ -106,8 +115,8 @@ OPERATIONS = (
         path="/clock/advance",
         summary="Advance bank time; what falls due happens in order.",
         handler=_advance,
-        answers={200: AnswerSpec("Bank time.", answers.ClockTime)},
-        body=Advance,
+        answers={200: AnswerSpec("Bank time.", ClockTime)},
+        body=AdvanceClock,
         required=True,
         example={"by": "PT1H"},
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
@@ -13,6 +12,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model
 from emulator.conformance.observer import Conformance
+from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
@@ -43,7 +43,7 @@ class Beliefs(Model):
     beliefs: dict[str, Belief]
 
 
-@with_config(ConfigDict(extra="forbid"))
+@closed
 class Claimable(TypedDict):
     """The ids of payments and accounts whose claims the checks need."""
 
@@ -51,14 +51,14 @@ class Claimable(TypedDict):
     accounts: list[str]
 
 
-@with_config(ConfigDict(extra="forbid"))
+@closed
 class Opened(TypedDict):
     """The SCAs whose page a browser has opened."""
 
     opened: list[str]
 
 
-@with_config(ConfigDict(extra="forbid"))
+@closed
 class Facts(TypedDict):
     """Facts of a request in the log, by name."""
 

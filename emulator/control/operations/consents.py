@@ -4,11 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.customers import consents
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+
+
+@closed
+class Consent(TypedDict):
+    """The accounts and cards that a customer shares with a TPP."""
+
+    consentId: str
+    tpp: str
+    nationalId: str
+    context: str
+    agreement: str | None
+    accounts: list[str]
+    cards: list[str]
+    status: str
+    lastSca: str
+    validUntil: str
+
+
+@closed
+class Read(TypedDict):
+    """How often an account was read without the customer in the last 24 hours, and the limit."""
+
+    resourceId: str
+    operation: str
+    count: int
+    limit: int
+
+
+class OwnConsent(Consent):
+    """A consent as the customer sees it; `lastUse` is a date."""
+
+    tppName: str
+    lastUse: str | None
+    reads: list[Read]
+
+
+@closed
+class Consents(TypedDict):
+    """Consents, newest first."""
+
+    consents: list[Consent]
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -26,7 +69,7 @@ OPERATIONS = (
         path="/consents",
         summary="List consents, newest first.",
         handler=_list,
-        answers={200: AnswerSpec("The consents.", answers.Consents)},
+        answers={200: AnswerSpec("The consents.", Consents)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -35,6 +78,6 @@ OPERATIONS = (
         path="/consents/{id}/revoke",
         summary="Revoke a consent, as the customer can do at the bank.",
         handler=_revoke,
-        answers={200: AnswerSpec("The consent.", answers.Consent), 404: AnswerSpec("There is no such consent.")},
+        answers={200: AnswerSpec("The consent.", Consent), 404: AnswerSpec("There is no such consent.")},
     ),
 )

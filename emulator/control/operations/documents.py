@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.control import answers
+from emulator.control.answers import AnyObject
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
@@ -29,7 +29,7 @@ OPERATIONS = (
         path="/openapi.json",
         summary="Get the OpenAPI 3.1 document of the control interface.",
         handler=_openapi,
-        answers={200: AnswerSpec("The document.", answers.AnyObject)},
+        answers={200: AnswerSpec("The document.", AnyObject)},
     ),
     ControlOperation(
         id="getScenarioSchema",
@@ -37,6 +37,6 @@ OPERATIONS = (
         path="/scenario-schema.json",
         summary="Get the JSON Schema of scenario files.",
         handler=_schema,
-        answers={200: AnswerSpec("The schema.", answers.AnyObject)},
+        answers={200: AnswerSpec("The schema.", AnyObject)},
     ),
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from typing_extensions import TypedDict
+
 from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
@@ -11,12 +13,41 @@ from emulator.bank.kinds import CUSTOMER
 from emulator.bank.sandbox.generate import SCHEMAS, plan_from
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Reads
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.store import StoreUnwritable
 
 _PLAN = {"type": "object", "properties": {**SCHEMAS}, "additionalProperties": False}
 Plan = Annotated[Any, Reads(lambda value: value, _PLAN)]
+
+
+@closed
+class Counts(TypedDict):
+    """How many customers, accounts and transactions were generated."""
+
+    customers: int
+    accounts: int
+    transactions: int
+
+
+@closed
+class GeneratedCustomer(TypedDict):
+    """A generated customer; `nationalId` is that of the person who acts for it."""
+
+    customerId: str
+    customerNumber: str
+    customerType: str
+    customerName: str
+    nationalId: str
+    accounts: list[str]
+
+
+@closed
+class Generated(TypedDict):
+    """The generated customers, and counts."""
+
+    counts: Counts
+    customers: list[GeneratedCustomer]
 
 
 def _generate(call: ControlCall[Any]) -> Steps:
@@ -51,9 +82,7 @@ OPERATIONS = (
         summary="Add generated customers with accounts and transactions; a seed makes them repeat.",
         handler=_generate,
         answers={
-            200: AnswerSpec(
-                "Counts, and the customers with their IBANs and the persons who act for them.", answers.Generated
-            )
+            200: AnswerSpec("Counts, and the customers with their IBANs and the persons who act for them.", Generated)
         },
         body=Plan,
         checks_body=True,

@@ -2,28 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Maybe, Model, one_of
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 
-class Advance(Model):
+class AdvancePayment(Model):
     """The status to advance to; omitted: the next one."""
 
     to: Maybe[Annotated[str, one_of("status", tuple(STATUSES))]] = None
+
+
+@closed
+class Amount(TypedDict):
+    """An amount."""
+
+    amount: str
+    currency: str
+
+
+@closed
+class StatusChange(TypedDict):
+    """A status of a payment, and the bank time at which it began."""
+
+    status: str
+    at: str
+
+
+@closed
+class PayeeVerification(TypedDict):
+    """How the creditor's name matches that of the account holder; `matchedName` is given for a close match."""
+
+    partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
+    matchedName: NotRequired[str]
+
+
+@closed
+class Payment(TypedDict):
+    """A payment of any TPP."""
+
+    paymentId: str
+    service: str
+    product: str
+    tpp: str
+    nationalId: NotRequired[str]
+    context: NotRequired[str]
+    agreement: NotRequired[str]
+    transactionStatus: str
+    fundsAvailable: NotRequired[bool]
+    instructedAmount: Amount
+    creditorName: NotRequired[str]
+    debtorAccountId: str
+    psuMessage: NotRequired[str]
+    payeeVerification: NotRequired[PayeeVerification]
+    basketId: NotRequired[str]
+    created: str
+    due: NotRequired[str]
+    history: list[StatusChange]
+
+
+@closed
+class Payments(TypedDict):
+    """Payments, newest first."""
+
+    payments: list[Payment]
 
 
 def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"payments": payment_views.listing(call.bank, call.query["limit"])})
 
 
-def _advance(call: ControlCall[Advance]) -> Response:
+def _advance(call: ControlCall[AdvancePayment]) -> Response:
     payment = progression.advance(call.bank, call.params["id"], call.body.to)
     return json_response(200, payment_views.view(call.bank, payment))
 
@@ -35,7 +92,7 @@ OPERATIONS = (
         path="/payments",
         summary="List payments, newest first.",
         handler=_list,
-        answers={200: AnswerSpec("The payments.", answers.Payments)},
+        answers={200: AnswerSpec("The payments.", Payments)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -45,11 +102,11 @@ OPERATIONS = (
         summary="Advance a payment by one status, or to a given one; dates and missing money do not stop it.",
         handler=_advance,
         answers={
-            200: AnswerSpec("The payment.", answers.Payment),
+            200: AnswerSpec("The payment.", Payment),
             404: AnswerSpec("There is no such payment."),
             409: AnswerSpec("There is no transition to this status."),
         },
-        body=Advance,
+        body=AdvancePayment,
         example={"to": "ACSC"},
     ),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
 from emulator.api.query import QueryParameter
@@ -11,8 +13,9 @@ from emulator.api.render import json_response
 from emulator.bank.customers import people
 from emulator.bank.payment import self_service
 from emulator.bank.validation import Maybe, Model
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operations.consents import OwnConsent
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
@@ -21,6 +24,101 @@ class Which(Model):
     """`cancels`: decide about the cancellation of the payment, not about the payment."""
 
     cancels: Maybe[bool] = None
+
+
+@closed
+class PersonAccount(TypedDict):
+    """An account that a person may act on."""
+
+    id: str
+    iban: str
+    bban: str
+    currency: str
+    name: str
+
+
+@closed
+class PersonAgreement(TypedDict):
+    """An agreement under which a person acts."""
+
+    psuCorporateId: str
+    name: str
+    organisationNumber: str | None
+
+
+@closed
+class PersonSummary(TypedDict):
+    """A person of the bank."""
+
+    nationalId: str
+    name: str
+    accounts: list[PersonAccount]
+    agreements: list[PersonAgreement]
+
+
+@closed
+class People(TypedDict):
+    """Persons, newest first."""
+
+    people: list[PersonSummary]
+
+
+@closed
+class OwnAccount(TypedDict):
+    """An account (iban, bban) or card (maskedPan) as its holder sees it."""
+
+    resourceId: str
+    name: str
+    iban: NotRequired[str]
+    bban: NotRequired[str]
+    maskedPan: NotRequired[str]
+    currency: str
+    booked: str
+    available: str
+
+
+@closed
+class OwnContext(TypedDict):
+    """A context in which a person acts, with the accounts and cards visible in it."""
+
+    context: str
+    psuCorporateId: NotRequired[str]
+    name: NotRequired[str]
+    accounts: list[OwnAccount]
+
+
+@closed
+class OwnPayment(TypedDict):
+    """A payment that waits for approval by a person; `cancels`: its cancellation waits."""
+
+    paymentId: str
+    cancels: bool
+    transactionStatus: str
+    tpp: str
+    tppName: str
+    agreement: str | None
+    signedBy: list[str]
+    summary: list[dict[str, Any]]
+
+
+@closed
+class PersonOverview(TypedDict):
+    """What a person sees at the bank: accounts, payments that wait for approval, and consents."""
+
+    nationalId: str
+    name: str
+    contexts: list[OwnContext]
+    payments: list[OwnPayment]
+    consents: list[OwnConsent]
+
+
+@closed
+class Decision(TypedDict):
+    """The status of a payment after a decision; `code`: why its SCA failed."""
+
+    paymentId: str
+    transactionStatus: str | None
+    code: NotRequired[str]
 
 
 def _people(call: ControlCall[Any]) -> Response:
@@ -46,7 +144,7 @@ def _decline(call: ControlCall[Which]) -> Response:
 
 
 _DECISION = {
-    200: AnswerSpec("The status of the payment.", answers.Decision),
+    200: AnswerSpec("The status of the payment.", Decision),
     401: AnswerSpec("This person may not sign the payment."),
     404: AnswerSpec("There is no such payment."),
     409: AnswerSpec("The payment does not wait for approval by this person."),
@@ -59,7 +157,7 @@ OPERATIONS = (
         path="/people",
         summary="List the persons of the bank, newest first, with national identity number, accounts and agreements.",
         handler=_people,
-        answers={200: AnswerSpec("The people.", answers.People)},
+        answers={200: AnswerSpec("The people.", People)},
         query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
     ),
     ControlOperation(
@@ -69,7 +167,7 @@ OPERATIONS = (
         summary="Get what a person sees on the page /my: accounts, payments that wait, consents with their use.",
         handler=_person,
         answers={
-            200: AnswerSpec("The person.", answers.Customer),
+            200: AnswerSpec("The person.", PersonOverview),
             404: AnswerSpec("The bank does not know this person."),
         },
     ),

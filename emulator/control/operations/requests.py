@@ -4,17 +4,102 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from emulator.api.log import KEPT
 from emulator.api.messages import Push, Response, Stream
 from emulator.api.query import QueryParameter
 from emulator.api.render import encode, json_response
-from emulator.bank.bank import Event
+from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
-from emulator.control import answers
+from emulator.control.answers import Message, closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario.vocabulary import vocabulary
+
+
+class Event(TypedDict):
+    """A change or request, sent as JSON in the data of a server-sent event of the same `type`.
+
+    `request` events also have the members of a line of `GET requests`. Events about the progress of long work have
+    `done` and `of`, the amount of work.
+    """
+
+    type: str
+    id: str
+    at: str
+    status: NotRequired[str | int]
+    target: NotRequired[str | None]
+    done: NotRequired[int]
+    of: NotRequired[int]
+    tpp: NotRequired[str | None]
+
+
+@closed
+class Repeated(TypedDict):
+    """The new request in the log, and the status of its answer."""
+
+    id: str
+    status: int
+
+
+@closed
+class ExchangeSummary(TypedDict):
+    """A summary of a request of a TPP and its answer."""
+
+    id: str
+    at: str
+    method: str
+    target: str
+    operation: NotRequired[str]
+    status: int
+    tpp: NotRequired[str]
+    paymentId: NotRequired[str]
+    rules: NotRequired[list[str]]
+    messages: NotRequired[list[Message]]
+    milliseconds: float
+
+
+@closed
+class Exchanges(TypedDict):
+    """Requests, newest first."""
+
+    requests: list[ExchangeSummary]
+
+
+@closed
+class SentRequest(TypedDict):
+    """A request as it was sent, identity numbers masked."""
+
+    method: str
+    target: str
+    headers: list[list[str]]
+    body: str
+
+
+@closed
+class SentAnswer(TypedDict):
+    """An answer as it was sent."""
+
+    status: int
+    headers: list[list[str]]
+    body: str
+
+
+class ExchangeDetail(ExchangeSummary):
+    """A request with its answer; `signature` is the diagnosis: validity, signing strings, differences."""
+
+    request: SentRequest
+    response: NotRequired[SentAnswer]
+    signature: NotRequired[dict[str, Any]]
+
+
+@closed
+class Count(TypedDict):
+    """How many requests match."""
+
+    count: int
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -83,7 +168,7 @@ def _events(call: ControlCall[Any]) -> Stream:
     return Stream(200, [("Content-Type", "text/event-stream; charset=utf-8")], subscribe)
 
 
-def _chunk(event: Event) -> bytes:
+def _chunk(event: BankEvent) -> bytes:
     """An event in the format of server-sent events."""
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + encode(event) + b"\n\n"
 
@@ -100,7 +185,7 @@ OPERATIONS = (
         path="/requests",
         summary=f"List the last {KEPT} requests of TPPs, newest first.",
         handler=_list,
-        answers={200: AnswerSpec("One line for each request.", answers.Exchanges)},
+        answers={200: AnswerSpec("One line for each request.", Exchanges)},
         query=(
             QueryParameter("operation", "text", "operationId, as in /openapi.json."),
             QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
@@ -116,7 +201,7 @@ OPERATIONS = (
         summary="Get a request with its answer, the diagnosis of its signature and the rules that acted.",
         handler=_show,
         answers={
-            200: AnswerSpec("The exchange.", answers.ExchangeDetail),
+            200: AnswerSpec("The exchange.", ExchangeDetail),
             404: AnswerSpec("The request is not, or no longer, in the log."),
         },
     ),
@@ -127,7 +212,7 @@ OPERATIONS = (
         summary="Send a request of the log again, with a new signature; only for TPPs of the sandbox CA.",
         handler=_repeat,
         answers={
-            200: AnswerSpec("The new request.", answers.Repeated),
+            200: AnswerSpec("The new request.", Repeated),
             404: AnswerSpec("The request is not in the log."),
             409: AnswerSpec("The bank has no private key for the certificate of the request."),
         },
@@ -146,8 +231,8 @@ OPERATIONS = (
         path="/requests/count",
         summary="Count the requests in the log that match; match is as when in a rule, and may also have a status.",
         handler=_count,
-        answers={200: AnswerSpec("The count.", answers.Count)},
-        body="emulator.scenario.matching:Count",
+        answers={200: AnswerSpec("The count.", Count)},
+        body="emulator.scenario.matching:CountFilter",
         required=True,
         example={"match": {"operation": "createPayment", "status": 201}},
     ),
@@ -157,6 +242,6 @@ OPERATIONS = (
         path="/events",
         summary="Follow server-sent events: requests, status changes, and changes of the whole bank.",
         handler=_events,
-        answers={200: AnswerSpec("The events from now on.", answers.Event, "text/event-stream")},
+        answers={200: AnswerSpec("The events from now on.", Event, "text/event-stream")},
     ),
 )

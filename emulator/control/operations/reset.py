@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from typing_extensions import TypedDict
+
 from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank import fixtures
 from emulator.bank.kinds import BANK
 from emulator.bank.validation import Maybe, Model, Text
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.forms import ScenarioChoice, chosen_fixture
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario import target
 from emulator.store import discarded_on_failure
 
 
-class Reset(Model):
+class ResetBody(Model):
     """The fixture and scenario to reset to; fixtures omitted: the fixture that the bank was created with."""
 
     fixtures: Maybe[Text] = None
     scenario: ScenarioChoice = None
 
 
-def _reset(call: ControlCall[Reset]) -> Steps:
+@closed
+class Reset(TypedDict):
+    """The fixture and the scenario that the bank was reset to."""
+
+    fixtures: str
+    scenario: str | None
+
+
+def _reset(call: ControlCall[ResetBody]) -> Steps:
     bank, scenario = call.bank, call.body.scenario
     source = call.banks.made_with(bank)
     fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
@@ -49,8 +59,8 @@ OPERATIONS = (
         path="/reset",
         summary="Reset the bank: documents, clock, settings, rules and request log; snapshots stay.",
         handler=_reset,
-        answers={200: AnswerSpec("The fixture, and the scenario that was applied.", answers.Reset)},
-        body=Reset,
+        answers={200: AnswerSpec("The fixture, and the scenario that was applied.", Reset)},
+        body=ResetBody,
         example={"fixtures": "known-state"},
     ),
 )

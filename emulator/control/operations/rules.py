@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario.rules import AddedRule
 from emulator.scenario.weather import WEATHER
+
+
+@closed
+class RuleCount(TypedDict):
+    """How often a rule has matched and acted since it was added; `setting` names the setting that added it, if any."""
+
+    name: str
+    scenario: str | None
+    setting: NotRequired[str]
+    matched: int
+    acted: int
+
+
+@closed
+class Rules(TypedDict):
+    """The rules, as JSON of the same structure as their YAML, and their counts; both in evaluation order."""
+
+    rules: list[dict[str, Any]]
+    counts: list[RuleCount]
 
 
 def _rules(call: ControlCall[Any]) -> Response:
@@ -56,7 +77,7 @@ OPERATIONS = (
         path="/rules",
         summary="List the rules in evaluation order, with how often each has matched and acted.",
         handler=_rules,
-        answers={200: AnswerSpec("The rules and their counts.", answers.Rules)},
+        answers={200: AnswerSpec("The rules and their counts.", Rules)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -65,7 +86,7 @@ OPERATIONS = (
         path="/rules",
         summary="Add one or more rules after the existing ones.",
         handler=_add_rules,
-        answers={201: AnswerSpec("All rules.", answers.Rules)},
+        answers={201: AnswerSpec("All rules.", Rules)},
         body="emulator.scenario.rule:RulesBody",
         required=True,
         example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},

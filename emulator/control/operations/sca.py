@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.authentication import sca, sca_control, sca_ends
-from emulator.bank.documents import Sca
+from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.forms import Who
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
@@ -34,6 +35,37 @@ class Fail(Model):
     system: Maybe[Text100] = None
 
 
+@closed
+class Sca(TypedDict):
+    """An authentication of a customer."""
+
+    id: str
+    purpose: str
+    tpp: str
+    target: NotRequired[str]
+    status: str
+    step: NotRequired[str]
+    nationalId: NotRequired[str]
+    redirectUri: str
+    redirect: NotRequired[str]
+    created: str
+    expires: str
+
+
+@closed
+class Scas(TypedDict):
+    """Authentications, newest first."""
+
+    sca: list[Sca]
+
+
+@closed
+class Redirect(TypedDict):
+    """The address that the browser would go to; null for none."""
+
+    redirect: str | None
+
+
 def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"sca": sca_control.listing(call.bank, call.query["limit"])})
 
@@ -42,7 +74,7 @@ def _show(call: ControlCall[Any]) -> Response:
     return json_response(200, sca_control.view(call.bank, sca_control.find(call.bank, call.params["id"])))
 
 
-def _ended(call: ControlCall[Any], end: Callable[[Sca], str | None]) -> Response:
+def _ended(call: ControlCall[Any], end: Callable[[ScaDocument], str | None]) -> Response:
     """Complete an open SCA in one transaction; answers where the browser would go."""
     with call.bank.documents.transaction():
         redirect = end(sca_control.find(call.bank, call.params["id"]))
@@ -80,7 +112,7 @@ def _fail(call: ControlCall[Fail]) -> Response:
 
 
 _ENDED = {
-    200: AnswerSpec("Where the browser would go.", answers.Redirect),
+    200: AnswerSpec("Where the browser would go.", Redirect),
     404: AnswerSpec("There is no such SCA."),
     409: AnswerSpec("The SCA has already ended."),
 }
@@ -92,7 +124,7 @@ OPERATIONS = (
         path="/sca",
         summary="List open and past SCAs, newest first.",
         handler=_list,
-        answers={200: AnswerSpec("The SCAs.", answers.Scas)},
+        answers={200: AnswerSpec("The SCAs.", Scas)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -101,7 +133,7 @@ OPERATIONS = (
         path="/sca/{id}",
         summary="Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest.",
         handler=_show,
-        answers={200: AnswerSpec("The SCA.", answers.Sca), 404: AnswerSpec("There is no such SCA.")},
+        answers={200: AnswerSpec("The SCA.", Sca), 404: AnswerSpec("There is no such SCA.")},
     ),
     ControlOperation(
         id="approveSca",

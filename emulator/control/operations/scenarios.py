@@ -2,18 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
-from emulator.control import answers
+from emulator.control.answers import AnyObject, closed
 from emulator.control.forms import scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.model import Scenario
 from emulator.scenario.problems import Origin, ScenarioRefused
+
+
+@closed
+class ScenarioLine(TypedDict):
+    """A ready scenario: what it does, whether it can be applied, and what applying it replaces.
+
+    `parameters`: `{default, about?}` by name; `reset`: whether the documents of the bank are replaced; `clock`: the
+    bank time that is set.
+    """
+
+    name: str
+    summary: str
+    play: Literal["only"] | None
+    parameters: dict[str, dict[str, Any]]
+    reset: bool
+    clock: str | None
+    rules: int
+    steps: int
+
+
+@closed
+class Scenarios(TypedDict):
+    """The ready scenarios."""
+
+    scenarios: list[ScenarioLine]
+
+
+@closed
+class Applied(TypedDict):
+    """The result of applying a scenario: whether the bank was reset, bank time, number of rules, settings."""
+
+    scenario: str
+    reset: bool
+    clock: ClockTime
+    rules: int
+    settings: dict[str, Any]
+
+
+class Preview(Applied):
+    """The expected result of applying a scenario; `lost` describes the data of the bank that it would replace."""
+
+    lost: list[str]
+
+
+class PlayedStep(TypedDict):
+    """The result of a step of a story."""
+
+    step: int
+    action: str
+    outcome: Literal["passed", "failed", "skipped"]
+    expected: NotRequired[Any]
+    found: NotRequired[dict[str, Any]]
+    differences: NotRequired[list[str]]
+
+
+@closed
+class Played(TypedDict):
+    """The result of a story."""
+
+    scenario: str
+    summary: str
+    passed: bool
+    steps: list[PlayedStep]
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -92,7 +158,7 @@ OPERATIONS = (
         path="/scenarios",
         summary="List the ready scenarios: what each does, its parameters, and what applying it replaces.",
         handler=_list,
-        answers={200: AnswerSpec("The scenarios, by name.", answers.Scenarios)},
+        answers={200: AnswerSpec("The scenarios, by name.", Scenarios)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -101,7 +167,7 @@ OPERATIONS = (
         path="/scenarios/{name}",
         summary="Get a ready scenario, as JSON of the same structure as its YAML.",
         handler=_show,
-        answers={200: AnswerSpec("The scenario.", answers.AnyObject), 404: AnswerSpec("There is no such scenario.")},
+        answers={200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("There is no such scenario.")},
     ),
     ControlOperation(
         id="playScenario",
@@ -110,7 +176,7 @@ OPERATIONS = (
         summary="Play the story of a ready scenario on a new bank; this bank is not changed.",
         handler=_play,
         answers={
-            200: AnswerSpec("The result of each step.", answers.Played),
+            200: AnswerSpec("The result of each step.", Played),
             404: AnswerSpec("There is no such scenario."),
         },
     ),
@@ -120,7 +186,7 @@ OPERATIONS = (
         path="/scenario",
         summary="Get the scenario that was applied last, as JSON of the same structure as its YAML.",
         handler=_applied,
-        answers={200: AnswerSpec("The scenario.", answers.AnyObject), 404: AnswerSpec("None has been applied.")},
+        answers={200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("None has been applied.")},
     ),
     ControlOperation(
         id="applyScenario",
@@ -129,7 +195,7 @@ OPERATIONS = (
         summary="Apply a scenario: its start, then its rules. One with problems changes nothing.",
         handler=_apply,
         answers={
-            200: AnswerSpec("What was changed.", answers.Applied),
+            200: AnswerSpec("What was changed.", Applied),
             400: AnswerSpec("Every problem; in YAML with line and column."),
         },
         body=_BODY,
@@ -145,7 +211,7 @@ OPERATIONS = (
         summary="Preview what applying a scenario would change and replace; nothing is changed.",
         handler=_preview,
         answers={
-            200: AnswerSpec("What would be changed.", answers.Preview),
+            200: AnswerSpec("What would be changed.", Preview),
             400: AnswerSpec("Every problem; in YAML with line and column."),
         },
         body=_BODY,

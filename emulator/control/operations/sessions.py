@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
 from emulator.api.messages import Response
@@ -10,7 +13,7 @@ from emulator.api.render import json_response
 from emulator.bank.customers import sessions
 from emulator.bank.validation import Text200, Text512
 from emulator.ca import CertificateAuthority
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.forms import Who
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
@@ -20,6 +23,16 @@ class Seed(Who):
 
     tpp: Text512 = Field(description="tppId, or the name of an issued TPP.")
     national_id: Text200
+
+
+@closed
+class Session(TypedDict):
+    """A session with its consent."""
+
+    psuId: str
+    tppSessionId: str
+    psuCorporateId: NotRequired[str]
+    context: str
 
 
 def _seed(call: ControlCall[Seed]) -> Response:
@@ -44,7 +57,7 @@ OPERATIONS = (
         path="/sessions",
         summary="Create a session and a consent without an SCA; accounts omitted: all accounts.",
         handler=_seed,
-        answers={200: AnswerSpec("The session.", answers.Session)},
+        answers={200: AnswerSpec("The session.", Session)},
         body=Seed,
         required=True,
         example={"tpp": "demo", "nationalId": "14888520059"},

@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.control import answers
+from emulator.control.answers import AnyObject
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario.values import Settings
 
@@ -29,7 +29,7 @@ OPERATIONS = (
         path="/settings",
         summary="Get all settings of the bank.",
         handler=_settings,
-        answers={200: AnswerSpec("The settings by name.", answers.AnyObject)},
+        answers={200: AnswerSpec("The settings by name.", AnyObject)},
     ),
     ControlOperation(
         id="putSettings",
@@ -37,7 +37,7 @@ OPERATIONS = (
         path="/settings",
         summary="Change the given settings; the others stay.",
         handler=_change_settings,
-        answers={200: AnswerSpec("All settings.", answers.AnyObject)},
+        answers={200: AnswerSpec("All settings.", AnyObject)},
         body=Settings,
         example={"progression": "immediate", "calendar": "norway"},
     ),

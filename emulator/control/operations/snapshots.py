@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.payment import progression
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.store import discarded_on_failure
+
+
+@closed
+class Snapshot(TypedDict):
+    """A snapshot; `created` is real time."""
+
+    name: str
+    created: str
+
+
+@closed
+class Snapshots(TypedDict):
+    """Snapshots, newest first."""
+
+    snapshots: list[Snapshot]
+
+
+@closed
+class SnapshotName(TypedDict):
+    """The snapshot that was restored."""
+
+    name: str
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -49,7 +73,7 @@ OPERATIONS = (
         path="/snapshots",
         summary="List the snapshots of the bank, newest first.",
         handler=_list,
-        answers={200: AnswerSpec("Name and time of each.", answers.Snapshots)},
+        answers={200: AnswerSpec("Name and time of each.", Snapshots)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -59,8 +83,8 @@ OPERATIONS = (
         summary="Save documents, clock, rules and settings of the bank.",
         handler=_save,
         answers={
-            200: AnswerSpec("A snapshot was replaced.", answers.Snapshot),
-            201: AnswerSpec("A snapshot was created.", answers.Snapshot),
+            200: AnswerSpec("A snapshot was replaced.", Snapshot),
+            201: AnswerSpec("A snapshot was created.", Snapshot),
         },
     ),
     ControlOperation(
@@ -69,7 +93,7 @@ OPERATIONS = (
         path="/snapshots/{name}/restore",
         summary="Restore a snapshot; the request log stays.",
         handler=_restore,
-        answers={200: AnswerSpec("Done.", answers.SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
+        answers={200: AnswerSpec("Done.", SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
     ),
     ControlOperation(
         id="deleteSnapshot",

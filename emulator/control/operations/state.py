@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import BodyParts, Response
 from emulator.api.render import json_response
-from emulator.control import answers
+from emulator.control.answers import AnyObject
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
@@ -23,6 +23,6 @@ OPERATIONS = (
         path="/state",
         summary="Get all documents of the bank.",
         handler=_state,
-        answers={200: AnswerSpec("The documents by kind.", answers.AnyObject)},
+        answers={200: AnswerSpec("The documents by kind.", AnyObject)},
     ),
 )

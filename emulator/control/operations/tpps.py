@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
 from emulator.api.messages import Response
@@ -13,7 +14,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
-from emulator.control import answers
+from emulator.control.answers import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
@@ -22,7 +23,7 @@ ROLES = ("PISP", "AISP")
 _Name = Annotated[str, Field(pattern=r"\S", max_length=63)]
 
 
-class NewTpp(Model):
+class IssueTpp(Model):
     """A TPP to issue a certificate to."""
 
     name: _Name
@@ -36,6 +37,40 @@ class NewTpp(Model):
     keystore: bool = Field(
         False, description="Also return certificate and key as PKCS #12 in base64; its password is bank-emulator."
     )
+
+
+@closed
+class Tpp(TypedDict):
+    """A TPP and its certificate in PEM."""
+
+    tppId: str
+    name: str
+    roles: list[str]
+    organizationIdentifier: str
+    certificate: str
+
+
+@closed
+class Tpps(TypedDict):
+    """TPPs, newest first."""
+
+    tpps: list[Tpp]
+
+
+@closed
+class IssuedTpp(Tpp):
+    """A new TPP with its key and the CA in PEM; `keystore`: certificate and key as PKCS #12 in base64, on request."""
+
+    key: str
+    caCertificate: str
+    keystore: NotRequired[str]
+
+
+@closed
+class BankCertificate(TypedDict):
+    """The certificate that signs answers, in PEM."""
+
+    certificate: str
 
 
 def _shown(credentials: Credentials) -> dict[str, Any]:
@@ -54,7 +89,7 @@ def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"tpps": [_shown(credentials) for credentials in tpps]})
 
 
-def issued(authority: CertificateAuthority, wanted: NewTpp, *, path: str = "") -> dict[str, Any]:
+def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "") -> dict[str, Any]:
     """The answer for a new TPP, with its key; `path` is a prefix of the members that an error names."""
     try:
         credentials = authority.issue(
@@ -81,7 +116,7 @@ def issued(authority: CertificateAuthority, wanted: NewTpp, *, path: str = "") -
     return shown
 
 
-def _issue(call: ControlCall[NewTpp]) -> Response:
+def _issue(call: ControlCall[IssueTpp]) -> Response:
     shown = issued(call.authority, call.body)
     call.publish_to_all("tpps", shown["name"], "issued")
     return json_response(201, shown)
@@ -98,7 +133,7 @@ OPERATIONS = (
         path="/tpps",
         summary="List the TPPs with a certificate of the sandbox CA, newest first.",
         handler=_list,
-        answers={200: AnswerSpec("The TPPs, without their keys.", answers.Tpps)},
+        answers={200: AnswerSpec("The TPPs, without their keys.", Tpps)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -108,12 +143,10 @@ OPERATIONS = (
         summary="Issue a certificate and key to a new TPP; with a flaw, a faulty certificate.",
         handler=_issue,
         answers={
-            201: AnswerSpec(
-                "Certificate, key and CA certificate in PEM; only this answer has the key.", answers.IssuedTpp
-            ),
+            201: AnswerSpec("Certificate, key and CA certificate in PEM; only this answer has the key.", IssuedTpp),
             409: AnswerSpec("The name is taken."),
         },
-        body=NewTpp,
+        body=IssueTpp,
         required=True,
         example={"name": "acme", "roles": ["PISP", "AISP"]},
     ),
@@ -123,6 +156,6 @@ OPERATIONS = (
         path="/certificate",
         summary="Get the certificate that signs answers with the setting sign_responses.",
         handler=_certificate,
-        answers={200: AnswerSpec("The certificate in PEM.", answers.BankCertificate)},
+        answers={200: AnswerSpec("The certificate in PEM.", BankCertificate)},
     ),
 )
