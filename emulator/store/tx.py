@@ -11,8 +11,6 @@ import orjson
 if TYPE_CHECKING:
     from emulator.store.table import DocumentTable
 
-FEW = 1000  # new documents whose texts may be copied twice
-
 Step = tuple["DocumentTable", str, int | None, bytes | None, int | None, bytes | None]
 """The change of one document: table, id, number and text before, number and text after (None: it did not exist)."""
 
@@ -153,9 +151,6 @@ def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
         head += b'"replaced":true,'
     elif any(map(_raw_before, steps)):
         touched = _once(steps)
-    elif 0 < len(steps) <= FEW:  # only new documents, as in nearly every turn that creates payments
-        puts = [b"[%b,%d,%b]" % (table.json_name, number, raw) for table, _, _, _, number, raw in touched]
-        return b'{"sequence":%d,"put":[%b]}' % (sequence, b",".join(puts))
     for table, identity, number, raw, number_now, raw_now in touched:
         if number_now is None or raw_now is None:
             if number is not None:
