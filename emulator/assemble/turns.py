@@ -7,7 +7,8 @@ undone and its answers become 503; the changes of that bank are then written one
 
 With `--durability power` the end of a turn also waits for the fsync of its changes. Fsyncs and compactions run in a
 thread, so that no other request waits for the disk. As Python runs one thread at a time, a compaction pauses after each
-piece of work: requests get most of the processor time.
+piece of work: requests get most of the processor time. While the process does little else its pauses are short, so that
+most of a compaction falls where nobody waits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from threading import Event
-from time import thread_time
+from time import monotonic, process_time, thread_time
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 WORK = 0.0005  # seconds of processor time between two pauses of a compaction
 PAUSE = 19.0  # the length of a pause, as a multiple of the work before
+IDLE_PAUSE = 3.0  # the same in an idle process
+IDLE = 0.1  # a process that used a smaller share of a core during the last pause is idle
 
 Handled = list[tuple[Request, Answered]]
 
@@ -227,15 +230,18 @@ class Upkeep:
 def rests(ending: Event) -> Callable[[], None]:
     """A function that a thread calls between pieces of work: it pauses, and raises Abandoned when the process ends."""
     since: float | None = None
+    idle = False
 
     def pause() -> None:
-        nonlocal since
+        nonlocal since, idle
         if since is None:  # the first call, in the working thread
             since = thread_time()
         worked = thread_time() - since
         if worked >= WORK:
-            if ending.wait(worked * PAUSE):
+            began, used = monotonic(), process_time()
+            if ending.wait(worked * (IDLE_PAUSE if idle else PAUSE)):
                 raise Abandoned
+            idle = process_time() - used < IDLE * (monotonic() - began)
             since = thread_time()
 
     return pause

@@ -51,6 +51,32 @@ async def test_a_compaction_rests_and_is_left_when_the_server_ends(
     assert open_store(tmp_path, (NOTE,)).get(NOTE, "meanwhile")
 
 
+def test_a_compaction_pauses_briefly_while_the_process_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked = used = now = 0.0
+    pauses: list[float] = []
+
+    class Ending(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            nonlocal used, now
+            assert timeout is not None
+            pauses.append(timeout)
+            now += timeout
+            used += timeout * next(busy)
+            return False
+
+    monkeypatch.setattr(turns, "thread_time", lambda: worked)
+    monkeypatch.setattr(turns, "process_time", lambda: used)
+    monkeypatch.setattr(turns, "monotonic", lambda: now)
+    busy = iter((0.9, 0.0, 0.01, 0.5, 0.0))  # of a core, during each pause
+    pause = turns.rests(Ending())
+    pause()
+    for _ in range(5):
+        worked += turns.WORK
+        pause()
+    pauses = [round(pause / turns.WORK) for pause in pauses]
+    assert pauses == [turns.PAUSE, turns.PAUSE, turns.IDLE_PAUSE, turns.IDLE_PAUSE, turns.PAUSE]
+
+
 async def test_who_waits_for_the_fsync_of_a_bank_that_is_deleted_meanwhile_is_answered(tmp_path: Path) -> None:
     documents = open_store(tmp_path, (NOTE,), durability="power")
     work = Upkeep()
