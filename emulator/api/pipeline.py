@@ -18,7 +18,6 @@ from cryptography.x509 import Certificate
 from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers
-from emulator.api.json_body import is_plain, read_with_duplicates
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
@@ -28,7 +27,7 @@ from emulator.api.render import failed
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
-from emulator.api.validate import validate
+from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_seconds
@@ -274,8 +273,7 @@ class Pipeline:
         if call.raw_query or route.query is None:
             call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
-            body = call.request.body
-            call.body, call.warnings = validate(route.shape, *read_with_duplicates(body, headers), plain=is_plain(body))
+            call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers)
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only change (CONTRACT 3)."""

@@ -169,7 +169,7 @@ def loose_amount(value: Any) -> Any:
         number = Decimal(value) if len(value) <= 40 and _LOOSE_AMOUNT.fullmatch(value) else None
     elif isinstance(value, int | Decimal) and not isinstance(value, bool):
         number = Decimal(value)
-    elif isinstance(value, float) and isfinite(value):  # in an answer: bodies of requests are read as Decimal
+    elif isinstance(value, float) and isfinite(value):
         number = Decimal(repr(value))
     else:
         number = None
@@ -213,7 +213,7 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
     """
     if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
         return
-    text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
+    text = format(Decimal(str(amount)), "f") if isinstance(amount, Decimal | float) else str(amount)
     reason = too_fine(text, currency) if _LOOSE_AMOUNT.fullmatch(text) else None
     if reason is not None:
         yield Message("FORMAT_ERROR", reason, path)

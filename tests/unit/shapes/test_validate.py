@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.headers import Headers
+from emulator.api.json_body import is_plain, read_with_duplicates
 from emulator.api.operations import table
-from emulator.api.validate import shape, validate
+from emulator.api.validate import read_and_validate, shape, validate
 from emulator.bank.errors import BankError, Message
 from tests.unit.effort import calls
 from tests.unit.shapes.bodies import INSTANT, PAYMENTS, SEPA, changed, mistakes
@@ -66,6 +68,48 @@ def test_all_mistakes_of_a_body_are_told_at_once():
         ],
         key=str,
     )
+
+
+_TRANSACTION = '{"amount": 100, "currency": "NOK"}'
+_SEPA = json.dumps(changed(SEPA, "creditorAddress.street", "Storgata\x7f"))
+
+
+@pytest.mark.parametrize(
+    ("shape_name", "text"),
+    [
+        ("payments:SepaTransfer", json.dumps(SEPA)),
+        ("payments:SepaTransfer", json.dumps(SEPA, indent=2)),
+        ("payments:SepaTransfer", json.dumps(SEPA, separators=(",", ":"))),
+        ("payments:SepaTransfer", json.dumps(SEPA)[:-1] + ', "endToEndIdentification": "E2E-2"}'),
+        ("payments:SepaTransfer", json.dumps({**SEPA, "endToEndIdentification": None})),
+        ("payments:SepaTransfer", json.dumps({**SEPA, "purposeCode": "OTHR"})),
+        ("payments:SepaTransfer", json.dumps(SEPA)[:-1]),
+        ("payments:SepaTransfer", json.dumps(SEPA) + "1"),
+        ("payments:SepaTransfer", " " + json.dumps(SEPA) + "\r\n"),
+        ("payments:SepaTransfer", json.dumps(SEPA).replace("Rechnung", "Rech\\u0007nung")),
+        ("payments:SepaTransfer", json.dumps(SEPA).replace("Rechnung", "Rech\\u006eung")),
+        ("payments:SepaTransfer", json.dumps(SEPA).replace("100.00", "100.001")),
+        ("payments:SepaTransfer", _SEPA),
+        ("payments:InstantTransfer", json.dumps(INSTANT)),
+        ("payments:BulkTransfer", json.dumps({**INSTANT, "x": "["})),
+        ("payments:SigningBasket", "[" * 33 + "]" * 33),
+        *(
+            ("sandbox:PostedTransactions", _TRANSACTION.replace("100", number))
+            for number in ("100", "1.5", "1.50", "1e2", "-0", "-0.0", "0.001", "0.00001", "1e16", "1" * 40, "NaN")
+        ),
+    ],
+)
+def test_a_body_is_read_the_same_whether_or_not_a_first_try_suffices(shape_name, text):
+    def outcome(read):
+        try:
+            clean, warnings = read()
+        except BankError as error:
+            return error.messages
+        return json.dumps(clean), warnings
+
+    path, body = f"emulator.api.shapes.{shape_name}", text.encode()
+    in_full = outcome(lambda: validate(path, *read_with_duplicates(body, Headers()), plain=is_plain(body)))
+    assert outcome(lambda: read_and_validate(path, body, Headers())) == in_full
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 5, True])
