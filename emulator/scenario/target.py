@@ -116,17 +116,23 @@ class _Previewed(Exception):
     """Rolls the transaction of a preview back."""
 
 
-def preview(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]:
-    """The result of `apply`, with `losses` as `lost`, without changing anything; raises ScenarioRefused."""
-    _refuse_play_only(scenario)
+def preview(
+    scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None
+) -> dict[str, Any]:
+    """The result of `apply`, with `losses` as `lost`, without changing anything; raises ScenarioRefused.
+
+    `content`: the result of `prepare`.
+    """
     bank = scenario_target.bank
-    lost = losses(scenario, bank)
     done: dict[str, Any] = {}
     try:
-        with _all_or_nothing(scenario_target, scenario):
-            _perform(scenario, scenario_target)
-            done = _done(scenario, bank)
-            raise _Previewed
+        with discarded_on_failure(content):
+            _refuse_play_only(scenario)
+            lost = losses(scenario, bank)
+            with _all_or_nothing(scenario_target, scenario):
+                _perform(scenario, scenario_target, content)
+                done = _done(scenario, bank)
+                raise _Previewed
     except _Previewed:
         return {**done, "lost": lost}
 

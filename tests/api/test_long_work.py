@@ -31,6 +31,7 @@ from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from emulator.control import Control
+from emulator.control.operations import scenarios
 from emulator.settings import ServeSettings
 from emulator.store import Image, Kind, StoreUnwritable
 from emulator.web.events import Watchers
@@ -382,6 +383,40 @@ async def test_a_large_snapshot_is_restored_beside_others(
         kind: rows for kind, rows in saved.items() if kind != "meta"
     }
     assert len(contents(tmp_path)) == 1
+
+
+async def test_a_large_snapshot_is_previewed_beside_others(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    documents = desk.application.default.bank.documents
+    assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
+    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
+    dump = documents.dump()
+    held = Held()
+    monkeypatch.setattr(Image, "from_bytes", held(Image.from_bytes))
+    scenario = {
+        "scenario": "x",
+        "summary": "y",
+        "start": {"from": "snapshot:a", "change": [{"account": "*", "name": "z"}]},
+    }
+    previewing = await underway(desk, held, "POST", "/_emulator/scenario/preview", scenario)
+    held.let.set()
+    answer = await previewing
+    assert (answer.status, json.loads(answer.body)["reset"]) == (200, True)
+    assert (documents.dump(), contents(tmp_path)) == (dump, [])
+
+
+@pytest.mark.parametrize("target", ["/_emulator/scenario", "/_emulator/scenario/preview"])
+async def test_a_large_scenario_is_read_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.setattr(scenarios, "LARGE", 10)
+    held = Held()
+    monkeypatch.setattr(scenarios, "scenario_in", held(scenarios.scenario_in))
+    applying = await underway(
+        desk, held, "POST", target, {"scenario": "x", "summary": "y", "start": {"from": "nowhere"}}
+    )
+    held.let.set()
+    assert (await applying).status == 400
 
 
 async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -10,6 +11,7 @@ from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
+from emulator.bank.threads import in_thread
 from emulator.control.answers import AnyObject, closed
 from emulator.control.forms import scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
@@ -17,6 +19,8 @@ from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.model import Scenario
 from emulator.scenario.problems import Origin, ScenarioRefused
+
+LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 
 
 @closed
@@ -119,20 +123,26 @@ def _applied(call: ControlCall[Any]) -> Response:
     return json_response(200, source)
 
 
-def _given(call: ControlCall[Any]) -> Scenario:
+def _given(call: ControlCall[Any]) -> Generator[object, None, Scenario]:
     """The scenario of the body: a ready one by its name, JSON or YAML; raises ScenarioRefused."""
-    value, origin = (call.value, Origin("scenario")) if call.text is None else loader.parsed(call.text, "scenario")
-    return scenario_in(value, origin)
+
+    def read() -> Scenario:
+        value, origin = (call.value, Origin("scenario")) if call.text is None else loader.parsed(call.text, "scenario")
+        return scenario_in(value, origin)
+
+    return (yield from in_thread(read)) if len(call.request.body) > LARGE else read()
 
 
 def _apply(call: ControlCall[Any]) -> Steps:
-    scenario = _given(call)
+    scenario = yield from _given(call)
     content = yield from target.prepare(scenario, call.scenario_target)
     return json_response(200, target.apply(scenario, call.scenario_target, content))
 
 
-def _preview(call: ControlCall[Any]) -> Response:
-    return json_response(200, target.preview(_given(call), call.scenario_target))
+def _preview(call: ControlCall[Any]) -> Steps:
+    scenario = yield from _given(call)
+    content = yield from target.prepare(scenario, call.scenario_target)
+    return json_response(200, target.preview(scenario, call.scenario_target, content))
 
 
 def _withdraw(call: ControlCall[Any]) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.scenario import loader
 from emulator.scenario.problems import ScenarioRefused
 from emulator.web.console import overview
@@ -72,7 +72,7 @@ def check(screen: Screen) -> Response:
     return _editor(screen, text, checked=True)
 
 
-def apply(screen: Screen) -> Response:
+def apply(screen: Screen) -> Steps:
     """Apply a ready scenario by its name, or the text of the form; asks first if data would be lost."""
     name = screen.form.get("name")
     text = screen.form.typed("text")
@@ -82,11 +82,11 @@ def apply(screen: Screen) -> Response:
     sent: dict[str, Any] = {"body": body} if name else {"yaml": text}
     try:
         if not screen.confirmed:
-            preview = screen.control.ask("POST", "scenario/preview", **sent)
+            preview = yield from screen.control.ask_in_steps("POST", "scenario/preview", **sent)
             if preview["lost"]:
                 question = Question(f"Apply {preview['scenario']}?", "Apply it", lost=preview["lost"], danger=True)
                 return screen.ask(question, "scenarios", *([name] if name else []))
-        applied = screen.control.ask("POST", "scenario", **sent)
+        applied = yield from screen.control.ask_in_steps("POST", "scenario", **sent)
     except ControlRefused as refused:
         if name in loader.library():
             screen.params["name"] = name

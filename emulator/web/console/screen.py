@@ -52,17 +52,18 @@ class ConsoleControl:
         asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
         return self.answering(self.service, asked)
 
-    def ask(self, method: str, path: str, body: Any = None, *, yaml: str | None = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer; raises ControlRefused for 4xx and 5xx."""
+        return _value(finished(self.send(method, path, _json(body))))
+
+    def ask_in_steps(
+        self, method: str, path: str, body: Any = None, *, yaml: str | None = None
+    ) -> Generator[object, None, Any]:
+        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
         if yaml is not None:
             answer = self.send(method, path, yaml.encode(), "application/yaml")
         else:
             answer = self.send(method, path, _json(body))
-        return _value(finished(answer))
-
-    def ask_in_steps(self, method: str, path: str, body: Any = None) -> Generator[object, None, Any]:
-        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
-        answer = self.send(method, path, _json(body))
         while isinstance(answer, Unfinished):
             yield answer.last
             answer = answer.step()
