@@ -1,7 +1,7 @@
 """The request log of a bank that several processes share: each stores its exchanges and reads those of the others.
 
-An exchange gets its number when its turn begins, so that a request that is sent after the answer to another one has a
-higher number, whichever processes answer them.
+An exchange gets its number when its turn begins or is stored, so that a request that is sent after the answer to
+another one has a higher number, whichever processes answer them.
 """
 
 from __future__ import annotations
@@ -115,6 +115,11 @@ class SharedRequestLog(RequestLog):
         for exchange in self._new:
             exchange.received = now
         return [(exchange.id, as_json(exchange)) for exchange in self._new]
+
+    def number(self, numbers: Iterator[int]) -> None:
+        """Give the exchanges of this turn the numbers under which they were stored, in the order of `rows`."""
+        for exchange in self._new:
+            exchange.id = next(numbers)
 
     def confirm(self) -> list[Exchange]:
         """The exchanges of this turn are stored; returns them."""

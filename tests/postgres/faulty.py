@@ -31,6 +31,7 @@ def stale_read() -> None:
         return await whole(self, *fetched)
 
     SharedTurns._caught_up = caught_up  # type: ignore[method-assign]
+    database._READ = database._READ.replace("NOT EXISTS (SELECT FROM stale)", "true")
 
 
 def skipped_lock() -> None:

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 import pytest
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
+from emulator.assemble.shared import turns
 from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work
 from tests.postgres.process import HEADERS, Process, process
 
@@ -74,23 +75,26 @@ async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch:
         return await whole(work)
 
     commits(monkeypatch, slow)
-    begun = asyncio.Semaphore(0)
-    begin = Database.begin
+    both = asyncio.Event()
 
-    async def counted(self: Database, *about: Any, **more: Any) -> Any:
-        transaction = await begin(self, *about, **more)
-        begun.release()
-        return transaction
+    class Counted(asyncio.Event):
+        waiting = 0
 
+        async def wait(self) -> Literal[True]:
+            self.waiting += 1
+            if self.waiting == 2:
+                both.set()
+            return await super().wait()
+
+    one.turns._settled = Counted()
+    one.turns._settled.set()
     made = one.ask("PUT", "banks/green", {"fixtures": "empty"})
     await reached.wait()
-    monkeypatch.setattr(Database, "begin", counted)
     listed = asyncio.ensure_future(one.control("GET", "banks", bank="blue"))
     asked = one.ask("GET", "clock", bank="green")
-    for _ in range(2):
-        await begun.acquire()
-    for _ in range(20):  # what they could do without waiting for anybody
-        await asyncio.sleep(0)
+    held_up = asyncio.ensure_future(both.wait())
+    await asyncio.wait([listed, asked, held_up], return_when=asyncio.FIRST_COMPLETED)
+    assert held_up.done()
     assert not listed.done()
     assert not asked.done()
     stored.set()
@@ -266,6 +270,70 @@ async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(
     await one.control("PUT", "snapshots/first", status=201)
     assert set(asked) == {"exchanges", "snapshots"}
     assert [saved["name"] for saved in (await one.control("GET", "snapshots"))["snapshots"]] == ["first"]
+
+
+async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    execute = psycopg.AsyncConnection.execute
+
+    async def counted(self: Any, statement: Any, *about: Any, **more: Any) -> Any:
+        statements.append(statement)
+        return await execute(self, statement, *about, **more)
+
+    monkeypatch.setattr(turns, "PAUSE", 3600)
+    async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
+        for reader in (one, two):
+            await reader.control("GET", "clock")
+        for year in ("2031", "2032"):
+            await one.control("PUT", "clock", {"now": f"{year}-01-01T00:00:00+00:00"})
+            with monkeypatch.context() as counting:
+                counting.setattr(psycopg.AsyncConnection, "execute", counted)
+                assert (await two.control("GET", "clock"))["now"].startswith(year)
+                assert len(statements) == 2, "one that sees that the bank has changed, and one that fetches the change"
+                statements.clear()
+                for _ in range(3):
+                    await two.control("GET", "clock")
+                await two.go_on(Request("GET", "/v1/consents/none", HEADERS))
+                assert len(statements) == 4
+                statements.clear()
+
+
+async def test_requests_are_numbered_in_the_order_of_their_answers_whichever_process_answers(
+    one: Process, store_url: str, tmp_path: Path
+) -> None:
+    async with process(store_url, tmp_path / "two") as two:
+        for number, reader in enumerate((one, one, two, one, two, two)):
+            method = "POST" if number == 3 else "GET"
+            assert await status(reader.go_on(Request(method, f"/v1/consents/{number}", HEADERS))) in (400, 405)
+        for reader in (one, two):
+            listed = (await reader.control("GET", "requests"))["requests"]
+            assert [request["target"] for request in listed] == [
+                f"/v1/consents/{number}" for number in (5, 4, 3, 2, 1, 0)
+            ]
+        requests = [Request("GET", f"/v1/consents/{number}", HEADERS) for number in range(10, 14)]
+        await asyncio.gather(*one.turns.begin(requests))
+        listed = (await two.control("GET", "requests"))["requests"]
+        assert [request["target"] for request in listed][:4] == [
+            f"/v1/consents/{number}" for number in (13, 12, 11, 10)
+        ]
+
+
+async def answered(process: Process) -> list[int]:
+    """The requests for consents that its log shows, by the last part of their path, newest first."""
+    listed = (await process.control("GET", "requests"))["requests"]
+    return [int(request["target"].rpartition("/")[2]) for request in listed]
+
+
+async def test_a_read_over_a_connection_that_the_server_has_ended_is_answered(store_url: str, one: Process) -> None:
+    await one.control("GET", "clock")
+    async with await psycopg.AsyncConnection.connect(store_url, autocommit=True) as connection:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'bank-emulator' AND datname = current_database()"
+        )
+    await one.control("GET", "clock")
 
 
 async def customers(process: Process, *, bank: str = "") -> int:

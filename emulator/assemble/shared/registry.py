@@ -66,6 +66,7 @@ class OpenBank:
     position: Position
     counts: bytes = NOTHING_COUNTED
     weight: int = 0  # bytes of its last checkpoint
+    still: bool = True  # nobody else had changed it when this process looked last
     incarnation: int = field(init=False)  # of its documents, also where the position is forgotten
 
     def __post_init__(self) -> None:
@@ -77,7 +78,7 @@ class OpenBank:
 
     def catch_up(self, head: Head) -> bool:
         """Take what others have changed; False where that does not go on from here: the bank is to be loaded."""
-        position = self.position
+        position, self.still = self.position, not head.tail and head.counts is None
         if not head.follows or head.position.incarnation != position.incarnation:
             return False
         if not repeat(self.documents, head.tail) or self.documents.sequence != head.position.sequence:
@@ -189,6 +190,7 @@ class OpenBank:
 
     def forget(self) -> None:
         """What is in memory may be wrong: load the bank before it is looked at again."""
+        self.still = False
         self.position = self.position._replace(incarnation=-1)
 
 
@@ -200,6 +202,7 @@ class Scope:
     numbers: deque[int]  # for exchanges
     service: bool
     parts: Collection[Part]
+    numbered_later: bool = False  # exchanges get their numbers as they are stored
     undo: list[Callable[[], None]] = field(default_factory=list)
     new_banks: list[str] = field(default_factory=list)
     deleted: list[tuple[str, OpenBank | None]] = field(default_factory=list)
@@ -369,6 +372,8 @@ class SharedRegistry(BankRegistry):
     def _draw(self) -> int | None:
         if self._scope is None:
             return None
+        if self._scope.numbered_later:
+            return 0
         if not self._scope.numbers:
             raise NotFetched(numbers=1)
         return self._scope.numbers.popleft()
@@ -458,12 +463,20 @@ class SharedRegistry(BankRegistry):
         if self.on_open is not None:
             self.on_open(opened.service)
 
+    def are_still(self, names: Iterable[str]) -> bool:
+        """Whether the banks are in memory, probably as they are stored."""
+        opened = self.open_banks
+        return self.service.sequence >= 0 and all(name in opened and opened[name].still for name in names)
+
     def enter(
-        self, names: Iterable[str], numbers: Iterable[int], *, service: bool, parts: Collection[Part] = ()
+        self, names: Iterable[str], numbers: Iterable[int] | None, *, service: bool, parts: Collection[Part] = ()
     ) -> Scope:
-        """Begin to act in a turn that has fetched these banks; `parts`: what it has fetched of them besides."""
+        """Begin to act in a turn that has fetched these banks; `parts`: what it has fetched of them besides.
+
+        `numbers`: for exchanges, None where they get theirs as they are stored.
+        """
         banks = {name: self.open_banks[name] for name in names if name in self.open_banks}
-        scope = self._scope = Scope(banks, deque(numbers), service, parts)
+        scope = self._scope = Scope(banks, deque(numbers or ()), service, parts, numbers is None)
         for opened in banks.values():
             opened.requests.number_waiting()
         return scope
@@ -485,6 +498,12 @@ class SharedRegistry(BankRegistry):
         for opened in self._open_in(scope):
             opened.add_to(work)
         return work
+
+    def number(self, scope: Scope, numbers: Iterable[int]) -> None:
+        """Give the exchanges of a turn the numbers under which they were stored, in the order of `work`."""
+        left = iter(numbers)
+        for opened in self._open_in(scope):
+            opened.requests.number(left)
 
     def _open_in(self, scope: Scope) -> list[OpenBank]:
         """The banks of a turn without those that are deleted."""

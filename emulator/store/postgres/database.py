@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -240,10 +240,14 @@ class Database:
 
         StoreUnreachable, and then nothing is locked.
         """
-        known = self._connection
         within = BUSY if busy else ANSWERING
+        return await self._first(within, lambda: self._begin(positions, sorted(lock), numbers, busy))
+
+    async def _first(self, seconds: float, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the first work of a turn gives, over a new connection where the last one broke; StoreUnreachable."""
+        known = self._connection
         try:
-            return await self._within(within, self._begin(positions, sorted(lock), numbers, busy))
+            return await self._within(seconds, work())
         except psycopg.Error as error:
             await self.end()
             if known is None:
@@ -252,7 +256,7 @@ class Database:
             self._connection = None
             _hang_up(known)
         try:
-            return await self._within(within, self._begin(positions, sorted(lock), numbers, busy))
+            return await self._within(seconds, work())
         except psycopg.Error as error:
             await self.end()
             raise unreachable(error, self._schema) from error
@@ -294,6 +298,26 @@ class Database:
             # a bank without a change has no row to compare
             head.follows = head.follows or positions[name][:3] == head.position[:3]
         return Transaction(heads, [row[0] for row in await drawn.fetchall()] if drawn is not None else [])
+
+    # A turn that only reads
+
+    async def read(
+        self, positions: Mapping[str, Position], exchanges: Sequence[StoredExchange]
+    ) -> Sequence[int] | None:
+        """Store the exchanges of a turn that has only read, if these banks are still at these positions: the numbers
+        of the exchanges, in this order; None where a bank has moved on, and then nothing is stored.
+
+        StoreUnreachable. Exchanges whose connection is lost as they are stored may be stored twice.
+        """
+        names = list(positions)
+        values = [
+            names,
+            *map(list, zip(*(position for position in positions.values()), strict=True)),
+            [exchange.bank for exchange in exchanges],
+            [exchange.body for exchange in exchanges],
+        ]
+        [(current, numbers)] = await self._first(ANSWERING, lambda: self._rows(_READ, values))
+        return numbers if current else None
 
     # What a turn reads besides
 
@@ -364,11 +388,11 @@ class Database:
         )
 
     async def _read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        async def read() -> list[Any]:
-            connection = await self._connected()
-            return await (await connection.execute(self._in_schema(statement), values, binary=True)).fetchall()
+        return await self._asked(ANSWERING, self._rows(statement, values))
 
-        return await self._asked(ANSWERING, read())
+    async def _rows(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        connection = await self._connected()
+        return await (await connection.execute(self._in_schema(statement), values, binary=True)).fetchall()
 
     async def _asked(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -564,6 +588,19 @@ _HEADS = (
     " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) k (name, incarnation, sequence, counted)"
     " JOIN {schema}.bank b ON b.name = k.name"
     " LEFT JOIN {schema}.change c ON c.bank = k.name AND c.sequence >= k.sequence ORDER BY b.name, c.sequence"
+)
+# nobody's money is lost with exchanges; a position that changes between two statements would be seen by neither
+_READ = (
+    "WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),"
+    " stale AS (SELECT FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[])"
+    " k (name, incarnation, sequence, turn, counted) LEFT JOIN {schema}.bank b ON b.name = k.name"
+    " WHERE (b.incarnation, b.sequence, b.turn, b.counted)"
+    " IS DISTINCT FROM (k.incarnation, k.sequence, k.turn, k.counted)),"
+    " numbered AS MATERIALIZED (SELECT e.bank, e.body, e.place, nextval('{schema}.exchange_number') AS id"
+    " FROM unnest(%s::text[], %b::bytea[]) WITH ORDINALITY e (bank, body, place), unsynced"
+    " WHERE NOT EXISTS (SELECT FROM stale)),"
+    " stored AS (INSERT INTO {schema}.exchange (bank, id, body) SELECT bank, id, body FROM numbered)"
+    " SELECT NOT EXISTS (SELECT FROM stale), ARRAY(SELECT id FROM numbered ORDER BY place)"
 )
 _NUMBERS = "SELECT nextval('{schema}.exchange_number') FROM generate_series(1, %s)"
 _HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
