@@ -61,6 +61,7 @@ def take(browser: Chrome, name: str, size: tuple[int, int] = WIDE) -> None:
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE},
     )
+    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
     file = IMAGES / f"{name}.png"
     if not browser.save_screenshot(str(file)):
         raise OSError(f"{file} could not be written")
