@@ -61,7 +61,6 @@ def take(browser: Chrome, name: str, size: tuple[int, int] = WIDE) -> None:
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE},
     )
-    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
     file = IMAGES / f"{name}.png"
     if not browser.save_screenshot(str(file)):
         raise OSError(f"{file} could not be written")
@@ -86,6 +85,7 @@ def to_the_approval(browser: Chrome, link: str) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as profile, banks() as make, chromium(Path(profile)) as browser:
+        browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})  # for pages that follow
         bank = make(now=NOW, seed=1)
         tpp = bank.tpp(name="demo")
         shown = lived(bank, tpp)
