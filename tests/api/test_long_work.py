@@ -1,4 +1,4 @@
-"""What takes long, through the turns of the web room: others are answered meanwhile, and it ends once, as a whole."""
+"""Long work through the turns of the HTTP server: others are answered meanwhile, and it ends once, as a whole."""
 
 from __future__ import annotations
 

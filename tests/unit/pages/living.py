@@ -1,4 +1,4 @@
-"""A whole emulator in this process, all rooms but the command line, with a TPP that signs."""
+"""A whole emulator in this process, all packages but the command line, with a TPP that signs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _authority() -> CertificateAuthority:
 
 
 class Living:
-    """The rooms and the demo TPP; `base` is where a test serves them, if it does."""
+    """The application and the demo TPP; `base` is where a test serves them, if it does."""
 
     def __init__(
         self, *, token: str | None = None, fixtures: str = "known-state", base: str = f"http://{HOST}"
@@ -99,7 +99,7 @@ class Living:
 
 
 class _Everything:
-    """The application as a room."""
+    """The application as the handler of one bank."""
 
     def __init__(self, application: BankApplication) -> None:
         self._application = application

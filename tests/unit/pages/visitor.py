@@ -1,4 +1,4 @@
-"""A browser without a screen: gets pages from a room, fills in their forms and posts them."""
+"""A browser without a screen: gets pages from a handler, fills in their forms and posts them."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class Page(HTMLParser):
 
 
 class Visitor:
-    """Visits one room of one bank; `headers` go with every request."""
+    """Visits the pages of one handler of one bank; `headers` go with every request."""
 
     def __init__(
-        self, room: Any, service: BankService, *, prefix: str = "", headers: Iterable[tuple[str, str]] = ()
+        self, handler: Any, service: BankService, *, prefix: str = "", headers: Iterable[tuple[str, str]] = ()
     ) -> None:
-        self._room = room
+        self._handler = handler
         self._service = service
         self._prefix = prefix
         self.headers = dict(headers)
@@ -88,7 +88,7 @@ class Visitor:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = tuple({"Host": HOST, **self.headers, **named}.items())
         request = Request(method, target, sent, body, base=f"http://{HOST}", prefix=self._prefix)
-        return Page(self._room.handle(self._service, request))
+        return Page(self._handler.handle(self._service, request))
 
     def get(self, target: str, **headers: str) -> Page:
         return self.send("GET", target, **headers)

@@ -1,4 +1,4 @@
-"""What a payment looks like: entries, details, the approval page, the control room."""
+"""What a payment looks like: entries, details, the approval page, the control interface."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:
     ]
 
 
-# the control room
+# the control interface
 
 
 def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> None:
