@@ -71,11 +71,14 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
         return
     over = Event()
     shown = 0
+    stream: Iterator[dict[str, Any]] = iter(())
+    with suppress(Failed):  # the request itself fails with the same error
+        stream = events(url)  # opened first: the stream has what happens from its begin on, and this thread the options
 
     def follow() -> None:
         nonlocal shown
-        with suppress(Failed):  # the request itself fails with the same error
-            for event in events(url):
+        with suppress(Failed):
+            for event in stream:
                 if over.is_set():
                     return
                 if event["type"] == kind and "done" in event:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -48,24 +47,33 @@ def _generate(
     address = bank_url(url)
     generated: list[Any] = []
     counts = {"customers": 0, "accounts": 0, "transactions": 0}
-    while counts["customers"] < customers:
-        missing = customers - counts["customers"]
-        body = {
-            "customers": missing if seed is not None else min(missing, CUSTOMERS_PER_REQUEST),
-            "accountsPerCustomer": accounts_per_customer,
-            "transactionsPerAccount": transactions_per_account,
-            "days": days,
-            "seed": seed,
-        }
-        with progress(address, "customers", partial(_progress_text, counts["customers"], customers)):
+    with progress(address, "customers", _progress_text(customers)):
+        while counts["customers"] < customers:
+            missing = customers - counts["customers"]
+            body = {
+                "customers": missing if seed is not None else min(missing, CUSTOMERS_PER_REQUEST),
+                "accountsPerCustomer": accounts_per_customer,
+                "transactionsPerAccount": transactions_per_account,
+                "days": days,
+                "seed": seed,
+            }
             answer = ask(address, "POST", "generate", members(body))
-        counts = {name: count + answer["counts"][name] for name, count in counts.items()}
-        generated += answer["customers"]
+            counts = {name: count + answer["counts"][name] for name, count in counts.items()}
+            generated += answer["customers"]
     show({"counts": counts, "customers": generated}, output, _text)
 
 
-def _progress_text(before: int, customers: int, event: Mapping[str, Any]) -> str:
-    return f"{before + event['done']} of {customers} customers"
+def _progress_text(customers: int) -> Callable[[Mapping[str, Any]], str]:
+    """The line for each event of all requests together: every request counts its own customers from 0 to `of`."""
+    before = 0
+
+    def text(event: Mapping[str, Any]) -> str:
+        nonlocal before
+        line = f"{before + event['done']} of {customers} customers"
+        before += event["of"] if event["done"] == event["of"] else 0
+        return line
+
+    return text
 
 
 def _text(answer: dict[str, Any]) -> None:

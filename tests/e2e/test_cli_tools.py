@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -14,7 +15,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,37 @@ def test_over_tls_every_command_trusts_the_ca_that_is_named(bank: Served, asking
     if "--follow" not in asking:
         assert run(bank, *at, "--ca", ca).returncode == 0
         assert run(bank, *at, environment={"BANK_EMULATOR_CA": ca}).returncode == 0
+
+
+def on_a_terminal(bank: Served, *arguments: str) -> tuple[int, str, str]:
+    """A command whose stderr is a terminal: its exit status, its stdout, and what the terminal was sent."""
+    ours, terminal = os.openpty()
+    command = [sys.executable, "-m", "emulator", *arguments, "--url", bank.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True) as running:
+        os.close(terminal)
+        sent = b""
+        with suppress(OSError):  # EIO: the other side is closed
+            while piece := os.read(ours, 4096):
+                sent += piece
+        os.close(ours)
+        out, _ = running.communicate(timeout=60)
+    return running.returncode, out, sent.decode()
+
+
+def test_on_a_terminal_what_takes_long_shows_its_progress(bank: Served) -> None:
+    status, out, sent = on_a_terminal(bank, "generate", "--customers", "400", "--transactions-per-account", "2")
+    assert (status, out) == (0, "400 customers, 800 accounts, 1600 transactions\n")
+    first, *lines, end = sent.split("\r")  # one line, written again and again, over four requests
+    assert (first, end) == ("", "\n")
+    assert all(re.fullmatch(r"\d+ of 400 customers *", line) for line in lines)
+    counts = [int(line.split()[0]) for line in lines]
+    assert counts == sorted(counts)
+    assert counts[0] < 100 < counts[-1]
+
+
+def test_on_a_terminal_what_is_refused_is_one_line(bank: Served) -> None:
+    expected = "by: Expected a duration such as 10s, 2m, 1h30m, 3d or PT1H, found the text 'soon'."
+    assert on_a_terminal(bank, "clock", "advance", "soon") == (2, "", f"bank-emulator: {expected}\r\n")
 
 
 def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
