@@ -111,7 +111,8 @@ def audit(
 ) -> None:
     """Judge the requests that a running bank has seen.
 
-    They count since its start, reset or DELETE /_emulator/conformance. Exit 1 if a check of level must fails.
+    They count since its start, reset, a restored snapshot or DELETE /_emulator/conformance. Exit 1 if a check of level
+    must fails.
     """
     chosen = {check.check for check in _chosen(names, groups)}
     baseline = _baseline(where.pop("baseline"))

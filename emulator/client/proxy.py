@@ -98,7 +98,8 @@ class SigningProxy:
             body = await _body(request)
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=headers)
         except (ClientError, OSError, TimeoutError) as error:
-            cause = str(error) or type(error).__name__  # a TimeoutError has no text
+            reason = error.strerror if isinstance(error, OSError) else None  # without the number of the error
+            cause = reason or str(error) or type(error).__name__  # a TimeoutError has no text
             self._log_request(request, f"no answer: {cause}")
             return _refused(502, f"{self._client.base_url} does not answer: {cause}")
         except _BodyTooLarge:

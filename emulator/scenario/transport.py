@@ -133,7 +133,8 @@ def connection_to(base: str, *, ca: str | None = None, timeout: float | None = N
     except ssl.SSLError as error:
         raise TransportFailed(f"{base} does not speak TLS ({error.reason}): is it http?") from None
     except OSError as error:
-        raise TransportFailed(f"{base} does not answer: {error}. Is `bank-emulator serve` running?") from None
+        cause = error.strerror or error
+        raise TransportFailed(f"{base} does not answer: {cause}. Is `bank-emulator serve` running?") from None
     return connection
 
 
