@@ -29,7 +29,7 @@ from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
-from emulator.bank.bank import Bank
+from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import real_seconds
 from emulator.bank.errors import BankError, Message, ScaNeeded
 from emulator.bank.fixtures import FixtureError
@@ -132,7 +132,11 @@ class Pipeline:
         if self._is_admitted(request):
             with suppress(BankError, FixtureError, OSError, StoreUnwritable):
                 request.prepared = yield from fixtures.prepare(
-                    bank.documents, fixtures.initial(bank), today=bank.clock.today(), ids_form=bank.ids.form
+                    bank.documents,
+                    fixtures.initial(bank),
+                    today=bank.clock.today(),
+                    ids_form=bank.ids.form,
+                    report=reports_preparing(bank),
                 )
         response = self.handle(request)
         if request.prepared is not None:

@@ -335,6 +335,7 @@ class BankRegistry:
             {"fixtures": spec.fixture or self._common.fixtures},
             today=fixtures.first_day(self._common.begins, spec.now),
             ids_form=self._common.ids_form,
+            report=spec.report,
         )
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from emulator.bank.bank import Bank
+from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
@@ -108,9 +108,11 @@ class Snapshots:
             image = self._read(name)
         if image is not None and image.size <= LARGE:
             return image
-        content = yield from in_thread(
-            lambda: bank.documents.prepare(image or self._read(name)), discard=PreparedImage.discard
-        )
+        read = image or (yield from in_thread(lambda: self._read(name)))
+        report = reports_preparing(bank)
+        report(1, 2)
+        content = yield from in_thread(lambda: bank.documents.prepare(read), discard=PreparedImage.discard)
+        report(2, 2)
         if bank.documents.content() is None:
             content.discard()
             raise BankError("CONFLICT", "The bank was deleted in the meantime.")

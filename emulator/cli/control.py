@@ -186,6 +186,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 *("POST", "snapshots/{name}/restore", "bank-emulator snapshot load before-payday"),
                 params=(name_argument("name"),),
                 text=line("name"),
+                progress="reset",
             ),
             "delete": ControlCommand(
                 "Delete the snapshot NAME.",
@@ -217,6 +218,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                     ),
                 ),
                 text=line("baseUrl"),
+                progress="banks",
             ),
             "delete": ControlCommand(
                 "Delete the bank NAME and its documents.",
@@ -263,6 +265,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             _SCENARIO,
         ),
         text=_reset_text,
+        progress="reset",
     ),
     "ledger": ControlCommand(
         "Compare the balance of every account with its bookings. Exit 1 if they differ.",

@@ -47,7 +47,7 @@ class ControlCommand:
         content = self.body(others) if self.body is not None else members(others)
         if self.method == "GET" and content:
             path, content = f"{path}?{urlencode(content)}", None
-        with progress(bank_url(url), self.progress, _percent) if self.progress else nullcontext():
+        with progress(bank_url(url), self.progress, percent) if self.progress else nullcontext():
             answer = ask(bank_url(url), self.method, path, None if content == {} else content)
         show(in_path if answer is None else self.view(answer), output, self.text)
         if failure := self.failure(answer):
@@ -64,7 +64,8 @@ class ControlCommand:
         return command(run)
 
 
-def _percent(event: Mapping[str, Any]) -> str:
+def percent(event: Mapping[str, Any]) -> str:
+    """How far long work is, as `advancing, 40 %`."""
     return f"{event['status']}, {100 * event['done'] // max(event['of'], 1)} %"
 
 

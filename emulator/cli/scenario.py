@@ -12,8 +12,9 @@ import click
 
 from emulator.bank import fixtures
 from emulator.bank.errors import counted
-from emulator.cli.bank import ask, bank_options, control_token, rows, show
+from emulator.cli.bank import ask, bank_options, control_token, progress, rows, show
 from emulator.cli.failure import CheckFailed, Failed, Refused
+from emulator.cli.forward import percent
 from emulator.cli.options import (
     DEFAULT_URL,
     OrderedGroup,
@@ -187,7 +188,8 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
         lost = ask(bank_url(url), "POST", "scenario/preview", body)["lost"]
         if lost and not yes:
             _confirm(scenario.name, lost)
-        answer = ask(bank_url(url), "POST", "scenario", body)
+        with progress(bank_url(url), "reset", percent):
+            answer = ask(bank_url(url), "POST", "scenario", body)
     except Refused as refused:
         raise _failed(scenario.origin.refused_by(refused.messages)) from refused
     show(answer, output, lambda value: click.echo(_done(value)))

@@ -28,13 +28,17 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True, slots=True)
 class BankSpec:
-    """What a bank is made from: fixture (None: --fixtures), seed and clock; `prepare` changes it before it is there."""
+    """What a bank is made from: fixture (None: --fixtures), seed and clock; `prepare` changes it before it is there.
+
+    `report` is called with the number of parts that are done while a large fixture is read, and of all parts.
+    """
 
     fixture: str | None = None
     seed: int | None = None
     now: datetime | None = None
     mode: Mode | None = None
     prepare: Callable[[BankService], None] = lambda _: None
+    report: Callable[[int, int], None] = lambda *_: None
 
 
 class Banks(Protocol):

@@ -248,6 +248,10 @@ def held(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Iterator[Held]:
     held.let.set()
 
 
+def progress_of(desk: Desk, kind: str) -> list[tuple[Any, ...]]:
+    return [(e["status"], e.get("done"), e.get("of")) for e in desk.events if e.get("type") == kind]
+
+
 def contents(folder: Path) -> list[Path]:
     return list(folder.rglob("content-*"))
 
@@ -323,6 +327,12 @@ async def test_a_reset_whose_fixture_cannot_be_used_changes_nothing(desk: Desk, 
     assert (documents.dump(), contents(tmp_path)) == (before, [])
 
 
+async def test_a_reset_tells_how_far_it_is_and_its_end_once(desk: Desk, held: Held) -> None:
+    held.let.set()
+    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "household"}) == 200
+    assert progress_of(desk, "reset") == [("preparing", 1, 2), ("preparing", 2, 2), ("reset", None, None)]
+
+
 async def test_a_reset_of_a_bank_that_is_deleted_meanwhile_is_a_conflict(
     desk: Desk, held: Held, tmp_path: Path
 ) -> None:
@@ -348,6 +358,15 @@ async def test_a_bank_is_there_when_all_is_in_it(desk: Desk, held: Held) -> None
     again = await underway(desk, held, "PUT", "/_emulator/banks/x", {"fixtures": "two-signatures"})
     held.let.set()
     assert (await again).status == 200
+    assert (
+        progress_of(desk, "banks")
+        == [
+            ("preparing", 1, 2),
+            ("preparing", 2, 2),
+            ("created", None, None),
+        ]
+        * 2
+    )
 
 
 async def test_two_that_make_the_same_bank_make_it_once(desk: Desk, held: Held) -> None:
@@ -379,6 +398,7 @@ async def test_a_large_snapshot_is_restored_beside_others(
     assert documents.count(CUSTOMER) == 0
     held.let.set()
     assert (await restoring).status == 200
+    assert [one for one in progress_of(desk, "reset") if one[1]] == [("preparing", 1, 2), ("preparing", 2, 2)]
     assert {kind: rows for kind, rows in documents.dump().items() if kind != "meta"} == {
         kind: rows for kind, rows in saved.items() if kind != "meta"
     }
@@ -434,6 +454,7 @@ async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held,
     assert documents.count(CUSTOMER) == 0
     held.let.set()
     answer = await initializing
+    assert progress_of(desk, "reset")[-2:] == [("preparing", 1, 2), ("preparing", 2, 2)]
     assert (answer.status, len(json.loads(answer.body)["customers"])) == (200, known)
     assert (documents.count(CUSTOMER), documents.count(CONTACT)) == (known, 1)
     assert [exchange.request.prepared for exchange in desk.application.default.log.newest()] == [None]

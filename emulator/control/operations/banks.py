@@ -12,6 +12,7 @@ from emulator.api.log import RequestLog
 from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.api.service import BankService
+from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
@@ -88,7 +89,14 @@ def _put(call: ControlCall[NewBank]) -> Steps:
     with call.banks.without_damage(name):
         created = yield from call.banks.making(
             name,
-            BankSpec(fixture=fixture, seed=wanted.seed, now=wanted.now, mode=_mode(wanted.clock), prepare=prepare),
+            BankSpec(
+                fixture=fixture,
+                seed=wanted.seed,
+                now=wanted.now,
+                mode=_mode(wanted.clock),
+                prepare=prepare,
+                report=reports_preparing(call.bank, "banks", name),
+            ),
         )
     call.target_of(created).snapshots.clear()
     replace(call, service=created).publish("reset", "reset")

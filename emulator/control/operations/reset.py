@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank import fixtures
+from emulator.bank.bank import reports_preparing
 from emulator.bank.kinds import BANK
 from emulator.bank.validation import Maybe, Model, Text
 from emulator.control.answers import closed
@@ -38,7 +39,11 @@ def _reset(call: ControlCall[ResetBody]) -> Steps:
     if fixture is not None:
         source = {"fixtures": fixture}
     ready = yield from fixtures.prepare(
-        bank.documents, source, today=fixtures.first_day(bank.begins), ids_form=bank.ids.form
+        bank.documents,
+        source,
+        today=fixtures.first_day(bank.begins),
+        ids_form=bank.ids.form,
+        report=reports_preparing(bank),
     )
     with discarded_on_failure(ready.content):
         target.reset(call.scenario_target, ready, scenario)
