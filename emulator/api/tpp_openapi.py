@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from emulator.api import examples, headers, render
+from emulator.api.header_formats import schema_of
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
@@ -260,7 +261,7 @@ def _header(name: str) -> Part:
         "in": "header",
         "required": False,
         "description": examples.HEADER_TEXTS.get(name, f"{name}"),
-        "schema": dict(NOTIFICATION_HEADERS.get(name) or headers.schema_of(name)),
+        "schema": dict(NOTIFICATION_HEADERS.get(name) or schema_of(name)),
         "example": examples.HEADERS[name],
     }
 

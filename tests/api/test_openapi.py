@@ -14,7 +14,8 @@ from openapi_spec_validator import validate
 
 from emulator import manual
 from emulator.api import examples, shapes
-from emulator.api.headers import FORMATS, MATRIX
+from emulator.api.header_formats import FORMATS
+from emulator.api.headers import MATRIX
 from emulator.api.messages import Request
 from emulator.api.operations import table
 from emulator.api.service import BankService

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.header_formats import FORMATS
 from emulator.api.headers import (
     BASKET_GET,
     BASKET_POST,
     COLUMNS,
     DETAILS,
-    FORMATS,
     INSTANT_POST,
     MATRIX,
     SANDBOX,
