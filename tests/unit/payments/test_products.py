@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.discovery import MalformedModule
+from tests.unit.payments.world import package_of
 
 GOOD = """
 from emulator.bank.products import PAYMENTS, Product
@@ -20,18 +20,8 @@ PRODUCT = Product(service=PAYMENTS, name="{name}", flow="{flow}", body="Body", w
 
 
 def _load(folder: Path, **files: str) -> dict[tuple[str, str], products.Product]:
-    package = folder / "shelf"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    for name, text in files.items():
-        (package / f"{name}.py").write_text(text)
-    sys.path.insert(0, str(folder))
-    try:
-        return products.load([str(package)], "shelf")
-    finally:
-        sys.path.remove(str(folder))
-        for name in [name for name in sys.modules if name.split(".")[0] == "shelf"]:
-            del sys.modules[name]
+    with package_of(folder, files) as (path, name):
+        return products.load(path, name)
 
 
 def _good(name: str = "new-transfers", flow: str = "dated", code: str = "PMNT-ICDT-DMCT") -> str:

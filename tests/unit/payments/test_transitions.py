@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from emulator.bank.payment.flows import Flow
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.discovery import MalformedModule
 from tests.docs import sections
-from tests.unit.payments.world import DOMESTIC, advance, domestic, paid, payment, status
+from tests.unit.payments.world import DOMESTIC, advance, domestic, package_of, paid, payment, status
 
 SPEC_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
 FLOWS = flows.table()
@@ -84,18 +83,8 @@ STEPS = 'Transition("ACSP", "ACWP", "checked"), Transition("ACWP", "ACSC", "book
 
 
 def _load(folder: Path, **files: str) -> dict[str, Flow]:
-    package = folder / "rack"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    for name, text in files.items():
-        (package / f"{name}.py").write_text(text)
-    sys.path.insert(0, str(folder))
-    try:
-        return flows.load([str(package)], "rack")
-    finally:
-        sys.path.remove(str(folder))
-        for name in [name for name in sys.modules if name.split(".")[0] == "rack"]:
-            del sys.modules[name]
+    with package_of(folder, files) as (path, name):
+        return flows.load(path, name)
 
 
 def _new(name: str = "checked", service: str = "payments", steps: str = STEPS) -> str:
