@@ -1,4 +1,4 @@
-"""Documents: TinyDB with a journal, a snapshot, indexes and orders. Knows nothing of banking.
+"""Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
 `documents.py` is the interface for the other packages; `db.py` implements it, with `tx.py` (the changes of a
 transaction), `table.py` (the documents of one kind) and `index.py`. `log.py` defines the interface of a log;

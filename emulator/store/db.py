@@ -147,13 +147,13 @@ class Store(Documents):
 
     def put(self, kind: Kind[D], document: D) -> None:
         """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
-        self.tables[kind.name].keep(document)
+        self.tables[kind.name].put(document)
         if not self.marks and self.steps:
             self.commit()
 
     def delete(self, kind: Kind[Any], identity: str) -> bool:
         """Delete the document; False if it does not exist."""
-        existed = self.tables[kind.name].drop(identity)
+        existed = self.tables[kind.name].delete(identity)
         if existed and not self.marks:
             self.commit()
         return existed
@@ -161,7 +161,7 @@ class Store(Documents):
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
         """Delete these documents as one change; returns how many existed."""
         with self._transaction:
-            return self.tables[kind.name].drop_several(identities)
+            return self.tables[kind.name].delete_several(identities)
 
     def transaction(self) -> AbstractContextManager[None]:
         """A `with` block whose changes are stored all or none, and are appended when the outermost block ends.

@@ -90,7 +90,7 @@ class DocumentTable(Table):
         rows = self.rows
         return (orjson.loads(rows[number]) for number in numbers)
 
-    def keep(self, document: Mapping[str, Any]) -> None:
+    def put(self, document: Mapping[str, Any]) -> None:
         """Insert the document or replace the one with its id; raises ValueError, without a change, if it cannot."""
         raw = encoded(document)
         identity: str = document["id"]
@@ -121,7 +121,7 @@ class DocumentTable(Table):
         self.rows[number] = raw
         self.changed()
 
-    def drop(self, identity: str) -> bool:
+    def delete(self, identity: str) -> bool:
         """Delete the document; False if it does not exist."""
         number = self.numbers.get(identity)
         if number is None:
@@ -130,11 +130,11 @@ class DocumentTable(Table):
         self._displace(identity)
         return True
 
-    def drop_several(self, identities: Iterable[str]) -> int:
+    def delete_several(self, identities: Iterable[str]) -> int:
         """Delete these documents; returns how many existed. If most are deleted, the indexes are built again."""
         existing = {identity: number for identity in identities if (number := self.numbers.get(identity)) is not None}
         if len(existing) < SEVERAL or 2 * len(existing) < len(self.rows):
-            return sum(map(self.drop, existing))
+            return sum(map(self.delete, existing))
         rows, numbers, before = self.rows, self.numbers, self.before
         for identity, number in existing.items():
             raw = rows[number]
@@ -292,7 +292,7 @@ class DocumentTable(Table):
         old_identity = None if old is None else orjson.loads(old)["id"]
         if document is None or document.get("id") != old_identity:
             if old_identity is not None:
-                self.drop(old_identity)
+                self.delete(old_identity)
             if document is None:
                 return
         raw = encoded(document)
@@ -300,7 +300,7 @@ class DocumentTable(Table):
         if self.numbers.get(identity, number) != number:
             raise ValueError(f"the document {identity!r} exists already")
         if identity in self.numbers:
-            self.keep(document)
+            self.put(document)
         else:
             self._place(identity, number, raw, document)
             self._steps.append((self, identity, None, None, number, raw))

@@ -1,1 +1,1 @@
-"""The HTTP server: passes requests from sockets to the core and writes its answers; imports aiohttp, as the client."""
+"""The HTTP server: passes requests from sockets to the core and writes answers. Only it and the client use aiohttp."""

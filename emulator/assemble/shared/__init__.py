@@ -1,4 +1,4 @@
-"""The service over a store that processes share: one bank's part in it, the banks, the sandbox CA, and the turns."""
+"""Serves banks from a store that processes share: the banks, their turns, the sandbox CA, and copies of a store."""
 
 from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.registry import SharedRegistry

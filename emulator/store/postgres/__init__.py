@@ -5,8 +5,8 @@
 without `--store`.
 
 Who writes holds a lock on the row of each bank concerned, has applied what others appended since, appends what it
-changed and commits; answers leave after that. Used are primary keys and row locks, and nothing that outlives a
-transaction, so that pgbouncer in transaction mode may stand between.
+changed and commits; answers leave after that. It uses primary keys and row locks only, and nothing that outlives
+a transaction, so that pgbouncer in transaction mode works.
 """
 
 from emulator.store.postgres.database import (
