@@ -14,7 +14,8 @@ install = @echo "Installing into $(VENV) (log: $(LOG)) ..." >&2; \
 # Some machines ask Python to store no compiled modules; then each of the processes that tests start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 # The files in their order: the small ones of tests/unit come last, and no long one is left to a single process.
-PYTEST := $(BIN)/python -m pytest -n auto --max-worker-restart 0 --dist loadfile --no-loadscope-reorder -m "not long"
+PYTEST := $(BIN)/python -m pytest -n auto --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
+MARKS ?= not long
 
 .PHONY: help run test check bench soak fuzz clean
 ifeq ($(shell test -x $(BIN)/python && grep -ls "VIRTUAL_ENV=[\"']*$(abspath $(VENV))" $(BIN)/activate),)
@@ -35,7 +36,7 @@ run: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	@.ci/tools
-	$(PYTEST)
+	$(PYTEST) -m "$(MARKS)"
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff format --check .
