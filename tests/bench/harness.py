@@ -154,10 +154,12 @@ def yardstick() -> Iterator[Running]:
 
 
 @contextmanager
-def bank(state: Path, *flags: str, any_core: bool = False) -> Iterator[Running]:
-    """The bank with its state in `state`."""
+def bank(
+    state: Path, *flags: str, any_core: bool = False, program: Sequence[str] = ("-m", "emulator")
+) -> Iterator[Running]:
+    """The bank with its state in `state`; `program`: what Python runs."""
     port = free_port()
-    command = [sys.executable, "-m", "emulator", "serve", "--port", str(port), "--state", str(state), *flags]
+    command = [sys.executable, *program, "serve", "--port", str(port), "--state", str(state), *flags]
     with running(command, port, "/ready", any_core=any_core) as server:
         yield server
 
