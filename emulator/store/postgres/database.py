@@ -38,7 +38,6 @@ IDLE = 2.0  # seconds between two steps of a turn, after which the server ends i
 BUSY = 120.0  # the same of a turn that is known to work for long, or whose commit is large
 LARGE = 8 << 20  # bytes of such a commit
 PART = 1 << 20  # bytes of a checkpoint in one row
-PARTS_AT_ONCE = 4  # rows of a checkpoint in one answer
 TAIL_KEPT = 1000  # changes before a checkpoint that stay, so that others need not load it
 
 
@@ -351,15 +350,10 @@ class Database:
                 await connection.execute("ROLLBACK")
 
     async def _parts(self, connection: AsyncConnection[TupleRow], name: str, checkpoint: int) -> list[bytes]:
-        """The parts of a checkpoint, some at a time: the answer to a query is in memory as a whole."""
-        parts: list[bytes] = []
-        while True:
-            values = [name, checkpoint, len(parts), len(parts) + PARTS_AT_ONCE]
-            cursor = await connection.execute(self._in_schema(_PARTS), values, binary=True)
-            some = [body for (body,) in await cursor.fetchall()]
-            parts += some
-            if len(some) < PARTS_AT_ONCE:
-                return parts
+        """The parts of a checkpoint, one at a time: while one is received, the server reads the next."""
+        async with connection.cursor() as cursor:
+            rows = cursor.stream(self._in_schema(_PARTS), [name, checkpoint], binary=True)
+            return [body async for (body,) in rows]
 
     async def exchanges(self, name: str, known: Iterable[int], most: int) -> list[tuple[int, bytes | None]]:
         """The last exchanges of a bank, the newest first; those that are `known` without their body."""
@@ -604,9 +598,7 @@ _READ = (
 )
 _NUMBERS = "SELECT nextval('{schema}.exchange_number') FROM generate_series(1, %s)"
 _HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
-_PARTS = (
-    "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
-)
+_PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
 _CHANGES = (
     "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s"
     " AND sequence > (SELECT checkpoint FROM {schema}.bank WHERE name = %s) ORDER BY sequence"
