@@ -32,7 +32,9 @@ CREATES, START, READS = 0.6, 2.0, 1.7
 READERS = 32  # clients of one process or of two, together
 WAITING = ("-m", "tests.bench.waiting")
 BANKS, PROCESSES = 1000, 4
+ASKED = 250  # of these banks, by one request each
 SHOPPERS = 32  # clients of those banks, at once
+ROUNDS = 3  # at least, and of what has no goal or takes long
 
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
@@ -40,7 +42,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
         yield from _creates(server, Path(folder), rounds, requests)
         yield from _reads(server, Path(folder), rounds, requests)
         yield from _banks(server, Path(folder))
-        yield from _starts(server, Path(folder), rounds)
+        yield from _starts(server, Path(folder))
 
 
 def _database(server: PostgreSQL) -> str:
@@ -63,8 +65,8 @@ def _creates(server: PostgreSQL, folder: Path, rounds: int, requests: int) -> It
         pair = beside(
             lambda count: rate(shared, ours.gets(path, count), expect=200),
             lambda count: rate(local, theirs.gets(other, count), expect=200),
-            rounds,
-            requests,
+            ROUNDS,
+            requests // 3,
         )
         yield Row("postgresql", "status reads beside the journal", pair.ratio, "x")
 
@@ -86,7 +88,7 @@ def _reads(server: PostgreSQL, folder: Path, rounds: int, requests: int) -> Iter
             for process in two:
                 rate_over([process.port], reads(READERS * 4), READERS)
             pairs = []
-            for _ in range(max(rounds, 3)):
+            for _ in range(max(rounds, ROUNDS)):
                 over = [rate_over([one.port for one in some], reads(count), READERS) for some in (two, two[:1])]
                 if any(seen.statuses != {"200": count} for seen in over):
                     raise RuntimeError(f"not all were read: {over}")
@@ -95,7 +97,7 @@ def _reads(server: PostgreSQL, folder: Path, rounds: int, requests: int) -> Iter
 
 
 def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
-    """Each process makes a part of the banks; then all are asked for at another process, and paid from everywhere."""
+    """Each process makes a part of the banks; some are asked for at another one, all are paid from everywhere."""
     url = _database(server)
     with ExitStack() as ending:
         states = [folder / f"many{number}" for number in range(PROCESSES)]
@@ -107,7 +109,7 @@ def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
             milliseconds(port, "PUT", f"banks/b{number}", expect=201)
         made = (perf_counter() - began) * 1000 / BANKS
         yield Row("postgresql", f"{BANKS} banks over {PROCESSES} processes: making one", made, "ms")
-        asked = [_first(processes[(number + 1) % PROCESSES].port, f"b{number}") for number in range(BANKS)]
+        asked = [_first(processes[(number + 1) % PROCESSES].port, f"b{number}") for number in range(ASKED)]
         yield Row("postgresql", "its first request at another process", median(asked), "ms")
         loop = Loop()
         ending.callback(loop.close)
@@ -141,7 +143,7 @@ def _first(port: int, name: str) -> float:
     return took
 
 
-def _starts(server: PostgreSQL, folder: Path, rounds: int) -> Iterator[Row]:
+def _starts(server: PostgreSQL, folder: Path) -> Iterator[Row]:
     """A process that joins a service with 100,000 payments."""
     url = _database(server)
     state = folder / "filled"
@@ -149,7 +151,7 @@ def _starts(server: PostgreSQL, folder: Path, rounds: int) -> Iterator[Row]:
     authority_for(state)
     copying.copy(copying.Directory(state), copying.Shared(url, "bank_emulator"), replace=False)
     seconds, worked = [], []
-    for turn in range(max(rounds, 3)):
+    for turn in range(ROUNDS):
         with bank(folder / f"start{turn}", "--store", url) as started:
             seconds.append(started.seconds)
             worked.append(started.cpu_seconds())
