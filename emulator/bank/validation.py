@@ -206,8 +206,6 @@ def problems(form: Any, error: Invalid, value: Any, *, base: Path = ()) -> Itera
         text = sentence(detail)
         if detail["type"] == "extra_forbidden":
             text = unknown(detail["loc"][-1], members_at(form, detail["loc"][:-1]), "There is no member")
-        elif detail["type"] == "missing":
-            path = path[:-1]
         if (path, text) not in seen:
             seen.add((path, text))
             yield Problem((*base, *path), text)

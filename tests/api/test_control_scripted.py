@@ -99,9 +99,9 @@ def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) ->
         ({"rules": [DOWN, {"then": {"delay": 1}}]}, "rules[1].then.delay"),
         ({"times": {"chance": 2}, "then": {"delay": "1s"}}, "times.chance"),
         ([DOWN, {"then": {"delay": "-1s"}}], "[1].then.delay"),
-        ([DOWN, {}], "[1]"),
+        ([DOWN, {}], "[1].then"),
         ([], None),
-        ({}, None),
+        ({}, "then"),
         ({"rules": 5}, "rules"),
         ({"rules": [DOWN], "foo": 1}, "foo"),
         ({"rules": []}, "rules"),
@@ -574,7 +574,7 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
 @pytest.mark.parametrize(
     "body, path",
     [
-        ({"tpp": "demo"}, None),
+        ({"tpp": "demo"}, "nationalId"),
         ({"tpp": "demo", "nationalId": "00000000000"}, "nationalId"),
         ({"tpp": "demo", "nationalId": KARI, "context": "CORPORATE"}, "context"),
         ({"tpp": "demo", "nationalId": KARI, "accounts": ["NO1"]}, "accounts[0]"),
@@ -582,9 +582,7 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
         ({"tpp": 1, "nationalId": KARI}, "tpp"),
     ],
 )
-def test_a_session_that_cannot_be_leaves_nothing_behind(
-    desk: ControlDesk, body: dict[str, Any], path: str | None
-) -> None:
+def test_a_session_that_cannot_be_leaves_nothing_behind(desk: ControlDesk, body: dict[str, Any], path: str) -> None:
     before = desk.service.bank.documents.dump()
     answer = desk.ask("POST", "/sessions", body)
     assert (answer.status, answer.told()[0][1]) == (400, path)
@@ -618,7 +616,7 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
 @pytest.mark.parametrize(
     "body, path",
     [
-        ({}, None),
+        ({}, "name"),
         ({"name": "../x"}, "name"),
         ({"name": "x", "subject": "-x"}, "subject"),
         ({"name": "x", "roles": ["PISP", "ASPSP"]}, "roles[1]"),
@@ -627,7 +625,7 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
         ({"name": "x", "organizationIdentifier": "\0"}, "organizationIdentifier"),
     ],
 )
-def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any], path: str | None) -> None:
+def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any], path: str) -> None:
     answer = desk.ask("POST", "/tpps", body)
     assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", path))
 
