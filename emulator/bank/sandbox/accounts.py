@@ -12,7 +12,15 @@ from emulator.bank.documents import Account, Identity, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
-from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity, shortening
+from emulator.bank.sandbox.data import (
+    Body,
+    check_each,
+    customer_named,
+    identity_of,
+    moments_after,
+    new_identity,
+    shortening,
+)
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 
@@ -188,10 +196,7 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     `single`: the body was one object, so paths in messages have no index.
     """
     account = accounts.find(bank, account_id)
-    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
-    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _problems(bank, account, body, prefix)]
-    if wrong:
-        raise BankError.several(wrong)
+    check_each(bodies, lambda body, prefix: _problems(bank, account, body, prefix), single=single)
     dates = [_dates(bank, body) for body in bodies]
     moments = moments_after(bank, TRANSACTION, account, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])

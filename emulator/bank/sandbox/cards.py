@@ -13,7 +13,15 @@ from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
 from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
-from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity, shortening
+from emulator.bank.sandbox.data import (
+    Body,
+    check_each,
+    customer_named,
+    identity_of,
+    moments_after,
+    new_identity,
+    shortening,
+)
 
 _CARD_TEXTS: tuple[Literal["cardId", "cardIdVNo", "expiry"], ...] = ("cardId", "cardIdVNo", "expiry")
 _AMOUNTS = ("transactionAmount", "originalAmount", "markupFee")
@@ -104,10 +112,7 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     `single`: the body was one object, so paths in messages have no index.
     """
     card = cards.find(bank, card_id)
-    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
-    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _problems(bank, card, body, prefix)]
-    if wrong:
-        raise BankError.several(wrong)
+    check_each(bodies, lambda body, prefix: _problems(bank, card, body, prefix), single=single)
     moments = moments_after(bank, CARD_TRANSACTION, card, [_booking(bank, body) for body in bodies])
     entries = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
     for document in entries:

@@ -12,7 +12,7 @@ from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank, progress_event
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Identity
-from emulator.bank.errors import BankError
+from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import (
     ACCOUNT,
     AGREEMENT,
@@ -84,6 +84,17 @@ def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Se
         orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
         first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
     return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
+
+
+def check_each(bodies: Sequence[Body], problems: Callable[[Body, str], Iterable[Message]], *, single: bool) -> None:
+    """Raise BankError with the `problems` of all bodies, which gets each with the prefix of its paths.
+
+    `single`: the body was one object, so paths have no index.
+    """
+    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
+    messages = [message for pair in zip(bodies, prefixes, strict=True) for message in problems(*pair)]
+    if messages:
+        raise BankError.several(messages)
 
 
 def organisation_number(owner: Customer) -> str | None:

@@ -16,8 +16,8 @@ from emulator.bank.customers import people
 from emulator.bank.errors import STATUS, BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
-from emulator.store import Kind, StoreUnwritable
-from emulator.web.pages.browser import FormRefused, Guard, PageForm, cookie, path_below, read_form, root_of
+from emulator.store import Kind
+from emulator.web.pages.browser import Guard, PageForm, cookie, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, see_other
 from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
 from emulator.web.pages.texts import TEXTS
@@ -40,15 +40,7 @@ class MyPages:
     def handle(self, service: BankService, request: Request) -> Response:
         """Answer with a page, a redirect after a change, or 400, 403, 404, 405."""
         visit = Visit(request)
-        refused = visit.refused(self._guard)
-        if refused is not None:
-            return refused
-        try:
-            return _MyVisit(service.bank, visit, self._guard).answer()
-        except FormRefused as error:
-            return visit.notice(error.status, "form_title", visit.say("form_text"))
-        except StoreUnwritable:
-            return visit.notice(503, "down_title", visit.say("down_text"))
+        return visit.answered(self._guard, lambda: _MyVisit(service.bank, visit, self._guard).answer())
 
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist."""

@@ -20,8 +20,7 @@ from emulator.bank.documents import Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
-from emulator.store import StoreUnwritable
-from emulator.web.pages.browser import FormRefused, Guard, PageForm, path_below, read_form
+from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import see_other
 from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 from emulator.web.pages.visit import Visit
@@ -45,15 +44,7 @@ class ScaPages:
     def handle(self, service: BankService, request: Request) -> Response:
         """Answer with a page, a redirect to the TPP, or 403, 404, 405, 410."""
         visit = Visit(request)
-        refused = visit.refused(self._guard)
-        if refused is not None:
-            return refused
-        try:
-            return self._answer(service.bank, visit)
-        except FormRefused as error:
-            return visit.notice(error.status, "form_title", visit.say("form_text"))
-        except StoreUnwritable:
-            return visit.notice(503, "down_title", visit.say("down_text"))
+        return visit.answered(self._guard, lambda: self._answer(service.bank, visit))
 
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist, as for any unknown link."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, preferred_language
+from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
 from emulator.web.pages.texts import TEXTS
@@ -50,6 +52,18 @@ class Visit:
         if self.request.method == "POST" and guard.is_foreign(self.request):
             return self.notice(403, "foreign_title", self.say("foreign_text"))
         return None
+
+    def answered(self, guard: Guard, answer: Callable[[], Response]) -> Response:
+        """The answer, or the page that says why there is none: a refused request or form, or a store without room."""
+        refused = self.refused(guard)
+        if refused is not None:
+            return refused
+        try:
+            return answer()
+        except FormRefused as error:
+            return self.notice(error.status, "form_title", self.say("form_text"))
+        except StoreUnwritable:
+            return self.notice(503, "down_title", self.say("down_text"))
 
     @property
     def path(self) -> str:
