@@ -887,7 +887,7 @@ def test_customers_are_generated(emulator: Living, browser: Visitor) -> None:
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
     page = press(browser, browser.get("/console/banks"), "/banks", bank="second")
     assert 'href="/banks/second/console"' in page.source
-    other = Visitor(browser._room, emulator.service)
+    other = Visitor(browser._handler, emulator.service)
     second = other.get("/banks/second/console/snapshots")
     assert 'href="/banks/second/console/customers"' in second.source
     assert 'href="/console"' in other.get("/banks/second/console/banks").source

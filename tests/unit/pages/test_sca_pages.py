@@ -345,7 +345,7 @@ def test_the_app_shows_its_own_approval(bank: Bank, visitor: Visitor) -> None:
 
 
 def test_links_of_another_bank_keep_its_prefix(bank: Bank, visitor: Visitor) -> None:
-    other = Visitor(visitor._room, visitor._service, prefix="/banks/two")
+    other = Visitor(visitor._handler, visitor._service, prefix="/banks/two")
     token = open_access(bank)
     page = other.get(f"/banks/two/sca/{token}")
     assert page.forms[-1].action == f"/banks/two/sca/{token}"
