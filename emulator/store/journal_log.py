@@ -408,18 +408,25 @@ class JournalLog:
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory.
+
+        Once `pause` has cancelled it, the disk is not used for anything that can be left out: it may be slow, and
+        thousands of banks may be closed.
+        """
         self._abandon_compaction()
+        hurried = False
         try:
-            if self._journal is not None and self.refusal is None and (self._journal.size > 0 or self._outdated):
-                with suppress(Abandoned):
-                    if pause is not None:
-                        pause()
+            try:
+                if pause is not None:
+                    pause()
+                if self._journal is not None and self.refusal is None and (self._journal.size > 0 or self._outdated):
                     self._attempt(lambda: self.compact(pause))
+            except Abandoned:
+                hurried = True
             if self._journal is not None:
                 self._attempt(self.sync)
         finally:
-            self._release()
+            self._release(hurried=hurried)
 
     def _attempt(self, last_step: Callable[[], None]) -> None:
         try:
@@ -433,7 +440,7 @@ class JournalLog:
         self._abandon_compaction()
         self._release()
 
-    def _release(self) -> None:
+    def _release(self, *, hurried: bool = False) -> None:
         if self in _open_logs:
             _open_logs.discard(self)
             self.refusal = self.refusal or "the documents are closed"
@@ -441,7 +448,7 @@ class JournalLog:
                 if self._gave_up:  # the failing disk may have prevented it before
                     self._journal.cut_back(self._synced_size)
                 self._journal.close()
-            self._lock.release()
+            self._lock.release(hurried=hurried)
 
     def leave_to_parent(self) -> None:
         """In a forked child: stop using the directory, which belongs to the parent."""
