@@ -23,9 +23,9 @@ from emulator.bank.kinds import (
 )
 from emulator.bank.sandbox.data import (
     Body,
-    delete_account,
+    delete_accounts,
     delete_agreement,
-    delete_card,
+    delete_cards,
     find_customer,
     identity_of,
     keep_engagements,
@@ -112,10 +112,8 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
 def delete_customer(bank: Bank, customer_id: str) -> None:
     """Remove a customer with its accounts, card accounts, agreements, engagements, consents and sessions."""
     customer = find_customer(bank, customer_id)
-    for account in bank.documents.find(ACCOUNT, customerId=customer_id):
-        delete_account(bank, account["id"])
-    for card in bank.documents.find(CARD, customerId=customer_id):
-        delete_card(bank, card["id"])
+    delete_accounts(bank, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)])
+    delete_cards(bank, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         delete_agreement(bank, agreement["id"])
     number = customer["customerNumber"]

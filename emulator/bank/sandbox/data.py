@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
@@ -149,8 +149,19 @@ def deleting_card(bank: Bank, card_id: str) -> Iterator[int]:
 
 
 def delete_account(bank: Bank, account_id: str) -> None:
-    """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
+    """`delete_accounts` of one; RESOURCE_UNKNOWN."""
     accounts.find(bank, account_id)
+    delete_accounts(bank, [account_id])
+
+
+def delete_accounts(bank: Bank, account_ids: Collection[str]) -> None:
+    """Remove accounts with their transactions, and from agreements and consents; their payments stay as history."""
+    for account_id in account_ids:
+        _delete_account(bank, account_id)
+    _unshare(bank, "accounts", account_ids)
+
+
+def _delete_account(bank: Bank, account_id: str) -> None:
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|pending")
     for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
         _detach(bank, payment_id)
@@ -159,7 +170,6 @@ def delete_account(bank: Bank, account_id: str) -> None:
         bank.documents.delete_several(TRANSACTION, entries)
     for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
-    _unshare(bank, "accounts", account_id)
     bank.documents.delete(ACCOUNT, account_id)
 
 
@@ -171,12 +181,18 @@ def _detach(bank: Bank, payment_id: str) -> None:
 
 
 def delete_card(bank: Bank, card_id: str) -> None:
-    """Remove a card account with its transactions, and from consents."""
+    """`delete_cards` of one; RESOURCE_UNKNOWN."""
     cards.find(bank, card_id)
-    transactions = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
-    bank.documents.delete_several(CARD_TRANSACTION, (transaction["id"] for transaction in transactions))
-    _unshare(bank, "cards", card_id)
-    bank.documents.delete(CARD, card_id)
+    delete_cards(bank, [card_id])
+
+
+def delete_cards(bank: Bank, card_ids: Collection[str]) -> None:
+    """Remove card accounts with their transactions, and from consents."""
+    for card_id in card_ids:
+        entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+        bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
+        bank.documents.delete(CARD, card_id)
+    _unshare(bank, "cards", card_ids)
 
 
 def delete_agreement(bank: Bank, agreement_id: str) -> None:
@@ -209,11 +225,15 @@ def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagemen
     bank.documents.put(AGREEMENT, agreement)
 
 
-def _unshare(bank: Bank, member: Literal["accounts", "cards"], resource_id: str) -> None:
-    for consent in list(bank.documents.all(CONSENT)):
-        if resource_id in consent[member]:
-            consent[member].remove(resource_id)
+def _unshare(bank: Bank, member: Literal["accounts", "cards"], resource_ids: Collection[str]) -> None:
+    """Remove accounts or cards from consents, with one look at each of these."""
+    gone = frozenset(resource_ids)
+    if not gone:
+        return
+    for consent in bank.documents.all(CONSENT):
+        if not gone.isdisjoint(consent[member]):
+            consent[member] = [resource for resource in consent[member] if resource not in gone]
             bank.documents.put(CONSENT, consent)
-    for quota in list(bank.documents.all(QUOTA)):
-        if resource_id in quota["id"].split("|"):
+    for quota in bank.documents.all(QUOTA):
+        if not gone.isdisjoint(quota["id"].split("|")):
             bank.documents.delete(QUOTA, quota["id"])

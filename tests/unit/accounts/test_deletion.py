@@ -8,7 +8,8 @@ import orjson
 import pytest
 
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import TRANSACTION
+from emulator.bank.kinds import ACCOUNT, CONSENT, TRANSACTION
+from emulator.bank.sandbox.customers import delete_customer
 from emulator.bank.sandbox.data import delete_account
 
 MANY = 500
@@ -32,3 +33,31 @@ def test_an_account_is_deleted_with_one_look_at_each_transaction(bank: Bank, mon
     delete_account(bank, first["accountId"])
     assert documents.count(TRANSACTION, accountId=first["accountId"]) == 0
     assert read < 1.5 * MANY
+
+
+def test_a_customer_with_many_accounts_is_deleted_with_one_look_at_each_consent(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = bank.documents
+    account = next(documents.all(ACCOUNT))
+    with documents.transaction():
+        for number in range(20):
+            documents.put(ACCOUNT, {**account, "id": f"a{number}", "bban": f"b{number}", "iban": f"i{number}"})
+        for number in range(MANY):
+            consent: Any = {"id": f"c{number}", "owner": "o", "nationalId": "n", "created": "2026", "agreement": "none"}
+            documents.put(CONSENT, {**consent, "accounts": [f"a{number % 40}", "other"], "cards": []})
+    read = 0
+    loads = orjson.loads
+
+    def counted(text: bytes) -> Any:
+        nonlocal read
+        read += b'"agreement":"none"' in text
+        return loads(text)
+
+    monkeypatch.setattr(orjson, "loads", counted)
+    delete_customer(bank, account["customerId"])
+    assert {name for consent in documents.all(CONSENT) for name in consent["accounts"]} == {
+        "other",
+        *(f"a{number}" for number in range(20, 40)),
+    }
+    assert read < 4 * MANY
