@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from hypothesis import settings
+
+from emulator.ca import certificates
 
 if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
@@ -31,6 +36,26 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes for two processors: tests of servers and browsers wait for a third of their time."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rsa_keys() -> Iterator[None]:
+    """Certificates in this process share 40 keys: making one takes as long as a whole test of the core.
+
+    A test uses fewer, so that no two of its own are the same.
+    """
+    kept: list[RSAPrivateKey] = []
+    numbers = count()
+    new = certificates.new_rsa_key
+
+    def key() -> RSAPrivateKey:
+        number = next(numbers) % 40
+        if number == len(kept):
+            kept.append(new())
+        return kept[number]
+
+    with mock.patch.object(certificates, "new_rsa_key", key):
+        yield
 
 
 @pytest.fixture(scope="session")
