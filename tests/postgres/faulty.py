@@ -12,7 +12,7 @@ from typing import Any
 
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.cli.main import run
-from emulator.store.postgres import database
+from emulator.store.postgres import database, statements
 
 NAP = (
     "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
@@ -31,18 +31,18 @@ def stale_read() -> None:
         return await whole(self, *fetched)
 
     SharedTurns._caught_up = caught_up  # type: ignore[method-assign]
-    database._READ = database._READ.replace("NOT EXISTS (SELECT FROM stale)", "true")
+    statements.READ = statements.READ.replace("NOT EXISTS (SELECT FROM stale)", "true")
 
 
 def skipped_lock() -> None:
     """Writers do not wait for each other, and who comes second does not notice."""
-    database._LOCK = database._LOCK.replace(" FOR UPDATE", "")
-    database._APPEND += " ON CONFLICT DO NOTHING"
+    statements.LOCK = statements.LOCK.replace(" FOR UPDATE", "")
+    statements.APPEND += " ON CONFLICT DO NOTHING"
 
 
 def lost_append() -> None:
     """Every hundredth change is not stored, though the head counts it."""
-    database._APPEND = (
+    statements.APPEND = (
         "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
         " SELECT * FROM (VALUES (%s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea))"
         " one (bank, sequence, turn, body, events) WHERE one.sequence %% 100 <> 0 OR one.bank = ''"
@@ -51,7 +51,7 @@ def lost_append() -> None:
 
 def answer_before_the_commit() -> None:
     """Answers leave while the transaction is still under way."""
-    database._APPEND = NAP
+    statements.APPEND = NAP
     whole, begin, start = database.Database.commit, database.Database.begin, SharedTurns.start
     under_way: dict[Any, asyncio.Task[Any]] = {}
     serving = []

@@ -22,7 +22,7 @@ from emulator.store.postgres import (
     Work,
     layout,
 )
-from emulator.store.postgres.database import LARGE
+from emulator.store.postgres.records import LARGE
 
 SCHEMA = "bank_emulator"
 BANK = "red"

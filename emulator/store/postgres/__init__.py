@@ -1,20 +1,25 @@
 """A log in PostgreSQL that processes share: each has the documents in memory, the database has their changes in order.
 
-`layout.py` has the tables and their versions; `database.py` all other SQL; `pool.py` the connections of a process;
-`errors.py` why a server cannot be used; `log.py` the log of one bank, as its store sees it. Nothing here is imported
-without `--store`.
+`layout.py` has the tables and their versions, `statements.py` all other SQL. `connection.py` is a connection on which
+every wait has an end, `pool.py` those of a process; `database.py` is what a turn asks over one, `records.py` what it
+gets and writes. `errors.py` says why a server cannot be used; `log.py` is the log of one bank, as its store sees it.
+Nothing here is imported without `--store`.
 
 Who writes holds a lock on the row of each bank concerned, has applied what others appended since, appends what it
 changed and commits; answers leave after that. It uses primary keys and row locks only, and nothing that outlives
 a transaction, so that pgbouncer in transaction mode works.
 """
 
-from emulator.store.postgres.database import (
+from emulator.store.postgres.database import Database
+from emulator.store.postgres.errors import StoreLayoutNewer, StoreUnreachable, StoreUnusable
+from emulator.store.postgres.log import PostgresLog
+from emulator.store.postgres.parts import Parts
+from emulator.store.postgres.pool import Pool
+from emulator.store.postgres.records import (
     NOWHERE,
     SERVICE,
     Appended,
     Content,
-    Database,
     Head,
     Outcome,
     Position,
@@ -23,10 +28,6 @@ from emulator.store.postgres.database import (
     Transaction,
     Work,
 )
-from emulator.store.postgres.errors import StoreLayoutNewer, StoreUnreachable, StoreUnusable
-from emulator.store.postgres.log import PostgresLog
-from emulator.store.postgres.parts import Parts
-from emulator.store.postgres.pool import Pool
 
 __all__ = [
     "NOWHERE",

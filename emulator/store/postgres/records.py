@@ -1,0 +1,125 @@
+"""What a turn reads from the database when it begins, and writes when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from emulator.store.postgres.parts import Parts
+
+SERVICE = ""  # the row of `bank` that stands for the service as a whole
+LARGE = 8 << 20  # bytes of a commit that may take long
+
+
+class Position(NamedTuple):
+    """How far this process is with a bank: its incarnation, its last change and the counters that it has."""
+
+    incarnation: int
+    sequence: int
+    turn: UUID
+    counted: int
+
+
+NOWHERE = Position(-1, 1 << 62, UUID(int=0), -1)
+"""Of a bank that this process does not have: its tail is not read."""
+
+
+class Tail(NamedTuple):
+    """A change that another process has appended."""
+
+    sequence: int
+    turn: UUID
+    body: bytes
+    events: bytes | None
+
+
+@dataclass(slots=True)
+class Head:
+    """A bank as the database has it; `counts` None: the process has them; `tail`: the changes after its position.
+
+    `follows`: the change at the position is the one that the process knows, so that the tail goes on from there.
+    """
+
+    name: str
+    position: Position
+    checkpoint: int
+    written: int
+    counts: bytes | None
+    follows: bool = False
+    tail: list[Tail] = field(default_factory=list)
+
+
+class Transaction(NamedTuple):
+    """What a turn begins with."""
+
+    heads: dict[str, Head]
+    numbers: list[int]
+
+
+class Content(NamedTuple):
+    """A whole bank: its snapshot as of `head.checkpoint`, if there is one, and all changes after it."""
+
+    head: Head
+    snapshot: Parts | None
+    counts: bytes
+
+
+class Appended(NamedTuple):
+    """What a turn has changed in a bank: body and events of each change, from `first` on, and how it stands now."""
+
+    name: str
+    first: int
+    changes: Sequence[tuple[bytes, bytes | None]]
+    written: int
+    counts: bytes | None
+    limit: int = 1 << 62  # bytes of changes for a checkpoint
+
+    @property
+    def size(self) -> int:
+        return sum(len(body) for body, _ in self.changes)
+
+
+class StoredExchange(NamedTuple):
+    """An exchange of the request log of a bank."""
+
+    bank: str
+    incarnation: int
+    id: int
+    body: bytes
+
+
+@dataclass(slots=True)
+class Work:
+    """All that a turn writes."""
+
+    turn: UUID
+    new_banks: list[tuple[str, int]] = field(default_factory=list)  # banks: name, incarnation
+    deleted: list[str] = field(default_factory=list)
+    appended: list[Appended] = field(default_factory=list)
+    cleared: list[str] = field(default_factory=list)  # banks whose request log is emptied
+    exchanges: list[StoredExchange] = field(default_factory=list)
+    snapshots: list[tuple[str, str, datetime, bytes | None]] = field(default_factory=list)  # None: deleted
+    secrets: list[tuple[str, str, int, bytes]] = field(default_factory=list)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether writing it may take long."""
+        snapshots = sum(len(image) for _, _, _, image in self.snapshots if image is not None)
+        return snapshots + sum(appended.size for appended in self.appended) > LARGE
+
+    @property
+    def needs_lock(self) -> bool:
+        """Whether it may only be written by who has the heads locked."""
+        return bool(self.new_banks or self.deleted or self.appended or self.cleared or self.snapshots or self.secrets)
+
+
+class Outcome(Enum):
+    """What became of a commit whose answer did not arrive."""
+
+    WRITTEN = "written"
+    LOST = "lost"
+    UNKNOWN = "unknown"

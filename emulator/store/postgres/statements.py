@@ -1,0 +1,80 @@
+"""The SQL of turns and checkpoints; `{schema}` stands for the quoted name of the schema."""
+
+from __future__ import annotations
+
+from emulator.store.postgres.connection import ANSWERING
+
+IDLE = 2.0  # seconds between two steps of a turn, after which the server ends it: a stopped process holds nobody up
+BUSY = 120.0  # the same of a turn that is known to work for long, or whose commit is large
+
+
+def _limits(idle: float, statement: float) -> str:
+    return (
+        f"SELECT set_config('idle_in_transaction_session_timeout', '{idle * 1000:.0f}', true),"
+        f" set_config('statement_timeout', '{statement * 1000:.0f}', true)"
+    )
+
+
+LIMITS = _limits(IDLE, ANSWERING - 0.5)
+LIMITS_BUSY = _limits(BUSY, BUSY)
+LOCK = "SELECT name FROM {schema}.bank WHERE name = ANY(%s) ORDER BY name FOR UPDATE"
+# one statement, so that head and tail are of one moment
+HEADS = (
+    "SELECT b.name, b.incarnation, b.sequence, b.turn, b.checkpoint, b.written, b.counted,"
+    " CASE WHEN b.counted = k.counted AND b.incarnation = k.incarnation THEN NULL ELSE b.counts END,"
+    " c.sequence, c.turn, CASE WHEN c.sequence > k.sequence THEN c.body END,"
+    " CASE WHEN c.sequence > k.sequence THEN c.events END"
+    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) k (name, incarnation, sequence, counted)"
+    " JOIN {schema}.bank b ON b.name = k.name"
+    " LEFT JOIN {schema}.change c ON c.bank = k.name AND c.sequence >= k.sequence ORDER BY b.name, c.sequence"
+)
+# nobody's money is lost with exchanges; a position that changes between two statements would be seen by neither
+READ = (
+    "WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),"
+    " stale AS (SELECT FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[])"
+    " k (name, incarnation, sequence, turn, counted) LEFT JOIN {schema}.bank b ON b.name = k.name"
+    " WHERE (b.incarnation, b.sequence, b.turn, b.counted)"
+    " IS DISTINCT FROM (k.incarnation, k.sequence, k.turn, k.counted)),"
+    " numbered AS MATERIALIZED (SELECT e.bank, e.body, e.place, nextval('{schema}.exchange_number') AS id"
+    " FROM unnest(%s::text[], %b::bytea[]) WITH ORDINALITY e (bank, body, place), unsynced"
+    " WHERE NOT EXISTS (SELECT FROM stale)),"
+    " stored AS (INSERT INTO {schema}.exchange (bank, id, body) SELECT bank, id, body FROM numbered)"
+    " SELECT NOT EXISTS (SELECT FROM stale), ARRAY(SELECT id FROM numbered ORDER BY place)"
+)
+NUMBERS = "SELECT nextval('{schema}.exchange_number') FROM generate_series(1, %s)"
+HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
+PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
+CHANGES = (
+    "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s"
+    " AND sequence > (SELECT checkpoint FROM {schema}.bank WHERE name = %s) ORDER BY sequence"
+)
+MAKE = "INSERT INTO {schema}.bank (name, incarnation, sequence, turn) VALUES (%s, %s, 0, %s)"
+APPEND = "INSERT INTO {schema}.change (bank, sequence, turn, body, events) VALUES (%s, %s, %s, %b, %b)"
+# whoever brings the size over the limit writes the checkpoint
+ADVANCE = (
+    "UPDATE {schema}.bank b SET sequence = v.sequence, turn = CASE WHEN v.changed THEN v.turn ELSE b.turn END,"
+    " size = CASE WHEN b.size + v.size < v.most THEN b.size + v.size ELSE 0 END,"
+    " written = greatest(b.written, v.written), counts = coalesce(v.counts, b.counts),"
+    " counted = b.counted + CASE WHEN v.counts IS NULL THEN 0 ELSE 1 END"
+    " FROM (SELECT %s::bigint AS sequence, %s::uuid AS turn, %s::boolean AS changed, %s::bigint AS size,"
+    " %s::bigint AS most, %s::bigint AS written, %b::bytea AS counts, %s::text AS name) v WHERE b.name = v.name"
+    " RETURNING b.name, b.size = 0 AND v.size > 0"
+)
+TRIM = "DELETE FROM {schema}.change WHERE bank = %s AND sequence <= %s"
+EXCHANGES = (
+    "INSERT INTO {schema}.exchange (bank, id, body) SELECT e.bank, e.id, e.body"
+    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %b::bytea[]) e (bank, incarnation, id, body)"
+    " JOIN {schema}.bank b ON b.name = e.bank AND b.incarnation = e.incarnation"
+)
+SYNCED = EXCHANGES
+# nobody's money is lost with them
+UNSYNCED = f"WITH unsynced AS (SELECT set_config('synchronous_commit', 'off', true)) {EXCHANGES}, unsynced"
+SAVE_SNAPSHOT = (
+    "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
+    " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body"
+)
+DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
+KEEP_SECRET = (
+    "INSERT INTO {schema}.secret (kind, name, version, body) VALUES (%s, %s, %s, %b)"
+    " ON CONFLICT (kind, name) DO UPDATE SET version = excluded.version, body = excluded.body"
+)
