@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import Request, Stream
-from emulator.assemble.shared import registry, turns
+from emulator.assemble.shared import open_bank, turns
 from emulator.client import TppClient
 from emulator.store.postgres import Database, StoreUnreachable, Work, database
 from tests.crash.test_kill import BODY, DOMESTIC, KARI
@@ -101,11 +101,11 @@ async def test_a_stream_says_where_its_process_has_missed_events(
         await weathers(one, "manual", "immediate")
         await two.turns._look()
         assert seen == [("settings", "changed")] * 2
-        monkeypatch.setattr(registry, "CHECKPOINT", 1)
+        monkeypatch.setattr(open_bank, "CHECKPOINT", 1)
         monkeypatch.setattr(database, "TAIL_KEPT", 0)
         await weathers(one, "manual")
         await checkpointed(store_url, one)
-        monkeypatch.setattr(registry, "CHECKPOINT", 1 << 30)
+        monkeypatch.setattr(open_bank, "CHECKPOINT", 1 << 30)
         await weathers(one, "immediate")
         await two.turns._look()
         assert seen[2:] == [MISSED, ("settings", "changed")]

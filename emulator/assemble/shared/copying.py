@@ -26,7 +26,7 @@ from psycopg import sql
 from emulator.assemble.folders import Folders
 from emulator.assemble.replacement import complete, replacement
 from emulator.assemble.shared.authority import ANSWERS, CA, TPP, files_of, secret_of
-from emulator.assemble.shared.registry import fill
+from emulator.assemble.shared.open_bank import fill
 from emulator.bank import snapshots
 from emulator.bank.kinds import BANK, KINDS
 from emulator.ca.files import make_private, write_folder, write_private

@@ -9,12 +9,10 @@ other banks come between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from time import time_ns
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +22,7 @@ from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
 from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, made_meanwhile
 from emulator.assemble.shared.flags import Flags, compare
+from emulator.assemble.shared.open_bank import OpenBank, fill
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BANK, KINDS
@@ -31,8 +30,7 @@ from emulator.bank.snapshots import SharedSnapshots, Snapshots
 from emulator.conformance.shared import SharedConformance
 from emulator.control.operation import BankSpec
 from emulator.scenario.rules import RuleSet
-from emulator.store import Image, NotFetched, Part, Store, StoreDamaged
-from emulator.store.kinds import by_name
+from emulator.store import NotFetched, Part, Store
 from emulator.store.postgres import (
     NOWHERE,
     SERVICE,
@@ -41,157 +39,8 @@ from emulator.store.postgres import (
     Head,
     Position,
     PostgresLog,
-    StoredExchange,
-    Tail,
     Work,
 )
-from emulator.store.snapshot import load
-
-NOTHING_COUNTED = b"{}"
-REPORT = "conformance"  # beside the serials of rules: the change with which the report began again
-CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of what there is
-
-
-@dataclass(slots=True, eq=False)
-class OpenBank:
-    """A bank in memory: as of `position`, with the counters of its rules as they are stored."""
-
-    service: BankService
-    documents: Store
-    log: PostgresLog
-    requests: SharedRequestLog
-    rules: RuleSet
-    snapshots: SharedSnapshots
-    observer: SharedConformance
-    position: Position
-    counts: bytes = NOTHING_COUNTED
-    weight: int = 0  # bytes of its last checkpoint
-    still: bool = True  # nobody else had changed it when this process looked last
-    incarnation: int = field(init=False)  # of its documents, also where the position is forgotten
-
-    def __post_init__(self) -> None:
-        self.incarnation = self.position.incarnation
-
-    @property
-    def name(self) -> str:
-        return self.service.bank.name
-
-    def catch_up(self, head: Head) -> bool:
-        """Take what others have changed; False where that does not go on from here: the bank is to be loaded."""
-        position, self.still = self.position, not head.tail and head.counts is None
-        if not head.follows or head.position.incarnation != position.incarnation:
-            return False
-        if not repeat(self.documents, head.tail) or self.documents.sequence != head.position.sequence:
-            return False
-        if head.counts is not None:
-            self._count(head.counts)
-        self._at(head)
-        return True
-
-    def load(self, content: Content) -> None:
-        """Make the bank what is stored, and tell whoever watches of the changes since; StoreDamaged.
-
-        The events of changes that are in the checkpoint are gone with the log; watchers are told that they missed some.
-        """
-        head = content.head
-        same = head.position.incarnation == self.incarnation
-        told = self.documents.sequence if same else head.position.sequence
-        missed = not same or told < head.checkpoint
-        fill(self.documents, content, told, self._missed if missed else lambda: None)
-        self.loaded(content)
-
-    def _missed(self) -> None:
-        bank = self.service.bank
-        bank.tell({"type": "events", "id": bank.name, "status": "missed", "at": bank.clock.stamp()})
-
-    def loaded(self, content: Content) -> None:
-        """The documents are what is stored."""
-        self.weight = 0 if content.snapshot is None else content.snapshot.size
-        self._count(content.counts)
-        self._at(content.head)
-
-    def _count(self, counts: bytes) -> None:
-        self.counts = counts
-        counters = orjson.loads(counts)
-        self.rules.count_from(counters)
-        self.observer.begin_again(counters.get(REPORT, [0])[0])
-
-    def _counts(self) -> bytes:
-        counters: dict[str, Any] = dict(self.rules.counters())
-        if self.observer.since:
-            counters[REPORT] = [self.observer.since, 0]
-        return orjson.dumps(counters)
-
-    def _at(self, head: Head) -> None:
-        self.position = head.position
-        self.incarnation = head.position.incarnation
-        self.service.bank.clock.not_before(head.written / 1e6)
-
-    # What a turn has changed
-
-    def add_to(self, work: Work) -> None:
-        """Add to `work` what this turn has changed."""
-        changes = [(change.payload, _events(change.events)) for change in self.log.take()]
-        counts: bytes | None = self._counts()
-        if counts == self.counts:
-            counts = None
-        if changes or counts is not None:
-            written = max(self.service.bank.clock.latest, time_ns() // 1000)
-            first = self.documents.sequence - len(changes) + 1
-            limit = max(CHECKPOINT, self.weight // 2)
-            work.appended.append(Appended(self.name, first, changes, written, counts, limit))
-        if self.requests.cleared:
-            work.cleared.append(self.name)
-        incarnation = self.position.incarnation
-        work.exchanges += [StoredExchange(self.name, incarnation, *row) for row in self.requests.rows()]
-        work.snapshots += [(self.name, *change) for change in self.snapshots.changes()]
-
-    def confirm(self, turn: UUID) -> None:
-        """What this turn has changed is stored: tell whoever watches."""
-        position, sequence = self.position, self.documents.sequence
-        counts = self._counts()
-        self.position = Position(
-            position.incarnation,
-            sequence,
-            turn if sequence != position.sequence else position.turn,
-            position.counted + (counts != self.counts),
-        )
-        self.counts = counts
-        self.snapshots.confirm()
-        answered = self.requests.confirm()
-        if self.observer.on:
-            for exchange in answered:
-                self.observer.request(exchange)
-        self.documents.confirm(sequence)
-        self.tell_of(answered)
-
-    def fetched(self, rows: Sequence[tuple[int, bytes | None]], most: int) -> None:
-        """Take the request log as it is stored, of which there are at most so many exchanges."""
-        exchanges = self.requests.merge(rows)
-        self.observer.collect(exchanges)
-        if len(exchanges) == most:  # none of them was known: those between are no longer stored
-            self._missed()
-        self.tell_of(exchanges)
-
-    def undo(self) -> None:
-        """Take back what this turn has changed."""
-        self.log.take()
-        self.documents.revert(self.position.sequence, "the turn is undone")
-        self.rules.count_from(orjson.loads(self.counts))
-        self.requests.undo()
-        self.snapshots.undo()
-
-    def tell_of(self, exchanges: Iterable[Any]) -> None:
-        """Tell whoever watches of requests that were answered."""
-        bank = self.service.bank
-        if bank.watchers:
-            for exchange in exchanges:
-                bank.tell({"type": "request", **exchange.summary()})
-
-    def forget(self) -> None:
-        """What is in memory may be wrong: load the bank before it is looked at again."""
-        self.still = False
-        self.position = self.position._replace(incarnation=-1)
 
 
 @dataclass(slots=True, eq=False)
@@ -212,35 +61,6 @@ class Scope:
     def changed(self) -> bool:
         """Whether the turn has changed the service."""
         return bool(self.published or self.new_banks or self.deleted)
-
-
-def fill(documents: Store, content: Content, told: int = 0, replaced: Callable[[], None] = lambda: None) -> None:
-    """Make documents what is stored, with the events of the changes after `told`; StoreDamaged.
-
-    `replaced` is called before these events, with the documents of the checkpoint.
-    """
-    head, image = content.head, Image({})
-    if content.snapshot is not None:
-        image = load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
-    documents.replace(image, head.checkpoint)
-    replaced()
-    if not repeat(documents, head.tail, told) or documents.sequence != head.position.sequence:
-        raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")
-
-
-def repeat(documents: Store, tail: Iterable[Tail], told: int = 0) -> bool:
-    """Repeat what others have changed, with its events after `told`; False where a change is missing before these."""
-    for change in tail:
-        if change.sequence != documents.sequence + 1:
-            return False
-        events = change.events if change.sequence > told else None
-        documents.apply(change.body, () if events is None else orjson.loads(events))
-    return True
-
-
-def _events(events: Iterable[dict[str, Any]]) -> bytes | None:
-    several = list(events)
-    return orjson.dumps(several) if several else None
 
 
 class SharedRegistry(BankRegistry):

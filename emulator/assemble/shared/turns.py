@@ -37,7 +37,8 @@ from emulator.api.messages import Answered, Delivery, Request, Response, Unfinis
 from emulator.api.pipeline import finish
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
-from emulator.assemble.shared.registry import OpenBank, Scope, SharedRegistry
+from emulator.assemble.shared.open_bank import OpenBank
+from emulator.assemble.shared.registry import Scope, SharedRegistry
 from emulator.assemble.turns import rests
 from emulator.bank.errors import BankError
 from emulator.store import NotFetched, Part, StoreError, StoreUnwritable
