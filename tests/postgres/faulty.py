@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from emulator.assemble.shared.running import TurnRunner
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.cli.main import run
 from emulator.store.postgres import database, statements
@@ -22,7 +23,7 @@ NAP = (
 
 def stale_read() -> None:
     """A read does not look at what others have changed."""
-    whole = SharedTurns._caught_up
+    whole = TurnRunner._caught_up
 
     async def caught_up(self: Any, *fetched: Any) -> bool:
         _, _, needs, names, _ = fetched
@@ -30,7 +31,7 @@ def stale_read() -> None:
             return True
         return await whole(self, *fetched)
 
-    SharedTurns._caught_up = caught_up  # type: ignore[method-assign]
+    TurnRunner._caught_up = caught_up  # type: ignore[method-assign]
     statements.READ = statements.READ.replace("NOT EXISTS (SELECT FROM stale)", "true")
 
 

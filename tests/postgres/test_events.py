@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import Request, Stream
-from emulator.assemble.shared import open_bank, turns
+from emulator.assemble.shared import open_bank, running, upkeep
 from emulator.client import TppClient
 from emulator.store.postgres import Database, StoreUnreachable, Work, database
 from tests.crash.test_kill import BODY, DOMESTIC, KARI
@@ -68,7 +68,7 @@ MISSED = ("events", "missed")
 @pytest.fixture
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process looks by itself what others do."""
-    monkeypatch.setattr(turns, "PAUSE", 3600)
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)
 
 
 async def watched(one: Process) -> list[tuple[str, Any]]:
@@ -99,7 +99,7 @@ async def test_a_stream_says_where_its_process_has_missed_events(
     async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
         seen = await watched(two)
         await weathers(one, "manual", "immediate")
-        await two.turns._look()
+        await two.turns._upkeep._look()
         assert seen == [("settings", "changed")] * 2
         monkeypatch.setattr(open_bank, "CHECKPOINT", 1)
         monkeypatch.setattr(database, "TAIL_KEPT", 0)
@@ -107,11 +107,11 @@ async def test_a_stream_says_where_its_process_has_missed_events(
         await checkpointed(store_url, one)
         monkeypatch.setattr(open_bank, "CHECKPOINT", 1 << 30)
         await weathers(one, "immediate")
-        await two.turns._look()
+        await two.turns._upkeep._look()
         assert seen[2:] == [MISSED, ("settings", "changed")]
         assert two.registry.default.bank.settings == one.registry.default.bank.settings
         await weathers(one, "manual")
-        await two.turns._look()
+        await two.turns._upkeep._look()
         assert seen[4:] == [("settings", "changed")]
 
 
@@ -133,7 +133,7 @@ async def test_a_process_that_loads_its_bank_again_tells_no_event_twice(
         await weathers(one, "manual")
         commit = Database.commit
         with monkeypatch.context() as lost:
-            lost.setattr(turns, "LOOKING", 0)
+            lost.setattr(running, "LOOKING", 0)
             lost.setattr(Database, "commit", lambda own, work: stored(commit, own, work))
             lost.setattr(Database, "outcome", unknown)
             await one.answer("PUT", "settings", {"progression": "immediate"})
@@ -145,17 +145,17 @@ async def test_a_process_that_loads_its_bank_again_tells_no_event_twice(
 async def test_a_stream_shows_requests_from_its_begin_on_and_says_where_some_are_missing(
     tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "KEPT", 3)
+    monkeypatch.setattr(running, "KEPT", 3)
     async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
         await requests(one, 1)
         seen = await watched(two)
-        await two.turns._look()
+        await two.turns._upkeep._look()
         assert seen == []
         await requests(one, 2)
-        await two.turns._look()
+        await two.turns._upkeep._look()
         assert seen == [("request", 400)] * 2
         await requests(one, 4)
-        await two.turns._look()
+        await two.turns._upkeep._look()
         assert seen[2:] == [MISSED, *[("request", 400)] * 3]
 
 
@@ -166,7 +166,7 @@ async def requests(one: Process, count: int) -> None:
 
 async def checkpointed(store_url: str, one: Process) -> None:
     """Wait until the checkpoint that is due is written and the changes before it are deleted."""
-    await asyncio.gather(*(task for task in one.turns._tasks if task is not one.turns._watching))
+    await asyncio.gather(*(task for task in one.turns._upkeep._tasks if task is not one.turns._upkeep._watching))
     async with await psycopg.AsyncConnection.connect(store_url) as connection:
         cursor = await connection.execute("SELECT count(*) FROM bank_emulator.change WHERE bank = 'default'")
         assert await cursor.fetchone() == (0,)

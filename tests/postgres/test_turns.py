@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
-from emulator.assemble.shared import turns
+from emulator.assemble.shared import upkeep
 from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work
 from tests.postgres.process import HEADERS, Process, process
 
@@ -86,8 +86,8 @@ async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch:
                 both.set()
             return await super().wait()
 
-    one.turns._settled = Counted()
-    one.turns._settled.set()
+    one.turns._runner._settled = Counted()
+    one.turns._runner._settled.set()
     made = one.ask("PUT", "banks/green", {"fixtures": "empty"})
     await reached.wait()
     listed = asyncio.ensure_future(one.control("GET", "banks", bank="blue"))
@@ -282,7 +282,7 @@ async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
         statements.append(statement)
         return await execute(self, statement, *about, **more)
 
-    monkeypatch.setattr(turns, "PAUSE", 3600)
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)
     async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
         for reader in (one, two):
             await reader.control("GET", "clock")

@@ -84,6 +84,10 @@ class SharedRegistry(BankRegistry):
         """Every bank, the default one first."""
         return [DEFAULT, *sorted(self.stored.keys() - {DEFAULT})]
 
+    def watched_banks(self) -> list[OpenBank]:
+        """The open banks that somebody watches at this process."""
+        return [self.open_banks[service.bank.name] for service in self.watched()]
+
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
         return name in self.stored

@@ -27,7 +27,7 @@ CONNECTING = 3  # seconds
 ANSWERING = 6.0  # seconds for what a turn asks
 
 
-class Connection:
+class DatabaseConnection:
     """A connection to the server behind a URL, made when it is needed, for one event loop; `schema` is a plain name."""
 
     def __init__(self, url: str, schema: str) -> None:

@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from emulator.store.postgres import layout, statements
-from emulator.store.postgres.connection import ANSWERING, Connection
+from emulator.store.postgres.connection import ANSWERING, DatabaseConnection
 from emulator.store.postgres.errors import StoreUnreachable, line_of, unreachable, unusable
 from emulator.store.postgres.parts import Parts
 from emulator.store.postgres.records import (
@@ -38,7 +38,7 @@ TAIL_KEPT = 1000  # changes before a checkpoint that stay, so that others need n
 _LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connection or the server
 
 
-class Database(Connection):
+class Database(DatabaseConnection):
     """The store behind a URL over one connection, for one event loop; `schema` is a plain name."""
 
     # The tables

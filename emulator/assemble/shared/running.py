@@ -1,0 +1,303 @@
+"""One turn: it fetches what it needs, acts and commits; where it turns out to need more, it is undone and run again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from time import monotonic, thread_time
+from typing import TypeVar
+from uuid import uuid4
+
+from emulator.api.log import KEPT
+from emulator.assemble.shared.authority import SharedAuthority
+from emulator.assemble.shared.needs import SLOW, Needs, TurnOrder
+from emulator.assemble.shared.open_bank import OpenBank
+from emulator.assemble.shared.registry import Scope, SharedRegistry
+from emulator.store import NotFetched, Part, StoreError
+from emulator.store.postgres import (
+    SERVICE,
+    Database,
+    Head,
+    Outcome,
+    Pool,
+    Position,
+    StoreUnreachable,
+    Transaction,
+    Work,
+)
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ROUNDS = 24  # times that a turn is run again with more
+LOOKING = 5.0  # seconds in which the outcome of a commit is to be found
+PAUSE = 0.25  # seconds between two attempts to find it
+REPEATS = 2  # times that a turn is run again which has lost its connection, the last time with a longer lock
+
+
+class Unanswered(Exception):
+    """Nobody knows whether the changes of the turn were stored: its requests must not be answered."""
+
+
+class BeginAgain(Exception):
+    """A step that needs more than those before, which have done nothing of the request itself."""
+
+
+class TurnRunner:
+    """Runs the turns of one process.
+
+    `done` is called after each, with what it has changed and the banks whose checkpoint is due.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        registry: SharedRegistry,
+        authority: SharedAuthority,
+        done: Callable[[Work, Iterable[str]], None],
+    ) -> None:
+        self._pool = pool
+        self._registry = registry
+        self._authority = authority
+        self._done = done
+        self.order = TurnOrder()
+        self._settled = asyncio.Event()  # no change of the service waits for its commit
+        self._settled.set()
+        self._taking = asyncio.Lock()  # what others have changed of the service
+        self._reachable = True
+
+    def note(self, error: StoreError | None) -> None:
+        """Log once that the store is away, and once that it is back."""
+        if error is None and not self._reachable:
+            logger.info("the store answers again")
+        elif error is not None and self._reachable:
+            logger.error("the store cannot be used: %s", error)
+        self._reachable = error is None
+
+    async def run(self, act: Callable[[], T], needs: Needs) -> T:
+        """Run a turn; StoreError with nothing changed, Unanswered."""
+        rounds = 0
+        while rounds < ROUNDS:
+            order = needs.order
+            async with self.order.of(order), self._pool.database() as database:
+                while order == needs.order and rounds < ROUNDS:
+                    rounds += 1
+                    result = await self._attempt(database, act, needs)
+                    if result is not None:
+                        return result[0]
+        raise StoreError("a turn needs ever more")
+
+    async def _attempt(self, database: Database, act: Callable[[], T], needs: Needs) -> tuple[T] | None:
+        """What `act` gives, or None where it is to be run again with what `needs` has by now."""
+        registry = self._registry
+        known = registry.service
+        names = needs.names & registry.stored.keys() if known.sequence >= 0 else set()
+        beyond = needs.write or needs.fetch or needs.parts or needs.snapshots or needs.drawn
+        if not beyond and registry.are_still(names):
+            return await self._read(database, act, needs, names)
+        transaction = await database.begin(
+            registry.positions(names),
+            lock=(names | {SERVICE} if needs.service else names) if needs.write else (),
+            numbers=max(0, needs.numbers + registry.waiting(names) - len(needs.drawn)),
+            busy=needs.busy,
+        )
+        needs.drawn += transaction.numbers
+        try:
+            if not await self._caught_up(database, transaction, needs, names, known):
+                await database.end()
+                return None
+            while not self._settled.is_set():  # from then on to the end of `_acted` nothing is awaited
+                await self._settled.wait()
+        except BaseException:
+            await database.end()
+            raise
+        scope = registry.enter(names, needs.drawn, service=needs.service, parts=needs.parts)
+        if scope.service:
+            self._settled.clear()
+        try:
+            acted = self._acted(scope, act, needs)
+            stored = None if acted is None else await self._stored(database, scope, acted[1], needs)
+            if acted is None or stored is None:
+                await database.end()
+                return None
+        except BaseException:
+            await database.end()
+            raise
+        finally:
+            if scope.service:
+                self._settled.set()
+        self.note(None)
+        self._done(acted[1], stored)
+        return (acted[0],)
+
+    async def _read(self, database: Database, act: Callable[[], T], needs: Needs, names: set[str]) -> tuple[T] | None:
+        """What `act` gives, answered from memory: one statement sees afterwards that this was all that is stored.
+
+        None where it was not, or where `act` needs more.
+        """
+        registry = self._registry
+        while not self._settled.is_set():
+            await self._settled.wait()
+        scope = registry.enter(names, None, service=False)
+        acted = self._acted(scope, act, needs)
+        if acted is None:
+            return None
+        result, work = acted
+        try:
+            numbers = await database.read(registry.positions(names), work.exchanges)
+        except BaseException:
+            self._undo(scope)
+            raise
+        if numbers is None:
+            needs.fetch = True
+            self._undo(scope)
+            return None
+        registry.number(scope, numbers)
+        registry.confirm(scope, work)
+        self.note(None)
+        self._done(work, ())
+        return (result,)
+
+    def _acted(self, scope: Scope, act: Callable[[], T], needs: Needs) -> tuple[T, Work] | None:
+        """What `act` gives and what it has changed; None where it needs more, and then it is undone."""
+        registry = self._registry
+        needs.banks, needs.left, began = scope.banks, scope.numbers, thread_time()
+        try:
+            result = act()
+            work = registry.work(scope, uuid4())
+            if scope.changed or (scope.service and self._authority.pending):
+                work.secrets = self._authority.secrets(registry.add_service(scope, work))
+        except NotFetched as missing:
+            self._undo(scope)
+            needs.add(missing)
+            if needs.step:
+                raise BeginAgain from missing
+            return None
+        except BaseException:
+            self._undo(scope)
+            raise
+        finally:
+            registry.leave()
+            needs.seconds = thread_time() - began
+        if work.needs_lock and not needs.write:
+            needs.write = True
+            self._undo(scope)
+            return None
+        return result, work
+
+    def _undo(self, scope: Scope) -> None:
+        self._registry.undo(scope)
+        if scope.service:
+            self._authority.undo()
+
+    async def _stored(self, database: Database, scope: Scope, work: Work, needs: Needs) -> list[str] | None:
+        """Commit and confirm; the banks whose checkpoint is due, None where the turn is to be run again."""
+        due: list[str] | None = []
+        try:
+            if work.needs_lock or work.exchanges:
+                due = await self._committed(database, work, needs)
+            elif needs.write:
+                await database.end()
+        except BaseException:
+            self._undo(scope)
+            raise
+        if due is None:
+            self._undo(scope)
+            return None
+        self._registry.confirm(scope, work)
+        if scope.service:
+            self._authority.confirm()
+        return due
+
+    async def _caught_up(
+        self, database: Database, transaction: Transaction, needs: Needs, names: set[str], known: Position
+    ) -> bool:
+        """Bring everything that was fetched up to date; False where that has to begin again.
+
+        `known`: how far this process was with the service when the transaction began.
+        """
+        registry = self._registry
+        head = transaction.heads.get(SERVICE)
+        if head is None:
+            raise StoreUnreachable("the tables of the store are gone")
+        if head.position.sequence != known.sequence:
+            await self._take_service(database, head, known)
+            if needs.names & registry.stored.keys() != names:
+                return False
+        behind = []
+        for name in names:
+            opened, here = registry.open_banks.get(name), transaction.heads.get(name)
+            if opened is None or here is None or not opened.catch_up(here):
+                behind.append(name)
+        if behind:
+            await database.end()  # nobody waits while a whole bank is read
+            for name in behind:
+                content = await database.load(name)
+                if content is not None:
+                    registry.load(name, content)
+            return False
+        if needs.parts:
+            for opened in [registry.open_banks[name] for name in names]:
+                await self._fetch(database, opened, needs.parts)
+        for name, snapshot in needs.snapshots:
+            image = await database.snapshot(name, snapshot)
+            if image is not None and name in registry.open_banks:
+                registry.open_banks[name].snapshots.fetched(snapshot, image)
+        return True
+
+    async def _take_service(self, database: Database, head: Head, known: Position) -> None:
+        """Take what others have changed of the service, unless another turn has done so or has a later change."""
+        registry = self._registry
+        async with self._taking:
+            while (here := registry.service) is known or here.sequence < head.position.sequence:
+                stored = await database.banks()
+                secrets = await database.secrets(here.sequence)
+                if registry.service is here and self._settled.is_set():
+                    registry.take_service(head, stored)
+                    self._authority.take(secret for secret in secrets if here.sequence >= 0)
+                    return
+                await self._settled.wait()
+
+    async def _fetch(self, database: Database, opened: OpenBank, parts: Iterable[Part]) -> None:
+        """Bring what there is of a bank besides its documents up to date."""
+        if "exchanges" in parts:
+            rows = await database.exchanges(opened.name, opened.requests.known(), KEPT)
+            opened.fetched(rows, KEPT)
+        if "snapshots" in parts:
+            opened.snapshots.stored(await database.snapshots(opened.name))
+
+    async def _committed(self, database: Database, work: Work, needs: Needs) -> list[str] | None:
+        """Commit; the banks whose checkpoint is due, None where the turn lost its lock and is to be run again.
+
+        StoreError: nothing was stored; Unanswered.
+        """
+        try:
+            return await database.commit(work)
+        except ConnectionError as lost:
+            outcome = await self._outcome(database, work)
+            if outcome is Outcome.WRITTEN:
+                return []
+            if outcome is Outcome.LOST:
+                needs.lost += 1
+                if needs.step or needs.lost > REPEATS:
+                    raise StoreUnreachable(str(lost)) from lost
+                needs.busy = needs.seconds > SLOW or needs.lost == REPEATS
+                return None
+            for appended in work.appended:
+                if appended.name in self._registry.open_banks:
+                    self._registry.open_banks[appended.name].forget()
+            logger.error("whether changes were stored is not known: %s", lost)
+            raise Unanswered from lost
+
+    async def _outcome(self, database: Database, work: Work) -> Outcome:
+        """What became of a commit; sought until the store answers, but not for ever."""
+        until = monotonic() + LOOKING
+        while True:
+            try:
+                return await database.outcome(work)
+            except StoreError:
+                if monotonic() > until:
+                    return Outcome.UNKNOWN
+                await asyncio.sleep(PAUSE)
