@@ -87,8 +87,8 @@ class SharedConformance(Conformance):
     def _believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
         super().believe(beliefs)
 
-    def _tell(self, about: str, *told: Any) -> None:
-        self._bank.publish({"type": PRIVATE, "about": about, "told": told})
+    def _tell(self, about: str, *arguments: Any) -> None:
+        self._bank.publish({"type": PRIVATE, "about": about, "told": arguments})
 
     def _add(self, seen: Exchange | Change, size: int = 0) -> None:
         if isinstance(seen, Exchange):
