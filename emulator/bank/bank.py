@@ -29,11 +29,13 @@ def progress_event(bank: Bank, kind: str, status: str, *, done: int, of: int) ->
     return {"type": kind, "id": bank.name, "status": status, "at": bank.clock.stamp(), "done": done, "of": of}
 
 
-def reports_preparing(bank: Bank, kind: str = "reset", name: str | None = None) -> Callable[[int, int], None]:
+def reports_preparing(
+    bank: Bank, kind: str = "reset", *, status: str = "preparing", name: str | None = None
+) -> Callable[[int, int], None]:
     """A function that publishes how many parts of preparing a content are done, of how many: `(done, of)`."""
 
     def report(done: int, of: int) -> None:
-        event = progress_event(bank, kind, "preparing", done=done, of=of)
+        event = progress_event(bank, kind, status, done=done, of=of)
         bank.publish(event if name is None else {**event, "id": name})
 
     return report

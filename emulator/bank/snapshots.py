@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from emulator.bank.bank import Bank, reports_preparing
+from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
@@ -101,15 +101,19 @@ class Snapshots:
             bank.documents.restore(content)
             bank.clock.resume()
 
-    def prepare(self, bank: Bank, name: str) -> Generator[object, None, Image | PreparedImage]:
-        """Prepare a snapshot for `restore`, in a thread if it is large. Raises as `restore` does."""
+    def prepare(
+        self, bank: Bank, name: str, report: Callable[[int, int], None]
+    ) -> Generator[object, None, Image | PreparedImage]:
+        """Prepare a snapshot for `restore`, in a thread if it is large. Raises as `restore` does.
+
+        `report` is called for a large one after each part of the work.
+        """
         image = self._find(name).image
         if image is None and self._size(name) <= LARGE:
             image = self._read(name)
         if image is not None and image.size <= LARGE:
             return image
         read = image or (yield from in_thread(lambda: self._read(name)))
-        report = reports_preparing(bank)
         report(1, 2)
         content = yield from in_thread(lambda: bank.documents.prepare(read), discard=PreparedImage.discard)
         report(2, 2)

@@ -185,10 +185,11 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
     scenario = _loaded(source, _typed(source, values))
     body = dict(scenario.source)
     try:
-        lost = ask(bank_url(url), "POST", "scenario/preview", body)["lost"]
+        with progress(bank_url(url), "scenario", percent):
+            lost = ask(bank_url(url), "POST", "scenario/preview", body)["lost"]
         if lost and not yes:
             _confirm(scenario.name, lost)
-        with progress(bank_url(url), "reset", percent):
+        with progress(bank_url(url), "scenario", percent):
             answer = ask(bank_url(url), "POST", "scenario", body)
     except Refused as refused:
         raise _failed(scenario.origin.refused_by(refused.messages)) from refused

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.log import RequestLog
 from emulator.bank import fixtures
-from emulator.bank.bank import Bank
+from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError, counted
 from emulator.bank.fixtures import AnyFixture
@@ -50,16 +50,18 @@ def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenar
 
 
 def prepare(
-    scenario: Scenario, scenario_target: ScenarioTarget
+    scenario: Scenario, scenario_target: ScenarioTarget, *, status: str = "preparing"
 ) -> Generator[object, None, Image | PreparedImage | None]:
     """Prepare the snapshot that a scenario starts from, for `apply`; a large one is read beside other work.
 
-    None: `apply` needs nothing, or refuses the scenario.
+    Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario.
     """
     if not scenario.start.from_snapshot:
         return None
+    bank = scenario_target.bank
+    report = reports_preparing(bank, "scenario", status=status, name=scenario.name)
     try:
-        return (yield from scenario_target.snapshots.prepare(scenario_target.bank, scenario.start.snapshot))
+        return (yield from scenario_target.snapshots.prepare(bank, scenario.start.snapshot, report))
     except BankError:
         return None
 

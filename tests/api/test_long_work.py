@@ -398,7 +398,8 @@ async def test_a_large_snapshot_is_restored_beside_others(
     assert documents.count(CUSTOMER) == 0
     held.let.set()
     assert (await restoring).status == 200
-    assert [one for one in progress_of(desk, "reset") if one[1]] == [("preparing", 1, 2), ("preparing", 2, 2)]
+    kind = "scenario" if body else "reset"
+    assert [one for one in progress_of(desk, kind) if one[1]] == [("preparing", 1, 2), ("preparing", 2, 2)]
     assert {kind: rows for kind, rows in documents.dump().items() if kind != "meta"} == {
         kind: rows for kind, rows in saved.items() if kind != "meta"
     }
@@ -425,6 +426,7 @@ async def test_a_large_snapshot_is_previewed_beside_others(
     answer = await previewing
     assert (answer.status, json.loads(answer.body)["reset"]) == (200, True)
     assert (documents.dump(), contents(tmp_path)) == (dump, [])
+    assert progress_of(desk, "scenario") == [("previewing", 1, 2), ("previewing", 2, 2)]
 
 
 @pytest.mark.parametrize("target", ["/_emulator/scenario", "/_emulator/scenario/preview"])

@@ -95,7 +95,7 @@ def _put(call: ControlCall[NewBank]) -> Steps:
                 now=wanted.now,
                 mode=_mode(wanted.clock),
                 prepare=prepare,
-                report=reports_preparing(call.bank, "banks", name),
+                report=reports_preparing(call.bank, "banks", name=name),
             ),
         )
     call.target_of(created).snapshots.clear()

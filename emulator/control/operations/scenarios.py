@@ -141,7 +141,7 @@ def _apply(call: ControlCall[Any]) -> Steps:
 
 def _preview(call: ControlCall[Any]) -> Steps:
     scenario = yield from _given(call)
-    content = yield from target.prepare(scenario, call.scenario_target)
+    content = yield from target.prepare(scenario, call.scenario_target, status="previewing")
     return json_response(200, target.preview(scenario, call.scenario_target, content))
 
 

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
+from emulator.bank.bank import reports_preparing
 from emulator.bank.payment import progression
 from emulator.control.answers import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
@@ -51,7 +52,7 @@ def _save(call: ControlCall[Any]) -> Steps:
 
 def _restore(call: ControlCall[Any]) -> Steps:
     bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
-    content = yield from snapshots.prepare(bank, name)
+    content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
     with discarded_on_failure(content), bank.documents.transaction():
         snapshots.restore(bank, name, content)
         progression.run_due(bank)
