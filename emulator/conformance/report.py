@@ -185,7 +185,7 @@ def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bo
             lines.append(f"    seen:    {failure['occasion']}")
             if "instead" in failure:
                 lines.append(f"    then:    {failure['instead']}")
-            if failure["requests"]:
+            if failure["requests"] and not planned:  # the banks of a plan are deleted, with their logs
                 lines.append(f"    look at: bank-emulator requests show {failure['requests'][-1]}")
             lines += [f"    again:   {line}" for line in failure["curl"][-1:]]
     for name in fixed:

@@ -78,6 +78,11 @@ def test_each_form_says_why_a_check_was_skipped(failing: dict[str, Any]) -> None
     assert why in str(skipped.get("message"))
 
 
+def test_a_plan_does_not_refer_to_the_logs_of_its_deleted_banks(failing: dict[str, Any]) -> None:
+    assert "bank-emulator requests show " in report.terminal(failing)
+    assert "requests show" not in report.terminal(failing, planned=True)
+
+
 def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
     failing: dict[str, Any], tmp_path: Path
 ) -> None:
