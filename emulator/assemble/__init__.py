@@ -27,7 +27,7 @@ from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError, StoreShared
 from emulator.web.console.handler import Console
-from emulator.web.docs_page import DocsPage
+from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages

@@ -21,7 +21,7 @@ from emulator.control import Control
 from emulator.control import openapi as control_openapi
 from emulator.scenario.rules import RuleSet
 from emulator.web.console.handler import Console
-from emulator.web.docs_page import DocsPage
+from emulator.web.docs.page import DocsPage
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles

@@ -1,4 +1,4 @@
-"""The documentation at `/docs`: the manual, the operations of both interfaces, and a search over all of it.
+"""The handler for `/docs`: pages of the manual and of the operations, and the search.
 
 Pages are rendered on the server and need neither JavaScript nor a network.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator import manual
 from emulator.api.messages import Request, Response
-from emulator.web.docs_reference import Reference
+from emulator.web.docs.reference import Reference
 from emulator.web.pages.browser import FormRefused, Guard, path_below, read_query, root_of
 from emulator.web.pages.rendering import bare, html
 
