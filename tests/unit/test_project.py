@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ SHAPES = (
     "control/operations/",
     "scenario/effects/",
 )
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+VAGUE = {"found", "told", "kept", "made", "said"}
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
@@ -86,3 +89,15 @@ def test_a_class_name_means_one_thing() -> None:
                 if isinstance(node, ast.ClassDef):
                     places[node.name.lstrip("_")].append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def test_a_variable_says_what_it_holds() -> None:
+    """Names such as `found` say only that something was."""
+    named = defaultdict(set)
+    for path in sorted((ROOT / "emulator").rglob("*.py")):
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTIONS)]
+        for node in chain.from_iterable(map(ast.walk, functions)):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                    named[name].add(path.relative_to(ROOT).as_posix())
+    assert {name: files for name, files in named.items() if name in VAGUE} == {}

@@ -305,14 +305,14 @@ class Shared:
             self._query("DELETE FROM {schema}.bank WHERE name <> ''")
             self._query("DELETE FROM {schema}.secret")
             service, about = heads[SERVICE][0] + 1, orjson.loads(heads[SERVICE][1])
-            made, created = about.get("made", 0), about.get("created", {})
+            latest, created = about.get("made", 0), about.get("created", {})
             copied = Copied()
             for bank in banks:
-                made += 1
+                latest += 1
                 stream = _NUMBERED.fullmatch(bank.stream)
                 number = int(stream[2]) if stream is not None and stream[1] == bank.name else 1
                 created[bank.name] = max(number, created.get(bank.name, 0))
-                self._write_bank(bank, made)
+                self._write_bank(bank, latest)
                 copied.banks += 1
                 copied.snapshots += len(bank.snapshots)
             for (kind, name), files in secrets.items():
@@ -332,7 +332,7 @@ class Shared:
                 "UPDATE {schema}.bank SET sequence = %s, turn = %s, counts = %b, counted = counted + 1 WHERE name = ''",
                 service,
                 turn,
-                orjson.dumps({**about, "made": made, "created": created}),
+                orjson.dumps({**about, "made": latest, "created": created}),
             )
             return copied
 

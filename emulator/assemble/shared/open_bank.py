@@ -70,9 +70,9 @@ class OpenBank:
         """
         head = content.head
         same = head.position.incarnation == self.incarnation
-        told = self.documents.sequence if same else head.position.sequence
-        missed = not same or told < head.checkpoint
-        fill(self.documents, content, told, self._missed if missed else lambda: None)
+        published = self.documents.sequence if same else head.position.sequence
+        missed = not same or published < head.checkpoint
+        fill(self.documents, content, published, self._missed if missed else lambda: None)
         self.loaded(content)
 
     def _missed(self) -> None:
@@ -169,8 +169,8 @@ class OpenBank:
         self.position = self.position._replace(incarnation=-1)
 
 
-def fill(documents: Store, content: Content, told: int = 0, replaced: Callable[[], None] = lambda: None) -> None:
-    """Make documents what is stored, with the events of the changes after `told`; StoreDamaged.
+def fill(documents: Store, content: Content, published: int = 0, replaced: Callable[[], None] = lambda: None) -> None:
+    """Make documents what is stored, with the events of the changes after `published`; StoreDamaged.
 
     `replaced` is called before these events, with the documents of the checkpoint.
     """
@@ -179,16 +179,16 @@ def fill(documents: Store, content: Content, told: int = 0, replaced: Callable[[
         image = load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
     documents.replace(image, head.checkpoint)
     replaced()
-    if not repeat(documents, head.tail, told) or documents.sequence != head.position.sequence:
+    if not repeat(documents, head.tail, published) or documents.sequence != head.position.sequence:
         raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")
 
 
-def repeat(documents: Store, tail: Iterable[Tail], told: int = 0) -> bool:
-    """Repeat what others have changed, with its events after `told`; False where a change is missing before these."""
+def repeat(documents: Store, tail: Iterable[Tail], published: int = 0) -> bool:
+    """Repeat what others have changed, with its events after `published`; False where an earlier change is missing."""
     for change in tail:
         if change.sequence != documents.sequence + 1:
             return False
-        events = change.events if change.sequence > told else None
+        events = change.events if change.sequence > published else None
         documents.apply(change.body, () if events is None else orjson.loads(events))
     return True
 
