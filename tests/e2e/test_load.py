@@ -236,8 +236,7 @@ class Writer:
             self.refused += 1
 
 
-@pytest.mark.parametrize("durability", ["process", "power"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("durability, number", [("process", signal.SIGTERM), ("power", signal.SIGINT)])
 def test_an_end_under_load_loses_no_acknowledged_write(tmp_path: Path, durability: str, number: signal.Signals) -> None:
     raise_file_limit()
     with served(tmp_path / "state", "--durability", durability) as bank:

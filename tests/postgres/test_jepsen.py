@@ -22,7 +22,7 @@ PLANTED: dict[str, tuple[tuple[str, ...], float, int, frozenset[Kind]]] = {
 
 
 def test_nothing_is_wrong_when_processes_and_connections_fail() -> None:
-    notes = jepsen.run(12, faults=("kill", "cut"), clients=6, least=200)
+    notes = jepsen.run(8, faults=("kill", "cut"), clients=6, least=150)
     assert notes.problems == [], jepsen.report(notes)
     assert {fault for fault, _ in notes.recoveries} == {"kill", "cut"}
 
