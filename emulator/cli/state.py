@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +16,7 @@ from emulator.cli.options import Command, OrderedGroup, output_option, state_dir
 from emulator.settings import EMBEDDED, ServeSettings
 
 if TYPE_CHECKING:
+    from emulator.assemble.shared.copying import Place
     from emulator.store import StoreDamaged
     from emulator.store.check import CheckReport, Finding
 
@@ -162,11 +162,13 @@ def copy(source: str, target: str, replace: bool, store_schema: str, state: str 
     if state is not None and EMBEDDED not in (source, target):
         raise click.UsageError("--state is the directory of the server that the word postgresql stands for")
     with _store_errors(), ExitStack() as servers:
-        copying = _copying()
+        _require_psycopg()
+        from emulator.assemble.shared.copying import copy as copy_service
+
         directory = state_directory(state)
         addresses = [servers.enter_context(_address(text, directory)) for text in (source, target)]
-        places = [copying.place(address, store_schema) for address in addresses]
-        copied = copying.copy(*places, replace=replace)
+        places = [_place(address, store_schema) for address in addresses]
+        copied = copy_service(*places, replace=replace)
     counts = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
     click.echo(f"Copied {counts[0]}, {counts[1]} and {counts[2]} from {places[0]} to {places[1]}.")
 
@@ -183,14 +185,21 @@ def _address(text: str, state: Path) -> Iterator[str]:
         yield url
 
 
-def _copying() -> ModuleType:
+def _require_psycopg() -> None:
     try:
-        from emulator.assemble.shared import copying
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
+        import psycopg  # noqa: F401
+    except ModuleNotFoundError:
         raise Failed("copying and a shared store need psycopg: pip install 'bank-emulator[postgresql]'") from None
-    return copying
+
+
+def _place(address: str, schema: str) -> Place:
+    """A directory, or the tables of a PostgreSQL."""
+    from emulator.assemble.shared.directory import Directory
+    from emulator.assemble.shared.shared_store import SharedStore
+
+    if address.startswith(("postgres://", "postgresql://")):
+        return SharedStore(address, schema)
+    return Directory(Path(address))
 
 
 @contextmanager
@@ -214,9 +223,12 @@ def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
     from emulator.bank.errors import counted
 
     with _store_errors():
-        copying = _copying()
+        _require_psycopg()
+        from emulator.assemble.shared.checking import check as check_service
+        from emulator.assemble.shared.shared_store import SharedStore
+
         with _address(store, state) as url:
-            checks = copying.Shared(url, schema).check()
+            checks = check_service(SharedStore(url, schema))
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in checks], indent=2))
     else:

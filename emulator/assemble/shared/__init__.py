@@ -3,7 +3,8 @@
 `starting.py` joins a process to the service. `turns.py` lets requests wait for the turns of their bank; `needs.py` is
 what a turn fetches and locks, `running.py` one turn from there to its commit. `registry.py` has the banks that there
 are, `open_bank.py` one of them in memory; `upkeep.py` follows other processes and writes checkpoints. `authority.py` is
-the CA, `flags.py` what the processes must have in common, `copying.py` the copy and check of a whole service.
+the CA, `flags.py` what the processes must have in common. `copying.py` copies a whole service between
+places, `directory.py` and `shared_store.py`; `checking.py` checks the latter.
 """
 
 from emulator.assemble.shared.authority import SharedAuthority

@@ -19,7 +19,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from emulator.assemble import authority_for
-from emulator.assemble.shared import copying
+from emulator.assemble.shared.copying import copy
+from emulator.assemble.shared.directory import Directory
+from emulator.assemble.shared.shared_store import SharedStore
 from tests.bench.customers import SEPA, Customer
 from tests.bench.harness import Row, bank, beside, milliseconds, rate, rate_over
 from tests.bench.many import COUNT, filled
@@ -149,7 +151,7 @@ def _starts(server: PostgreSQL, folder: Path) -> Iterator[Row]:
     state = folder / "filled"
     copytree(filled(COUNT), state)
     authority_for(state)
-    copying.copy(copying.Directory(state), copying.Shared(url, "bank_emulator"), replace=False)
+    copy(Directory(state), SharedStore(url, "bank_emulator"), replace=False)
     seconds, worked = [], []
     for turn in range(ROUNDS):
         with bank(folder / f"start{turn}", "--store", url) as started:

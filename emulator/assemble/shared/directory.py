@@ -1,0 +1,127 @@
+"""A state directory as a place to copy from and to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from emulator.assemble.folders import Folders
+from emulator.assemble.replacement import complete, replacement
+from emulator.assemble.shared.authority import ANSWERS, CA, TPP
+from emulator.assemble.shared.copying import (
+    CA_FILES,
+    Copied,
+    Missing,
+    Secrets,
+    StoredBank,
+    TargetHoldsBanks,
+    stored_bank,
+)
+from emulator.bank import snapshots
+from emulator.bank.kinds import KINDS
+from emulator.ca.files import make_private, write_folder, write_private
+from emulator.store import memory_store
+from emulator.store.disk import Disk, shared_lock
+from emulator.store.recovery import SNAPSHOT, recover
+
+_ENDING = ".snapshot.json"
+
+
+class Directory:
+    """A state directory that no process uses."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._folders = Folders(state / "banks", power=True)
+
+    def __str__(self) -> str:
+        return str(self._state)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keep writers out of every bank meanwhile; StoreLocked."""
+        complete(self._state)
+        names = self._folders.names()
+        if not names:
+            raise Missing(f"{self._state} holds no bank")
+        with ExitStack() as locked:
+            for name in sorted(names):
+                locked.enter_context(shared_lock(self._folders.of(name)))
+            yield
+
+    def secrets(self) -> Secrets:
+        """The files of the CA and of the TPPs."""
+        if not (self._state / "ca.pem").exists():
+            raise Missing(f"{self._state} has no sandbox CA (ca.pem)")
+        secrets: Secrets = {(CA, ""): {name: (self._state / name).read_bytes() for name in CA_FILES}}
+        answers = self._state / "bank"
+        if (answers / "certificate.pem").exists():
+            secrets[ANSWERS, ""] = _content(answers)
+        issued = (self._state / "tpps").glob("*/certificate.pem")
+        for file in sorted(issued, key=lambda file: file.stat().st_mtime_ns):
+            secrets[TPP, file.parent.name] = _content(file.parent)
+        return secrets
+
+    def banks(self) -> Iterator[StoredBank]:
+        """Every bank as a start would find it; StoreDamaged, StoreTooNew."""
+        for name in sorted(self._folders.names()):
+            folder = self._folders.of(name)
+            documents = memory_store(KINDS)
+            recover(folder, Disk(), documents)
+            yield stored_bank(name, documents, documents.sequence, list(self._snapshots(folder / "snapshots")))
+
+    @staticmethod
+    def _snapshots(folder: Path) -> Iterator[tuple[str, datetime, bytes]]:
+        for file in sorted(snapshots.files(folder), key=lambda file: file.stat().st_mtime):
+            created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            yield file.name.removesuffix(_ENDING), created, file.read_bytes()
+
+    def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
+        """Make this directory what is given."""
+        complete(self._state)
+        present = self._folders.names()
+        if (present or (self._state / "ca.pem").exists()) and not replace:
+            what = f"banks ({', '.join(sorted(present))})" if present else "a sandbox CA (ca.pem)"
+            raise TargetHoldsBanks(f"{self._state} holds {what}; --replace deletes what is there")
+        copied = Copied()
+        with ExitStack() as locked:
+            for name in sorted(present):
+                locked.enter_context(shared_lock(self._folders.of(name)))
+            folder = locked.enter_context(replacement(self._state))
+            for name in ("banks", "tpps", "bank"):
+                make_private(folder / name)
+            for bank in banks:
+                _write_bank(folder / "banks" / bank.name, bank)
+                copied.banks += 1
+                copied.snapshots += len(bank.snapshots)
+            _write_secrets(folder, secrets)
+        copied.tpps = sum(kind == TPP for kind, _ in secrets)
+        return copied
+
+
+def _write_bank(folder: Path, bank: StoredBank) -> None:
+    make_private(folder)
+    write_private(folder / SNAPSHOT, bank.body)
+    if bank.snapshots:
+        make_private(folder / "snapshots")
+    for name, created, body in bank.snapshots:
+        file = folder / "snapshots" / f"{name}{_ENDING}"
+        write_private(file, body)
+        os.utime(file, (created.timestamp(), created.timestamp()))
+
+
+def _write_secrets(state: Path, secrets: Secrets) -> None:
+    for (kind, name), files in secrets.items():
+        if kind == CA:
+            for file, content in files.items():
+                write_private(state / file, content)
+        else:
+            folder = state / "bank" if kind == ANSWERS else state / "tpps" / name
+            write_folder(folder, files, replace=True)
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}

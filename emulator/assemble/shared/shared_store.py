@@ -1,0 +1,207 @@
+"""The tables of a PostgreSQL as a place to copy from and to, as of one moment."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from time import time_ns
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import orjson
+import psycopg
+from psycopg import sql
+
+from emulator.assemble.shared.authority import TPP, files_of, secret_of
+from emulator.assemble.shared.copying import (
+    Copied,
+    Missing,
+    Secrets,
+    StoredBank,
+    TargetHoldsBanks,
+    stored_bank,
+)
+from emulator.assemble.shared.open_bank import fill
+from emulator.bank.kinds import KINDS
+from emulator.store import memory_store
+from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
+from emulator.store.postgres.database import PART
+from emulator.store.postgres.errors import unusable
+
+_NUMBERED = re.compile(r"(.+):(\d+)")
+
+
+class SharedStore:
+    """A PostgreSQL; `url` with everything that connecting takes."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._url = url
+        self._schema = schema
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def __str__(self) -> str:
+        parts = urlsplit(self._url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {self._schema})"
+
+    def query(self, statement: str, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        if self._connection is None:
+            raise RuntimeError("the place is not open")
+        query = sql.SQL(statement).format(schema=sql.Identifier(self._schema))
+        return self._connection.execute(query, values, binary=True)
+
+    @contextmanager
+    def open(self, begin: str, *, writes: bool = False) -> Iterator[None]:
+        """A transaction; with `writes` tables are made or migrated before it.
+
+        StoreError for a server that cannot be used and a layout that this program does not know.
+        """
+        database = Database(self._url, self._schema)
+
+        async def connected() -> None:
+            try:
+                await (database.prepare() if writes else database.verify())
+            finally:
+                await database.close()
+
+        asyncio.run(connected())
+        try:
+            with psycopg.connect(self._url, autocommit=True, prepare_threshold=None) as connection:
+                self._connection = connection
+                connection.execute(begin)
+                yield
+                connection.execute("COMMIT")
+        except psycopg.Error as error:
+            raise unusable(error, self._schema) from error
+        finally:
+            self._connection = None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Everything as of one moment, whoever writes meanwhile."""
+        with self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+            if not self.names():
+                raise Missing(f"{self} holds no bank")
+            yield
+
+    def names(self) -> list[str]:
+        """The banks there are."""
+        return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE name <> '' ORDER BY name")]
+
+    def secrets(self) -> Secrets:
+        """The CA and the TPPs."""
+        rows = self.query("SELECT kind, name, body FROM {schema}.secret ORDER BY version, kind, name")
+        return {(kind, name): files_of(body) for kind, name, body in rows}
+
+    def content(self, name: str) -> Content:
+        """A bank: its checkpoint and the changes after it."""
+        row = self.query(
+            "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank"
+            " WHERE name = %s",
+            name,
+        ).fetchone()
+        if row is None:
+            raise Missing(f"{self} has no bank {name}")
+        incarnation, sequence, turn, checkpoint, written, counted, counts = row
+        parts = self.query(
+            "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part", name, checkpoint
+        ).fetchall()
+        changes = self.query(
+            "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s AND sequence > %s"
+            " ORDER BY sequence",
+            name,
+            checkpoint,
+        )
+        head = Head(name, Position(incarnation, sequence, turn, counted), checkpoint, written, counts, follows=True)
+        head.tail = [Tail(*change) for change in changes]
+        return Content(head, Parts(part for (part,) in parts) if parts else None, counts)
+
+    def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
+        """The snapshots of a bank, the oldest first."""
+        statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
+        return [(saved, created, body) for saved, created, body in self.query(statement, name)]
+
+    def banks(self) -> Iterator[StoredBank]:
+        """Every bank; StoreDamaged."""
+        for name in self.names():
+            documents = memory_store(KINDS)
+            content = self.content(name)
+            fill(documents, content)
+            yield stored_bank(name, documents, content.head.position.sequence, self.snapshots(name))
+
+    def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
+        """Make the store what is given, in one transaction."""
+        with self.open("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True):
+            locked = self.query("SELECT name, sequence, counts FROM {schema}.bank ORDER BY name FOR UPDATE")
+            heads = {name: (sequence, counts) for name, sequence, counts in locked}
+            present = sorted(heads.keys() - {SERVICE})
+            has_ca = self.query("SELECT 1 FROM {schema}.secret LIMIT 1").fetchone() is not None
+            if (present or has_ca) and not replace:
+                what = f"banks ({', '.join(present)})" if present else "a sandbox CA"
+                raise TargetHoldsBanks(f"{self} holds {what}; --replace deletes what is there")
+            for table in ("change", "checkpoint", "exchange", "snapshot"):
+                self.query(f"DELETE FROM {{schema}}.{table} WHERE bank <> ''")
+            self.query("DELETE FROM {schema}.bank WHERE name <> ''")
+            self.query("DELETE FROM {schema}.secret")
+            service, about = heads[SERVICE][0] + 1, orjson.loads(heads[SERVICE][1])
+            latest, created = about.get("made", 0), about.get("created", {})
+            copied = Copied()
+            for bank in banks:
+                latest += 1
+                stream = _NUMBERED.fullmatch(bank.stream)
+                number = int(stream[2]) if stream is not None and stream[1] == bank.name else 1
+                created[bank.name] = max(number, created.get(bank.name, 0))
+                self._write_bank(bank, latest)
+                copied.banks += 1
+                copied.snapshots += len(bank.snapshots)
+            for (kind, name), files in secrets.items():
+                copied.tpps += kind == TPP
+                self.query(
+                    "INSERT INTO {schema}.secret (kind, name, version, body) VALUES (%s, %s, %s, %b)",
+                    kind,
+                    name,
+                    service,
+                    secret_of(files),
+                )
+            turn = uuid4()
+            self.query(
+                "INSERT INTO {schema}.change (bank, sequence, turn, body) VALUES ('', %s, %s, %b)", service, turn, b"{}"
+            )
+            self.query(
+                "UPDATE {schema}.bank SET sequence = %s, turn = %s, counts = %b, counted = counted + 1 WHERE name = ''",
+                service,
+                turn,
+                orjson.dumps({**about, "made": latest, "created": created}),
+            )
+            return copied
+
+    def _write_bank(self, bank: StoredBank, incarnation: int) -> None:
+        self.query(
+            "INSERT INTO {schema}.bank (name, incarnation, sequence, turn, checkpoint, written)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            bank.name,
+            incarnation,
+            bank.sequence,
+            uuid4(),
+            bank.sequence,
+            time_ns() // 1000,
+        )
+        for part, at in enumerate(range(0, len(bank.body), PART)):
+            self.query(
+                "INSERT INTO {schema}.checkpoint (bank, sequence, part, body) VALUES (%s, %s, %s, %b)",
+                bank.name,
+                bank.sequence,
+                part,
+                bank.body[at : at + PART],
+            )
+        for name, created, body in bank.snapshots:
+            self.query(
+                "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)",
+                bank.name,
+                name,
+                created,
+                body,
+            )
