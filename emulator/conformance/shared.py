@@ -36,7 +36,7 @@ class SharedConformance(Conformance):
         return bool(self._seen)
 
     def collect(self, exchanges: Iterable[Exchange]) -> None:
-        """Take what others have answered, as far as it was not known, and let everything so far be judged."""
+        """Add the exchanges of other processes, and queue everything so far for judgement, in order."""
         if self.on:
             for exchange in exchanges:
                 self.request(exchange)
@@ -45,7 +45,7 @@ class SharedConformance(Conformance):
             self._enqueue(one, received, size)
 
     def begin_again(self, since: int) -> None:
-        """Forget what was seen before a change."""
+        """Drop the observations before a change."""
         if since > self.since:
             self.since = since
             super().forget()
@@ -64,24 +64,24 @@ class SharedConformance(Conformance):
             super().event(event)
 
     def forget(self) -> None:
-        """Nothing yet: every process forgets when it hears of the change."""
+        """Nothing to do here: every process drops its observations at the event of the change."""
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
-        """Take note of a browser at an SCA page, at every process."""
+        """Record a browser at an SCA page, in every process."""
         self._tell("page", token, tpp, link)
 
     def _page(self, token: str, tpp: str | None, link: str) -> None:
         super().page(token, tpp, link=link)
 
     def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
-        """Record what a plan has played, at every process."""
+        """Record an action of a run, in every process."""
         self._tell("plan", tpp, dict(value))
 
     def _observe(self, tpp: str, value: Mapping[str, Any]) -> None:
         super().observe(tpp, value)
 
     def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take what the TPP believes, at every process."""
+        """Record the claims of the TPP, in every process."""
         self._tell("beliefs", {name: dict(belief) for name, belief in beliefs.items()})
 
     def _believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -55,7 +55,7 @@ class SharedAuthority(CertificateAuthority):
         self.take((kind, name, 0, body) for kind, name, _, body in secrets)
 
     def take(self, secrets: Iterable[Secret]) -> None:
-        """Take what is stored since."""
+        """Add the secrets that were stored since."""
         for kind, name, _, body in secrets:
             if kind == TPP:
                 self._enter(name, files_of(body))
@@ -77,7 +77,7 @@ class SharedAuthority(CertificateAuthority):
         super()._store(credentials, None, replace=replace)
 
     def secrets(self, version: int) -> list[Secret]:
-        """What is pending, to be stored."""
+        """The pending secrets, to be stored."""
         return [(kind, name, version, secret_of(files)) for (kind, name), files in self.pending.items()]
 
     def confirm(self) -> None:
@@ -88,7 +88,7 @@ class SharedAuthority(CertificateAuthority):
         self.pending, self._undone = {}, []
 
     def undo(self) -> None:
-        """Forget what this turn has issued."""
+        """Drop the certificates that this turn has issued."""
         issued = [name for kind, name in self.pending if kind == TPP]
         for name, before in zip(issued, self._undone, strict=True):
             del self._in_memory[name]
@@ -108,7 +108,7 @@ def files_of(body: bytes) -> dict[str, bytes]:
 
 
 def _mirror(folder: Path, files: dict[str, bytes]) -> None:
-    """Have these files in a folder of the state directory; what fails is logged, for the store has them."""
+    """Write these files to a folder of the state directory; a failure is only logged, as the store has them."""
     try:
         if any(not (folder / name).exists() or (folder / name).read_bytes() != files[name] for name in files):
             write_folder(folder, files, replace=True)

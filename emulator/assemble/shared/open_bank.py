@@ -1,4 +1,4 @@
-"""One bank of a shared store in memory: it follows what others have changed, and hands over what a turn has changed."""
+"""One bank of a shared store, in memory: applies the changes of other processes and collects those of a turn."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class OpenBank:
         return self.service.bank.name
 
     def catch_up(self, head: Head) -> bool:
-        """Take what others have changed; False where that does not go on from here: the bank is to be loaded."""
+        """Apply the changes of other processes; False if they do not continue from here: the bank must be loaded."""
         position, self.still = self.position, not head.tail and head.counts is None
         if not head.follows or head.position.incarnation != position.incarnation:
             return False
@@ -64,9 +64,9 @@ class OpenBank:
         return True
 
     def load(self, content: Content) -> None:
-        """Make the bank what is stored, and tell whoever watches of the changes since; StoreDamaged.
+        """Load the bank as it is stored, and publish the events of later changes; StoreDamaged.
 
-        The events of changes that are in the checkpoint are gone with the log; watchers are told that they missed some.
+        The log no longer has the events of changes that are in the checkpoint; watchers get an event that says so.
         """
         head = content.head
         same = head.position.incarnation == self.incarnation
@@ -80,7 +80,7 @@ class OpenBank:
         bank.tell({"type": "events", "id": bank.name, "status": "missed", "at": bank.clock.stamp()})
 
     def loaded(self, content: Content) -> None:
-        """The documents are what is stored."""
+        """The documents have been loaded as they are stored."""
         self.weight = 0 if content.snapshot is None else content.snapshot.size
         self._count(content.counts)
         self._at(content.head)
@@ -105,7 +105,7 @@ class OpenBank:
     # What a turn has changed
 
     def add_to(self, work: Work) -> None:
-        """Add to `work` what this turn has changed."""
+        """Add the changes of this turn to `work`."""
         changes = [(change.payload, _events(change.events)) for change in self.log.take()]
         counts: bytes | None = self._counts()
         if counts == self.counts:
@@ -122,7 +122,7 @@ class OpenBank:
         work.snapshots += [(self.name, *change) for change in self.snapshots.changes()]
 
     def confirm(self, turn: UUID) -> None:
-        """What this turn has changed is stored: tell whoever watches."""
+        """The changes of this turn are stored: publish their events."""
         position, sequence = self.position, self.documents.sequence
         counts = self._counts()
         self.position = Position(
@@ -141,7 +141,7 @@ class OpenBank:
         self.tell_of(answered)
 
     def fetched(self, rows: Sequence[tuple[int, bytes | None]], most: int) -> None:
-        """Take the request log as it is stored, of which there are at most so many exchanges."""
+        """Replace the request log by the stored exchanges, at most `most` of them."""
         exchanges = self.requests.merge(rows)
         self.observer.collect(exchanges)
         if len(exchanges) == most:  # none of them was known: those between are no longer stored
@@ -149,7 +149,7 @@ class OpenBank:
         self.tell_of(exchanges)
 
     def undo(self) -> None:
-        """Take back what this turn has changed."""
+        """Undo the changes of this turn."""
         self.log.take()
         self.documents.revert(self.position.sequence, "the turn is undone")
         self.rules.count_from(orjson.loads(self.counts))
@@ -157,20 +157,20 @@ class OpenBank:
         self.snapshots.undo()
 
     def tell_of(self, exchanges: Iterable[Any]) -> None:
-        """Tell whoever watches of requests that were answered."""
+        """Publish the events of requests that were answered."""
         bank = self.service.bank
         if bank.watchers:
             for exchange in exchanges:
                 bank.tell({"type": "request", **exchange.summary()})
 
     def forget(self) -> None:
-        """What is in memory may be wrong: load the bank before it is looked at again."""
+        """The documents in memory may be wrong: load the bank before its next use."""
         self.still = False
         self.position = self.position._replace(incarnation=-1)
 
 
 def fill(documents: Store, content: Content, published: int = 0, replaced: Callable[[], None] = lambda: None) -> None:
-    """Make documents what is stored, with the events of the changes after `published`; StoreDamaged.
+    """Load the stored documents, and publish the events of the changes after `published`; StoreDamaged.
 
     `replaced` is called before these events, with the documents of the checkpoint.
     """
@@ -184,7 +184,7 @@ def fill(documents: Store, content: Content, published: int = 0, replaced: Calla
 
 
 def repeat(documents: Store, tail: Iterable[Tail], published: int = 0) -> bool:
-    """Repeat what others have changed, with its events after `published`; False where an earlier change is missing."""
+    """Apply changes of other processes, with their events after `published`; False if an earlier one is missing."""
     for change in tail:
         if change.sequence != documents.sequence + 1:
             return False

@@ -1,4 +1,4 @@
-"""The banks of a service over a shared store: which there are, and each one's part in a turn.
+"""The banks of a service over a shared store, and what each of them does in a turn.
 
 In memory is what turns have asked for. A bank may be read only in a turn that has fetched it, and changed only in one
 that has locked it: `enter` and `leave` are the bounds of a turn, and what is asked for beyond its Scope raises
@@ -45,7 +45,7 @@ from emulator.store.postgres import (
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """What one turn has fetched, and what it changes of the service; with `service` it has locked that."""
+    """What one turn has fetched, and its changes to the service; `service`: it has locked the service."""
 
     banks: dict[str, OpenBank]
     numbers: deque[int]  # for exchanges
@@ -64,7 +64,7 @@ class Scope:
 
 
 class SharedRegistry(BankRegistry):
-    """The banks by name; `stored` are all that there are, with the incarnation of each. `flags`: of this process."""
+    """The banks by name. `stored`: the incarnation of every existing bank; `flags`: those of this process."""
 
     def __init__(self, common: RegistryConfig, flags: Flags) -> None:
         self._flags = flags
@@ -103,12 +103,12 @@ class SharedRegistry(BankRegistry):
 
     @contextmanager
     def without_damage(self, name: str) -> Iterator[None]:
-        """A `with` block; what is damaged in a shared store is not put aside."""
+        """A `with` block; unlike in a directory, damaged data is not set aside."""
         self.find(name)
         yield
 
     def demand_service(self) -> None:
-        """Only a turn that has locked the service may change which banks and TPPs there are."""
+        """Raise NotFetched unless the turn has locked the service, which a change of banks or TPPs requires."""
         self._with_service()
 
     def _with_service(self) -> Scope:
@@ -117,17 +117,17 @@ class SharedRegistry(BankRegistry):
         return self._scope
 
     def _demand(self, name: str, part: Part) -> None:
-        """A part of a bank may be read only in a turn that has fetched it."""
+        """Raise NotFetched unless the turn has fetched this part of a bank."""
         scope = self._scope
         if scope is not None and part not in scope.parts and name not in scope.new_banks:
             raise NotFetched(bank=name, part=part)
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
-        """Tell whoever watches any bank, at any process, what has changed about the service."""
+        """Publish an event about the service to the watchers of every bank, at every process."""
         self._with_service().published.append((kind, name, status))
 
     def open(self, name: str) -> BankService:
-        """Make a bank of --fixtures, the default one of a new store."""
+        """Create a bank from --fixtures, the default one of a new store."""
         return self.make(name)
 
     def _create(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
@@ -216,13 +216,13 @@ class SharedRegistry(BankRegistry):
     # What turns do
 
     def positions(self, names: Iterable[str]) -> dict[str, Position]:
-        """How far this process is with the service and these banks."""
+        """The positions of the service and of these banks in this process."""
         opened = self.open_banks
         positions = {name: opened[name].position if name in opened else NOWHERE for name in names}
         return {**positions, SERVICE: self.service}
 
     def take_service(self, head: Head, stored: Mapping[str, int]) -> None:
-        """Take which banks there are now; those that are gone or made again are closed."""
+        """Update the list of banks; close those that were deleted or created again."""
         first = self.service.sequence < 0
         self.service = head.position
         if head.counts is not None:
@@ -259,7 +259,7 @@ class SharedRegistry(BankRegistry):
             undo.pop_all()
 
     def _opened(self, name: str, incarnation: int, seed: int | None, content: Content | None = None) -> OpenBank:
-        """A bank in memory, with what is stored of it."""
+        """A bank in memory, loaded from its stored content."""
         log = PostgresLog()
         documents = Store(log, KINDS)
         if content is not None:
@@ -295,7 +295,7 @@ class SharedRegistry(BankRegistry):
     def enter(
         self, names: Iterable[str], numbers: Iterable[int] | None, *, service: bool, parts: Collection[Part] = ()
     ) -> Scope:
-        """Begin to act in a turn that has fetched these banks; `parts`: what it has fetched of them besides.
+        """Begin the synchronous part of a turn that has fetched these banks and `parts` of them.
 
         `numbers`: for exchanges, None where they get theirs as they are stored.
         """
@@ -306,7 +306,7 @@ class SharedRegistry(BankRegistry):
         return scope
 
     def leave(self) -> None:
-        """The turn has acted."""
+        """End the synchronous part of the turn."""
         self._scope = None
 
     def waiting(self, names: Iterable[str]) -> int:
@@ -314,7 +314,7 @@ class SharedRegistry(BankRegistry):
         return sum(len(self.open_banks[name].requests.waiting) for name in names if name in self.open_banks)
 
     def work(self, scope: Scope, turn: UUID) -> Work:
-        """Write down what the turn has changed, before it leaves."""
+        """The changes of the turn, to be stored; called before `leave`."""
         self._flush()
         work = Work(turn)
         work.deleted = [name for name, _ in scope.deleted]
@@ -358,7 +358,7 @@ class SharedRegistry(BankRegistry):
         self._tell(scope.published)
 
     def undo(self, scope: Scope) -> None:
-        """Take back what the turn has changed."""
+        """Undo the changes of the turn."""
         self._flush()
         for step in reversed(scope.undo):
             step()
@@ -366,4 +366,4 @@ class SharedRegistry(BankRegistry):
             opened.undo()
 
     def close(self) -> None:
-        """The store has everything already."""
+        """Nothing to do: every change is stored."""

@@ -1,4 +1,4 @@
-"""One turn: it fetches what it needs, acts and commits; where it turns out to need more, it is undone and run again."""
+"""One turn: fetches what it needs, acts and commits; if it needs more, it is undone and run again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REPEATS = 2  # times that a turn is run again which has lost its connection, the
 
 
 class Unanswered(Exception):
-    """Nobody knows whether the changes of the turn were stored: its requests must not be answered."""
+    """It is unknown whether the changes of the turn were stored: its requests must not be answered."""
 
 
 class BeginAgain(Exception):
@@ -69,7 +69,7 @@ class TurnRunner:
         self._reachable = True
 
     def note(self, error: StoreError | None) -> None:
-        """Log once that the store is away, and once that it is back."""
+        """Log once that the store is unavailable, and once that it is available again."""
         if error is None and not self._reachable:
             logger.info("the store answers again")
         elif error is not None and self._reachable:
@@ -90,7 +90,7 @@ class TurnRunner:
         raise StoreError("a turn needs ever more")
 
     async def _attempt(self, database: Database, act: Callable[[], T], needs: Needs) -> tuple[T] | None:
-        """What `act` gives, or None where it is to be run again with what `needs` has by now."""
+        """The result of `act`, or None if the turn must run again with the extended `needs`."""
         registry = self._registry
         known = registry.service
         names = needs.names & registry.stored.keys() if known.sequence >= 0 else set()
@@ -133,7 +133,7 @@ class TurnRunner:
         return (acted[0],)
 
     async def _read(self, database: Database, act: Callable[[], T], needs: Needs, names: set[str]) -> tuple[T] | None:
-        """What `act` gives, answered from memory: one statement sees afterwards that this was all that is stored.
+        """The result of `act` on the documents in memory; one statement then checks that they are up to date.
 
         None where it was not, or where `act` needs more.
         """
@@ -161,7 +161,7 @@ class TurnRunner:
         return (result,)
 
     def _acted(self, scope: Scope, act: Callable[[], T], needs: Needs) -> tuple[T, Work] | None:
-        """What `act` gives and what it has changed; None where it needs more, and then it is undone."""
+        """The result of `act` and its changes; None if it needs more, and then it is undone."""
         registry = self._registry
         needs.banks, needs.left, began = scope.banks, scope.numbers, thread_time()
         try:
@@ -214,7 +214,7 @@ class TurnRunner:
     async def _caught_up(
         self, database: Database, transaction: Transaction, needs: Needs, names: set[str], known: Position
     ) -> bool:
-        """Bring everything that was fetched up to date; False where that has to begin again.
+        """Apply everything that was fetched; False if that must start again.
 
         `known`: how far this process was with the service when the transaction began.
         """
@@ -248,7 +248,7 @@ class TurnRunner:
         return True
 
     async def _take_service(self, database: Database, head: Head, known: Position) -> None:
-        """Take what others have changed of the service, unless another turn has done so or has a later change."""
+        """Apply the changes of others to the service, unless another turn has done so or has a later change."""
         registry = self._registry
         async with self._taking:
             while (here := registry.service) is known or here.sequence < head.position.sequence:
@@ -261,7 +261,7 @@ class TurnRunner:
                 await self._settled.wait()
 
     async def _fetch(self, database: Database, opened: OpenBank, parts: Iterable[Part]) -> None:
-        """Bring what there is of a bank besides its documents up to date."""
+        """Update what a bank has besides its documents."""
         if "exchanges" in parts:
             rows = await database.exchanges(opened.name, opened.requests.known(), KEPT)
             opened.fetched(rows, KEPT)
@@ -292,7 +292,7 @@ class TurnRunner:
             raise Unanswered from lost
 
     async def _outcome(self, database: Database, work: Work) -> Outcome:
-        """What became of a commit; sought until the store answers, but not for ever."""
+        """The outcome of a commit; asked for until the store answers, but not for ever."""
         until = monotonic() + LOOKING
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What a process over a shared store does beside requests: it looks what others do, and writes checkpoints."""
+"""Background work of a process over a shared store: it follows other processes and writes checkpoints."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class SharedUpkeep:
         self._looks = 0
 
     def start(self) -> None:
-        """Look from now on what other processes do."""
+        """Start to follow other processes."""
         self._pool.open()
         self._watching = self.spawn(self._watch())
 
     def stop(self) -> None:
-        """Look no more, and leave checkpoints unwritten; turns that have begun end by themselves."""
+        """Stop following, and leave checkpoints unwritten; turns that have begun end by themselves."""
         self._ending.set()
         if self._watching is not None:
             self._watching.cancel()
@@ -57,7 +57,7 @@ class SharedUpkeep:
         return task
 
     async def _watch(self) -> None:
-        """Bring what others do to those who watch at this process, and store what waits for a turn."""
+        """Publish the changes of other processes to the watchers of this one, and store what waits for a turn."""
         try:
             while True:
                 await asyncio.sleep(PAUSE)
@@ -66,9 +66,9 @@ class SharedUpkeep:
             await self._pool.close()
 
     async def _look(self) -> None:
-        """Look at each bank by itself: one that takes long holds up no other; at none, where nobody watches.
+        """Follow each watched bank by itself, so that a slow one delays no other.
 
-        Now and then also at those of which this process has seen something that is not in the report yet.
+        From time to time also each bank with observations that the conformance report does not have yet.
         """
         watched = {opened.name for opened in self._registry.watched_banks()}
         self._looks += 1

@@ -69,7 +69,7 @@ class DatabaseConnection:
                 await connection.close()
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives; a server that takes longer has lost the connection. StoreUnreachable, psycopg.Error."""
+        """The result of `work`; after the timeout the connection is dropped. StoreUnreachable, psycopg.Error."""
         task = asyncio.ensure_future(work)
         done, _ = await asyncio.wait((task,), timeout=seconds)
         if not done:
@@ -84,7 +84,7 @@ class DatabaseConnection:
         return task.result()
 
     async def _first(self, seconds: float, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What the first work of a turn gives, over a new connection where the last one broke; StoreUnreachable."""
+        """The result of the first work of a turn, over a new connection if the last one broke; StoreUnreachable."""
         known = self._connection
         try:
             return await self._within(seconds, work())
@@ -112,7 +112,7 @@ class DatabaseConnection:
             raise unreachable(error, self._schema) from error
 
     async def end(self) -> None:
-        """Undo what is under way; a connection that cannot is given up."""
+        """Roll back; a connection that cannot is dropped."""
         connection = self._connection
         if connection is None or connection.closed:
             self._connection = None
@@ -135,7 +135,7 @@ async def _rollback(connection: AsyncConnection[TupleRow]) -> None:
 
 
 def _hang_up(connection: AsyncConnection[TupleRow] | None) -> None:
-    """End a connection whose server does not answer: whoever waits for it learns that at once."""
+    """Close a connection whose server does not answer, so that its waiters fail at once."""
     if connection is None or connection.closed:
         return
     with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:

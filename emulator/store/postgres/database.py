@@ -44,14 +44,14 @@ class Database(DatabaseConnection):
     # The tables
 
     async def prepare(self) -> None:
-        """Connect, and make or migrate the tables; StoreUnusable, StoreLayoutNewer."""
+        """Connect, and create or migrate the tables; StoreUnusable, StoreLayoutNewer."""
         try:
             await layout.prepare(await self._connected(), self._schema)
         except psycopg.Error as error:
             raise unusable(error, self._schema) from error
 
     async def verify(self) -> None:
-        """Connect, and see that the tables are those of this version, changing nothing; as `prepare`."""
+        """Connect, and check that the tables have this version, without changes; raises as `prepare`."""
         try:
             await layout.verify(await self._connected(), self._schema)
         except psycopg.Error as error:
@@ -282,7 +282,7 @@ class Database(DatabaseConnection):
         await connection.execute(self._in_schema(statement), columns)
 
     async def outcome(self, work: Work) -> Outcome:
-        """Whether a commit that was not answered came to be.
+        """Whether a commit without an answer was applied.
 
         The head is locked for it, which waits until the server is done with the transaction in question.
         """
@@ -306,7 +306,7 @@ class Database(DatabaseConnection):
     # Upkeep
 
     async def checkpoint(self, name: str, incarnation: int, sequence: int, snapshot: bytes) -> None:
-        """Keep a bank as of a change, in place of an earlier checkpoint, and trim what nobody needs any more."""
+        """Store a bank as of a change, replacing the earlier checkpoint, and delete what is no longer needed."""
         try:
             await self._checkpoint(name, incarnation, sequence, snapshot)
         except psycopg.Error as error:
@@ -342,7 +342,7 @@ class Database(DatabaseConnection):
             await connection.execute(self._in_schema(statements.TRIM), [name, sequence - TAIL_KEPT])
 
     async def trim_exchanges(self, name: str, most: int) -> None:
-        """Forget all but the last exchanges of a bank."""
+        """Delete all but the last exchanges of a bank."""
         await self._read(
             "DELETE FROM {schema}.exchange WHERE bank = %s AND id <="
             " (SELECT id FROM {schema}.exchange WHERE bank = %s ORDER BY id DESC OFFSET %s LIMIT 1) RETURNING 1",

@@ -77,7 +77,7 @@ async def prepare(
     version: int = VERSION,
     steps: Mapping[int, Sequence[str]] = STEPS,
 ) -> None:
-    """Make the tables in `schema`, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
+    """Create the tables in `schema`, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     for attempt in range(ATTEMPTS):
         try:
             async with connection.transaction():
@@ -93,7 +93,7 @@ async def prepare(
 
 
 async def verify(connection: AsyncConnection[TupleRow], schema: str) -> None:
-    """See that `schema` has the tables of this version; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
+    """Check that `schema` has the tables of this version; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     if await _is_empty(connection, schema):
         raise StoreUnusable(f"schema {schema} has no tables: name the one that `serve` uses with --store-schema")
     older = await _version(connection, schema, VERSION)
@@ -119,7 +119,7 @@ async def _make(connection: AsyncConnection[TupleRow], schema: str, version: int
 
 
 async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int, *, lock: str = "") -> int:
-    """The version of the tables, which is at most `most`."""
+    """The version of the tables; StoreLayoutNewer if it is above `most`."""
     try:
         rows = await connection.execute(_in_schema(f"SELECT version FROM {{schema}}.layout{lock}", schema, most))
     except errors.UndefinedColumn:
@@ -147,7 +147,7 @@ async def _migrate(
 
 
 async def _check(connection: AsyncConnection[TupleRow], schema: str, *, writes: bool = True) -> None:
-    """See that every table has its columns, and that the user may write it; StoreUnusable."""
+    """Check that every table has its columns, and that the user may write to it; StoreUnusable."""
     rows = await (await connection.execute(_PRESENT, [schema])).fetchall()
     for table, columns in _COLUMNS.items():
         if not columns <= {column for name, column, _ in rows if name == table}:

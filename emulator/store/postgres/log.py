@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PostgresLog:
-    """Takes note of changes; whoever ends the turn takes them, appends them and confirms or reverts them."""
+    """Collects changes; the end of the turn appends them to the database, and confirms or reverts them."""
 
     confirms = True
     shared = True
@@ -28,13 +28,13 @@ class PostgresLog:
         """What the database has comes through `Store.replace` and `Store.apply`, within a turn."""
 
     def append(self, change: Change) -> None:
-        """Take note of a change; StoreUnwritable after the end."""
+        """Collect a change; StoreUnwritable after `close`."""
         if self._closed:
             raise StoreUnwritable("the store is closed")
         self.changes.append(change)
 
     def store_content(self, _image: Image) -> None:
-        """Other processes read all of it in the change."""
+        """Nothing is stored apart: other processes read the content in the change."""
 
     def take(self) -> list[Change]:
         """The changes since the last call."""
