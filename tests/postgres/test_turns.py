@@ -15,6 +15,10 @@ import pytest
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.assemble.shared import upkeep
+from emulator.bank.kinds import TRANSACTION
+from emulator.bank.sandbox import data
+from emulator.client.signing import Identity
+from emulator.client.tpp import Tpp
 from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work
 from tests.postgres.process import HEADERS, Process, process
 
@@ -159,6 +163,30 @@ async def test_between_two_steps_another_process_has_the_bank(store_url: str, tm
         assert counts == sorted(counts)
         assert len(set(counts)) > 3, "each step is stored by itself"
         assert await customers(two) == before + 40
+
+
+async def test_between_two_pieces_of_a_deletion_another_process_has_the_bank(
+    store_url: str, tmp_path: Path, one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "PIECE", 5)
+    tpp = Tpp("http://127.0.0.1:8080", Identity.from_folder(tmp_path / "one" / "tpps" / "demo"))
+    async with process(store_url, tmp_path / "two") as two:
+        await two.control("PUT", "settings", {"progression": "manual"})
+        await one.control("GET", "settings")
+        documents = one.registry.default.bank.documents
+        accounts = [transaction["accountId"] for transaction in documents.all(TRANSACTION)]
+        account = max(set(accounts), key=accounts.count)
+        sent = tpp.prepare("DELETE", f"/v1/sandbox/accounts/{account}")
+        request = Request(sent.method, sent.target, tuple(sent.headers.items()))
+        counts = []
+        while isinstance(answer := await one.go_on(request), Unfinished):
+            ledger = await two.control("GET", "ledger")
+            assert (ledger["balanced"], account in str(ledger)) == (True, True)
+            counts.append(two.registry.default.bank.documents.count(TRANSACTION, accountId=account))
+        assert isinstance(answer, Response)
+        assert (answer.status, counts) == (204, sorted(set(counts), reverse=True))
+        assert len(counts) > 3
+        assert account not in str(await two.control("GET", "ledger"))
 
 
 async def test_what_takes_long_takes_back_its_steps_when_one_cannot_be_stored(
