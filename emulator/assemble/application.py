@@ -187,9 +187,11 @@ class BankApplication:
         raise BankError("NOT_FOUND", f"The bank {named[1]} does not exist.")
 
     def _about(self, service: BankService, request: Request, path: str) -> Response:
+        if request.method == "OPTIONS":
+            return Response(204, [("Allow", "GET, HEAD, OPTIONS")])
         if request.method not in ("GET", "HEAD"):
             error = BankError("BAD_REQUEST", f"{path} takes GET.", status=405)
-            return render.refusal(error, headers=[("Allow", "GET, HEAD")])
+            return render.refusal(error, headers=[("Allow", "GET, HEAD, OPTIONS")])
         if path == "/openapi.json":
             return self._openapi(request)
         body = health() if path == "/health" else ready(service.bank)

@@ -39,18 +39,21 @@ def check_private(directory: Path) -> None:
     if mode & 0o077:
         reason = f"other users can enter it (mode {mode:o}), and it holds private keys; run `chmod 700` on it"
         raise PermissionError(errno.EPERM, reason, str(directory))
-    _refuse_others(directory, depth=4)  # banks/NAME/snapshots/FILE
+    check_plain(directory)
 
 
-def _refuse_others(directory: Path, *, depth: int) -> None:
-    """Refuse what is neither a file nor a directory, except sockets: a server of PostgreSQL has one, none is read."""
+def check_plain(directory: Path, *, depth: int = 4) -> None:
+    """Refuse what is neither a file nor a directory, down to banks/NAME/snapshots/FILE; raises PermissionError.
+
+    Sockets may stay: a server of PostgreSQL has one, and none is read.
+    """
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if depth > 1:
-                    _refuse_others(Path(entry.path), depth=depth - 1)
+                    check_plain(Path(entry.path), depth=depth - 1)
             elif entry.is_symlink():
                 reason = "it is a symbolic link; a state directory must not contain one"
                 raise PermissionError(errno.EPERM, reason, entry.path)

@@ -80,9 +80,8 @@ def show_(name: str, output: str) -> None:
     from emulator.scenario import loader
 
     scenario = _loaded(name)
-    ready = loader.library().get(name)
-    text = (ready or Path(name)).read_text("utf-8")
-    if ready is not None:  # editors find the schema of a copy at the bank, not in the folder
+    text = scenario.origin.text
+    if name in loader.library():  # editors find the schema of a copy at the bank, not in the folder
         text = text.replace("=scenario.schema.json", f"={_bank()}/_emulator/scenario-schema.json", 1)
     show(dict(scenario.source), output, lambda _: click.echo(text, nl=False))
 

@@ -99,6 +99,27 @@ def test_nobody_waits_for_a_named_pipe_in_a_state_directory(
         assemble(ServeSettings(state=state))
 
 
+def test_a_copy_reads_nothing_but_files(
+    tmp_path: Path, authority: CertificateAuthority, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
+    state, pipe = tmp_path / "state", tmp_path / "state" / "banks" / "default" / "pipe"
+    assemble(ServeSettings(state=state), authority=authority).close()
+    os.mkfifo(pipe)
+    assert main.run(["state", "copy", str(state), str(tmp_path / "copy")]) == 2
+    assert f"{pipe}: it is not a regular file" in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_scenario_may_come_through_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, UNFIT.encode())
+    os.close(writer)
+    assert main.run(["scenario", "show", f"/dev/fd/{reader}"]) == 0
+    os.close(reader)
+    assert capsys.readouterr().out == UNFIT
+
+
 def test_a_fixture_is_a_file_that_can_be_read_again(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -22,7 +22,7 @@ from emulator.assemble.shared.copying import (
 )
 from emulator.bank import snapshots
 from emulator.bank.kinds import KINDS
-from emulator.ca.files import make_private, write_folder, write_private
+from emulator.ca.files import check_plain, make_private, write_folder, write_private
 from emulator.store import memory_store
 from emulator.store.disk import Disk, shared_lock
 from emulator.store.recovery import SNAPSHOT, recover
@@ -47,6 +47,7 @@ class Directory:
         names = self._folders.names()
         if not names:
             raise Missing(f"{self._state} holds no bank")
+        check_plain(self._state)
         with ExitStack() as locked:
             for name in sorted(names):
                 locked.enter_context(shared_lock(self._folders.of(name)))
