@@ -3,7 +3,7 @@
 It depends on signatures and HTTP only, not on the bank.
 """
 
+from emulator.client.clients import AsyncTppClient, TppClient, TppResponse
 from emulator.client.signing import TAMPERINGS, Identity, sign, signed_headers
-from emulator.client.tpp import AsyncTppClient, TppClient, TppResponse
 
 __all__ = ["TAMPERINGS", "AsyncTppClient", "Identity", "TppClient", "TppResponse", "sign", "signed_headers"]

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import ClientError, web
 from multidict import CIMultiDictProxy
 
-from emulator.client.tpp import AsyncTppClient
+from emulator.client.clients import AsyncTppClient
 from emulator.httpsig.sendable import check_sendable
 from emulator.terminal import one_line
 

@@ -15,7 +15,8 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import ResponseHeaders, Tpp, TppResponse
+from emulator.client.clients import ResponseHeaders, TppResponse
+from emulator.client.tpp import Tpp
 from emulator.scenario.rules import RuleSet
 from tests.postgres.remote import RemoteService
 

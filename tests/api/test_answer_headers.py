@@ -13,7 +13,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.api.tpp_openapi import published
 from emulator.bank.notification_targets import Host
-from emulator.client.tpp import TppResponse
+from emulator.client.clients import TppResponse
 from tests.api.desk import DeskClient, approve, ok
 from tests.api.test_payments import BODIES, DOMESTIC
 

@@ -17,7 +17,7 @@ from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.api.service import BankService
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import TppResponse
+from emulator.client.clients import TppResponse
 from tests.api.desk import NOW, DeskClient, approve
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"

@@ -10,7 +10,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.kinds import BASKET
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import TppResponse
+from emulator.client.clients import TppResponse
 from tests.api.desk import DeskClient, approve
 from tests.api.test_isolation import BODIES, NOBODYS, SERVICES
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, TRANSACTION
-from emulator.client.tpp import TppResponse
+from emulator.client.clients import TppResponse
 from tests.api.desk import DeskClient
 
 SAME = {"X-Request-ID": "INSERT_X_REQUEST_ID", "Content-Type": "application/json; charset=UTF-8"}

@@ -7,7 +7,8 @@ import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
-from emulator.client.tpp import Prepared, Tpp, TppResponse
+from emulator.client.clients import TppResponse
+from emulator.client.tpp import Prepared, Tpp
 from tests.conformance.shop import SEPA, GaveUp, Shop, World
 
 

@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.client.tpp import Prepared, Tpp, TppResponse
+from emulator.client.clients import TppResponse
+from emulator.client.tpp import Prepared, Tpp
 
 FINAL = {"ACSC", "RJCT", "CANC", "PART"}
 FAILED = {"RJCT", "CANC"}

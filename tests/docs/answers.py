@@ -14,7 +14,7 @@ from emulator.api import examples
 from emulator.api.operations import table
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import TppResponse
+from emulator.client.clients import TppResponse
 from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_registry
 
 ANSWERS = Path(examples.__file__).with_name("answers.json")

@@ -24,7 +24,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from emulator.client.tpp import TppClient, TppResponse
+from emulator.client.clients import TppClient, TppResponse
 from tests.postgres.cluster import EMULATOR, Cluster, Node, NodeFailed, ask, cluster, control, eventually
 from tests.postgres.history import (
     REFUSED,
