@@ -100,6 +100,7 @@ class FrozenTable:
     """
 
     def __init__(self, table: DocumentTable) -> None:
+        self._table = table
         self._rows, self._ids, self._keys = table.sorted_rows(), table.numbers, table.keys
         self._numbers = list(self._rows)
         self._before: dict[int, bytes | None] = {}
@@ -131,6 +132,9 @@ class FrozenTable:
         pause()
         sequences = {name: list(order.entries) for name, order in self._keys.orders.items()}
         before = self._before.copy()  # last, so that it has every document in which the copies differ
+        table = self._table
+        if not before and table.keys is self._keys and table.next_number == self.next_number:  # nothing has changed
+            return TableImage(self.kind, self.next_number, dict.fromkeys(self._numbers, b""), ids, copies, sequences)
         unchanged = {
             number: identity
             for some in _pieces(ids.items(), pause)

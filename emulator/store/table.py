@@ -53,8 +53,8 @@ class DocumentTable(Table):
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change appends an undo step to `steps`.
     `before`: while a snapshot is written, the previous content of the rows that have changed since it began, stored
-    before the change (see FrozenTable). `dependants` are called at every change, including undone changes and their
-    undoing.
+    before the change; and `next_number` grows before a new document is indexed (see FrozenTable). `dependants` are
+    called at every change, including undone changes and their undoing.
     """
 
     default_query_cache_capacity = 0
@@ -97,11 +97,11 @@ class DocumentTable(Table):
         number = self.numbers.get(identity)
         if number is None:
             number = self.next_number
+            self.next_number = number + 1
             if self.keys.members:
                 self.keys.enter(document, number, identity)
             self.rows[number] = raw
             self.numbers[identity] = number
-            self.next_number = number + 1
             self._steps.append((self, identity, None, None, number, raw))
             if self.dependants:
                 self.changed()
@@ -193,9 +193,9 @@ class DocumentTable(Table):
                 raise ValueError(f"document number {number} exists already")
             self._place(identity, number, raw, document)
             return
+        self.next_number = number + 1
         if self.keys.members:  # all of `_place` for what comes last, as nearly all in a journal does
             self.keys.enter(document, number, identity)
-        self.next_number = number + 1
         self.rows[number] = raw
         self.numbers[identity] = number
         if self.dependants:
@@ -218,8 +218,8 @@ class DocumentTable(Table):
 
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
         if number >= self.next_number:
-            self.keys.enter(document, number, identity)
             self.next_number = number + 1
+            self.keys.enter(document, number, identity)
         else:
             if self.before is not None:
                 self.before.setdefault(number, None)

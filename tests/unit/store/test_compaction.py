@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -281,6 +282,38 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
         again.put(BOOK, document)
         again.delete(BOOK, document["id"])
     assert answers(again)["dump"]["book"] == []
+
+
+def test_a_snapshot_beside_which_nothing_changes_is_that_of_the_tables_themselves(store: Store) -> None:
+    store.delete(BOOK, "b7")
+    store.put(BOOK, book("b9", author="changed"))
+    assert as_bytes(store.freeze()) == as_bytes(store.alias())
+
+
+def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that writes the snapshot may copy the indexes at any moment."""
+    expected, rows = as_bytes(store.alias()), table(store, "book").rows.copy()
+    frozen = store.freeze()
+    enter = index.Keys.enter
+    copies = []
+
+    def enter_and_copy(*document: Any) -> None:
+        enter(*document)
+        copies.append(frozen["book"].indexed(lambda: None))
+
+    monkeypatch.setattr(index.Keys, "enter", enter_and_copy)
+    store.put(BOOK, book("new", author="a1", year=5))
+    (copy,) = copies
+    assert as_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
+
+
+def test_a_document_that_was_there_until_a_restore_is_not_in_a_snapshot(store: Store) -> None:
+    kept = store.image()
+    expected, rows = as_bytes(store.alias()), table(store, "book").rows.copy()
+    frozen = store.freeze()
+    changes = iter((lambda: store.put(BOOK, book("new", author="a1", year=5)), lambda: store.restore(kept)))
+    copy = frozen["book"].indexed(lambda: next(changes, lambda: None)())
+    assert as_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
 
 
 def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
