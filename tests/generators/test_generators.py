@@ -1,7 +1,7 @@
 """What linters and generators of other languages make of the OpenAPI documents, and one journey with what they made.
 
-`make test` makes the journeys with the client in Python. The tools that npm brings are long: tests/api/test_openapi.py
-validates the same documents in every run.
+`make test` makes the journey with the client in Python. The others are long, as are the tools that npm brings:
+tests/api/test_openapi.py and tests/api/test_berlin_group.py validate the same documents and answers in every run.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def test_a_payment_is_made_with_the_generated_typescript_client(folder: Path, ba
     assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr
 
 
+@pytest.mark.long
 def test_a_berlin_group_client_reads_accounts_cards_and_payments(folder: Path, bank: Served) -> None:
     client = client_of(folder, "berlin-group", "python")
     with proxy(bank, "--login", "14888520059") as address:
