@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
 import pytest
 
-from emulator.cli import bank
+from emulator.cli import bank, forward, main, scenario
 from emulator.cli.failure import Failed
 
 
@@ -46,3 +48,31 @@ def test_programs_and_banks_without_events_get_nothing(
 ) -> None:
     assert shown(monkeypatch, capsys, terminal=False, fails=False) == ""
     assert shown(monkeypatch, capsys, terminal=True, fails=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "kinds"),
+    [
+        ("clock advance 1h", ["clock"]),
+        ("reset", ["reset"]),
+        ("snapshot load a", ["reset"]),
+        ("banks make x", ["banks"]),
+        ("scenario apply slow-bank --yes", ["scenario", "scenario"]),
+        ("people", []),
+    ],
+)
+def test_a_command_shows_the_progress_of_what_it_asks_for(
+    monkeypatch: pytest.MonkeyPatch, command: str, kinds: list[str]
+) -> None:
+    followed: list[str] = []
+
+    @contextmanager
+    def noted(_url: str, kind: str, _text: Any) -> Iterator[None]:
+        followed.append(kind)
+        yield
+
+    for module in (forward, scenario):
+        monkeypatch.setattr(module, "progress", noted)
+        monkeypatch.setattr(module, "ask", lambda *_: defaultdict(str))
+    main.run([*command.split(), "--url", "http://127.0.0.1:1", "--output", "json"])
+    assert followed == kinds
