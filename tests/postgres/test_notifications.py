@@ -21,13 +21,18 @@ def notifying(running: Cluster) -> None:
     control(running.url, "PUT", "settings", {"notifications": True, "progression": "immediate"})
 
 
-def pay(running: Cluster, receiver: Receiver, count: int, victim: Node | None = None) -> None:
-    """Payments that are approved or deleted, on whichever process the balancer gives; in the middle one is killed."""
+def paying(running: Cluster, receiver: Receiver, victim: Node | None = None) -> threading.Thread:
+    """A thread, not started, that pays in a session of its own."""
     psu = control(running.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    return threading.Thread(target=pay, args=(running, receiver, psu, victim))
+
+
+def pay(running: Cluster, receiver: Receiver, psu: dict[str, str], victim: Node | None) -> None:
+    """Payments that are approved or deleted, on whichever process the balancer gives; in the middle one is killed."""
     with TppClient(running.url, running.demo, timeout=20) as client:
         client.notification_uri = receiver.uri
         client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
-        for number in range(count):
+        for number in range(PAYMENTS):
             try:
                 payment = client.post(DOMESTIC, json=BODY).json()["paymentId"]
                 if number % 2:
@@ -36,7 +41,7 @@ def pay(running: Cluster, receiver: Receiver, count: int, victim: Node | None = 
                     client.delete(f"{DOMESTIC}/{payment}")
             except (OSError, ValueError):
                 continue  # it went to the process that was killed
-            if victim is not None and number == count // 2:
+            if victim is not None and number == PAYMENTS // 2:
                 victim.kill()
 
 
@@ -72,7 +77,7 @@ def receiver() -> Receiver:
 def test_two_processes_send_each_notification_once(tmp_path: Path, store_url: str, receiver: Receiver) -> None:
     with cluster(tmp_path, store_url, "--allow-notify", "127.0.0.1", nodes=2) as running:
         notifying(running)
-        customers = [threading.Thread(target=pay, args=(running, receiver, PAYMENTS)) for _ in range(CUSTOMERS)]
+        customers = [paying(running, receiver) for _ in range(CUSTOMERS)]
         for customer in customers:
             customer.start()
         for customer in customers:
@@ -88,10 +93,7 @@ def test_what_a_killed_process_was_sending_another_sends(tmp_path: Path, store_u
     with cluster(tmp_path, store_url, "--allow-notify", "127.0.0.1", nodes=2) as running:
         notifying(running)
         victim = running.nodes[1]
-        customers = [
-            threading.Thread(target=pay, args=(running, receiver, PAYMENTS, victim if number == 0 else None))
-            for number in range(CUSTOMERS)
-        ]
+        customers = [paying(running, receiver, victim if number == 0 else None) for number in range(CUSTOMERS)]
         for customer in customers:
             customer.start()
         for customer in customers:
