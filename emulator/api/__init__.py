@@ -5,5 +5,5 @@ address (`router.py`), signature (`signature/`), headers, query, body (`json_bod
 PSU and access (`customer.py`). The handler of the operation (`operations/`) then calls the domain, and `render.py`
 writes the answer. `repeats.py` answers a repeated creation, `log.py` is the request log.
 
-`tpp_openapi.py` and `collection.py` describe the interface to others, from the same table.
+`description/` describes the interface to other programs, from the same table.
 """

@@ -172,16 +172,16 @@ def _names(settings: ServeSettings) -> list[str]:
 
 def openapi_answer(request: Request) -> Response:
     """The answer to `GET /openapi.json`; its modules are imported on use."""
-    from emulator.api import tpp_openapi
+    from emulator.api.description import openapi
 
-    return tpp_openapi.respond(request)
+    return openapi.respond(request)
 
 
 def _operations_document() -> dict[str, Any]:
     """The OpenAPI document of the TPP interface, for the documentation."""
-    from emulator.api import tpp_openapi
+    from emulator.api.description import openapi
 
-    return tpp_openapi.document()
+    return openapi.document()
 
 
 def _control_document() -> dict[str, Any]:

@@ -20,7 +20,7 @@ def openapi(control: bool) -> None:
 
         shown = control_document("http://127.0.0.1:8080")
     else:
-        from emulator.api.tpp_openapi import published
+        from emulator.api.description.openapi import published
 
         shown = published()
     click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
@@ -52,7 +52,7 @@ Example: bank-emulator collection --format bruno --directory bank-collection
 @click.option("--directory", metavar="DIR", help="The folder for a Bruno collection; created if it is missing.")
 def collection(kind: str, proxy: str, directory: str | None) -> None:
     """Print a Postman collection, or write a Bruno one."""
-    from emulator.api.collection import bruno, postman
+    from emulator.api.description.collection import bruno, postman
 
     base = proxy.rstrip("/")
     if kind == "postman":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from emulator.api.openapi import JSON_TYPE, Writer, content, path_parameter, query_parameter
+from emulator.api.description.writer import JSON_TYPE, Writer, content, path_parameter, query_parameter
 from emulator.control import answers
 from emulator.control.operation import AnswerSpec, ControlOperation
 from emulator.control.operations import table

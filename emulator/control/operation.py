@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from emulator.api.description.writer import resolved
 from emulator.api.messages import Request, Response, Steps, Stream
-from emulator.api.openapi import resolved
 from emulator.api.query import QueryParameter
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event

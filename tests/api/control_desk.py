@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from emulator.api.description.writer import resolved as form
 from emulator.api.messages import Request, Response, finished
-from emulator.api.openapi import resolved as form
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.control import Control, answers

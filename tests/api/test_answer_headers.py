@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from emulator.api.description.openapi import published
 from emulator.api.service import BankService
-from emulator.api.tpp_openapi import published
 from emulator.bank.notification_targets import Host
 from emulator.client.clients import TppResponse
 from tests.api.desk import DeskClient, approve, ok

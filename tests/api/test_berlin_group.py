@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from emulator import manual
+from emulator.api.description.openapi import published
 from emulator.api.headers import MATRIX
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
-from emulator.api.tpp_openapi import published
 from tests.api.berlin_group import HEADERS, OBJECTS, VERSIONS, Version, schemas
 from tests.api.desk import DeskClient, approve, ok
 from tests.api.test_payments import BODIES, BULK, DOMESTIC, PERIODIC, SEPA

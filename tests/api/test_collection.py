@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from emulator.api import collection
+from emulator.api.description import collection
 from emulator.api.operations import table
 from emulator.cli.main import group, run
 from emulator.testing import RunningBank

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from emulator.api import examples
+from emulator.api.description import examples
+from emulator.api.description.openapi import document
 from emulator.api.operations import table
-from emulator.api.tpp_openapi import document
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from tests.api.desk import NOW, DeskClient
 

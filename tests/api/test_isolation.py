@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api import examples
+from emulator.api.description import examples
 from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.api.service import BankService

@@ -13,13 +13,14 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from emulator import manual
-from emulator.api import examples, shapes
+from emulator.api import shapes
+from emulator.api.description import examples
+from emulator.api.description.openapi import REFUSALS, document, published, respond
 from emulator.api.header_formats import FORMATS
 from emulator.api.headers import MATRIX
 from emulator.api.messages import Request
 from emulator.api.operations import table
 from emulator.api.service import BankService
-from emulator.api.tpp_openapi import REFUSALS, document, published, respond
 from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.ca import CertificateAuthority

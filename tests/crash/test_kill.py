@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api import examples
+from emulator.api.description import examples
 from emulator.client import Identity, TppClient
 from tests.e2e.process import Served, start
 

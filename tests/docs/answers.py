@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from emulator.api import examples
+from emulator.api.description import examples
 from emulator.api.operations import table
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator import manual
-from emulator.api import tpp_openapi
+from emulator.api.description import openapi as tpp_openapi
 from emulator.api.operations import table
 from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.api import collection
+from emulator.api.description import collection
 from tests.e2e.process import served
 
 INSTALL_SECONDS, RUN_SECONDS = 300, 120

@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from emulator.api import examples
+from emulator.api.description import examples
 from emulator.client import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.web.limits import Limits

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from emulator.api.tpp_openapi import document
+from emulator.api.description.openapi import document
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.client.signing import signed_headers
 from emulator.store import Kind

@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from emulator.api import examples
+from emulator.api.description import examples
 from emulator.client import Identity, TppClient
 from emulator.client.signing import signed_headers
 from emulator.control.operations import table

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api.tpp_openapi import published
+from emulator.api.description.openapi import published
 from emulator.control.openapi import document as control_document
 from tests.api.berlin_group import OBJECTS, openapi
 from tests.e2e.process import Served, served

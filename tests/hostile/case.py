@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from emulator.api import examples
+from emulator.api.description import examples
 
 Messages = tuple[tuple[str, str | None], ...]
 Sent = list[tuple[str, str]]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.api import examples
+from emulator.api.description import examples
 from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.bank.clock import oslo_date, real_now

@@ -165,7 +165,7 @@ def answers(operation: str, status: int | str) -> Mapping[str, Any]:
 @cache
 def _answers() -> dict[str, Any]:
     """All recorded answers by operationId, status and title; `python -m tests.docs.answers` records them."""
-    answers: dict[str, Any] = json.loads(files("emulator.api").joinpath("answers.json").read_bytes())
+    answers: dict[str, Any] = json.loads(files(__package__).joinpath("answers.json").read_bytes())
     return answers
 
 

@@ -1,7 +1,7 @@
 """OpenAPI 3.1 documents, generated from a table of operations and from the models that its rows name.
 
 The documents of both interfaces use this module: `Writer` collects operations and schemas, the functions write the
-parts of an operation. `api/tpp_openapi.py` and `control/openapi.py` decide from its row which parts an operation has.
+parts of an operation. `openapi.py` and `control/openapi.py` decide from its row which parts an operation has.
 """
 
 from __future__ import annotations

@@ -15,12 +15,13 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from emulator.api import examples, headers, render
+from emulator.api import headers, render
+from emulator.api.description import examples
+from emulator.api.description.writer import Part, Writer, content, path_parameter, query_parameter
 from emulator.api.header_formats import schema_of
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
-from emulator.api.openapi import Part, Writer, content, path_parameter, query_parameter
 from emulator.api.operation import SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import table
 from emulator.api.query import QueryParameter, parse
