@@ -52,7 +52,7 @@ class Notifier:
         services: Callable[[], Iterator[BankService]],
         opened: Callable[[str], BankService | None],
         *,
-        change: Change[list[Notification]],
+        change: Change[list[Notification] | None],
         post: Post | None,
         alone: bool,
     ) -> None:
@@ -193,7 +193,10 @@ class Notifier:
 
     async def _serve(self, service: BankService, settled: list[tuple[str, DeliveryResult]], post: Post) -> None:
         try:
-            claimed = await self._change(service, lambda: self._claim(service, settled))
+            pieces = service.settling()
+            claim = partial(self._claim, service, settled, pieces)
+            while (claimed := await self._change(service, claim)) is None:
+                await asyncio.sleep(0)  # requests come between
         except Exception as error:
             if not isinstance(error, StoreUnwritable):
                 logger.exception("notifications could not be sent")
@@ -209,10 +212,16 @@ class Notifier:
                 self._sending[notification["id"]] = notification["tpp"]
                 self._spawn(self._send(service, notification, post))
 
-    def _claim(self, service: BankService, settled: list[tuple[str, DeliveryResult]]) -> list[Notification]:
-        """Settle, release and claim notifications of a bank in one change; returns those to send."""
+    def _claim(
+        self, service: BankService, settled: list[tuple[str, DeliveryResult]], pieces: Iterator[None]
+    ) -> list[Notification] | None:
+        """Settle, release and claim notifications of a bank in one change; returns those to send.
+
+        None after a piece of what is due in the bank, while there is more.
+        """
         bank = service.bank
-        service.settle()
+        if next(pieces, self) is None:
+            return None
         with bank.documents.transaction():
             for identity, outcome in settled:
                 notifications.settle(bank, identity, outcome, by=self._name)

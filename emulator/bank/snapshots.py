@@ -184,11 +184,11 @@ class SharedSnapshots(Snapshots):
         self._bank = bank
         self._demand = demand
         self._before: dict[str, _Saved] | None = None
-        self.pending: dict[str, Image | None] = {}
-        """The images that this turn has saved; None: deleted."""
+        self.pending: dict[str, bytes | None] = {}
+        """The content of the snapshots that this turn has saved; None: deleted."""
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
-        """As for other banks, but in one step, because the snapshot is stored with the changes of the turn."""
+        """As for other banks; the last step stores the snapshot with the changes of its turn."""
         self._demand()
         return super().saving(bank, name)
 
@@ -222,16 +222,10 @@ class SharedSnapshots(Snapshots):
 
     def changes(self) -> list[tuple[str, datetime, bytes | None]]:
         """The snapshots that this turn has saved or deleted (content None), to be stored."""
-        changes: list[tuple[str, datetime, bytes | None]] = []
-        for name, image in self.pending.items():
-            if image is None:
-                changes.append((name, real_now(), None))
-                continue
-            content, saved = image.to_bytes(), self._saved[name]
-            if len(content) > LARGE:
-                saved.image = None
-            changes.append((name, saved.created, content))
-        return changes
+        return [
+            (name, real_now() if content is None else self._saved[name].created, content)
+            for name, content in self.pending.items()
+        ]
 
     def confirm(self) -> None:
         """The changes of this turn are stored."""
@@ -245,17 +239,17 @@ class SharedSnapshots(Snapshots):
         self.confirm()
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        yield from ()
-        self._change(name, image)
-        return image
+        content = (yield from in_thread(image.to_bytes)) if image.size > LARGE else image.to_bytes()
+        self._change(name, content)
+        return image if len(content) <= LARGE else None
 
     def _drop(self, name: str) -> None:
         self._change(name, None)
 
-    def _change(self, name: str, image: Image | None) -> None:
+    def _change(self, name: str, content: bytes | None) -> None:
         if self._before is None:
             self._before = dict(self._saved)
-        self.pending[name] = image
+        self.pending[name] = content
 
     def _read(self, name: str) -> Image:
         raise NotFetched(bank=self._bank, snapshot=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +33,7 @@ class Office:
         self.stored.set()
         self.gate = asyncio.Event()
         self.gate.set()
-        self.services: list[Any] = [SimpleNamespace(bank=self.bank, settle=lambda: None)]
+        self.services: list[Any] = [SimpleNamespace(bank=self.bank, settling=lambda: iter(()))]
         self.notifier = Notifier(
             lambda: iter(self.services), self.opened, change=self.change, post=self.post, alone=True
         )
@@ -76,6 +76,28 @@ async def test_what_is_queued_is_sent_without_being_asked() -> None:
     office.queue("p", "q")
     await turns()
     assert sorted(office.posted) == ["https://p.example/", "https://q.example/"]
+    assert office.states() == {"delivered"}
+    office.notifier.stop()
+
+
+async def test_what_is_due_is_applied_in_pieces_before_a_claim_and_others_come_between() -> None:
+    office = Office()
+    applied: list[str] = []
+
+    def settling() -> Iterator[None]:
+        for piece in ("first", "second"):
+            applied.append(piece)
+            yield
+
+    office.services[0].settling = settling
+    office.queue("p")
+    office.notifier.start()
+    while "second" not in applied:
+        assert office.states() == {"waiting"}
+        await asyncio.sleep(0)
+        applied.append("a request")
+    await turns()
+    assert "a request" in applied[applied.index("first") : applied.index("second")]
     assert office.states() == {"delivered"}
     office.notifier.stop()
 
@@ -207,10 +229,11 @@ async def test_banks_without_notifications_cost_nothing() -> None:
         office.bank.change_settings({"progression": "manual"})
         office.bank.change_settings({"progression": "time"})
 
+    turned_on()  # it fills caches
     alone = calls(turned_on)
     for number in range(50):
         other = Bank(memory_store(KINDS), name=f"b{number}")
-        office.services.append(SimpleNamespace(bank=other, settle=lambda: None))
+        office.services.append(SimpleNamespace(bank=other, settling=lambda: iter(())))
         office.notifier.follow(office.services[-1])
     office.opened = {service.bank.name: service for service in office.services}.get  # type: ignore[method-assign]
     asked = calls(lambda: office.notifier._begin())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -19,6 +20,8 @@ from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import data
 from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
+from emulator.bank import snapshots
+from emulator.store import Image
 from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work
 from tests.postgres.process import HEADERS, Process, process
 
@@ -298,6 +301,33 @@ async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(
     await one.control("PUT", "snapshots/first", status=201)
     assert set(asked) == {"exchanges", "snapshots"}
     assert [saved["name"] for saved in (await one.control("GET", "snapshots"))["snapshots"]] == ["first"]
+
+
+async def test_a_large_snapshot_is_formatted_between_turns_and_has_the_bank_as_it_was_at_first(
+    one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    await one.control("PUT", "snapshots/first", status=201)
+    goes_on, whole = threading.Event(), Image.to_bytes
+
+    def to_bytes(self: Image) -> bytes:
+        goes_on.wait(60)
+        return whole(self)
+
+    monkeypatch.setattr(Image, "to_bytes", to_bytes)
+    await one.control("PUT", "settings", {"progression": "manual"})
+    request = Request("PUT", "/_emulator/snapshots/first", HEADERS, b"{}")
+    assert isinstance(await one.go_on(request), Unfinished)
+    saved = one.go_on(request)
+    await one.control("PUT", "settings", {"progression": "immediate"})
+    assert not saved.done()
+    goes_on.set()
+    while isinstance(answer := await saved, Unfinished):
+        saved = one.go_on(request)
+    assert isinstance(answer, Response)
+    assert answer.status == 200
+    await one.control("POST", "snapshots/first/restore")
+    assert (await one.control("GET", "settings"))["progression"] == "manual"
 
 
 async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
