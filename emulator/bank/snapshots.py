@@ -177,15 +177,17 @@ class SharedSnapshots(Snapshots):
     """The snapshots of a bank that several processes share; they are saved and deleted with the changes of a turn.
 
     `demand` is called before the list of snapshots is read (see NotFetched); an image is fetched when it is restored.
+    `stage` stores a large content in advance, beside all turns; it returns the name that stands for it.
     """
 
-    def __init__(self, bank: str, demand: Callable[[], None]) -> None:
+    def __init__(self, bank: str, demand: Callable[[], None], stage: Callable[[str, bytes], str]) -> None:
         super().__init__(None)
         self._bank = bank
         self._demand = demand
+        self._stage = stage
         self._before: dict[str, _Saved] | None = None
-        self.pending: dict[str, bytes | None] = {}
-        """The content of the snapshots that this turn has saved; None: deleted."""
+        self.pending: dict[str, bytes | str | None] = {}
+        """The content of the snapshots that this turn has saved, or what stands for it; None: deleted."""
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """As for other banks; the last step stores the snapshot with the changes of its turn."""
@@ -220,7 +222,7 @@ class SharedSnapshots(Snapshots):
         if name in self._saved:
             self._saved[name].image = Image.from_bytes(content, KINDS, file=Path(name))
 
-    def changes(self) -> list[tuple[str, datetime, bytes | None]]:
+    def changes(self) -> list[tuple[str, datetime, bytes | str | None]]:
         """The snapshots that this turn has saved or deleted (content None), to be stored."""
         return [
             (name, real_now() if content is None else self._saved[name].created, content)
@@ -239,14 +241,16 @@ class SharedSnapshots(Snapshots):
         self.confirm()
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        content = (yield from in_thread(image.to_bytes)) if image.size > LARGE else image.to_bytes()
-        self._change(name, content)
-        return image if len(content) <= LARGE else None
+        if image.size <= LARGE:
+            self._change(name, image.to_bytes())
+            return image
+        self._change(name, (yield from in_thread(lambda: self._stage(self._bank, image.to_bytes()))))
+        return None
 
     def _drop(self, name: str) -> None:
         self._change(name, None)
 
-    def _change(self, name: str, content: bytes | None) -> None:
+    def _change(self, name: str, content: bytes | str | None) -> None:
         if self._before is None:
             self._before = dict(self._saved)
         self.pending[name] = content

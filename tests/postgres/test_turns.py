@@ -22,7 +22,7 @@ from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
 from emulator.bank import snapshots
 from emulator.store import Image
-from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work
+from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work, statements
 from tests.postgres.process import HEADERS, Process, process
 
 SCHEMA = "bank_emulator"
@@ -303,10 +303,11 @@ async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(
     assert [saved["name"] for saved in (await one.control("GET", "snapshots"))["snapshots"]] == ["first"]
 
 
-async def test_a_large_snapshot_is_formatted_between_turns_and_has_the_bank_as_it_was_at_first(
-    one: Process, monkeypatch: pytest.MonkeyPatch
+async def test_a_large_snapshot_is_stored_between_turns_and_has_the_bank_as_it_was_at_first(
+    one: Process, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshots, "LARGE", 0)
+    monkeypatch.setattr(statements, "SAVE_SNAPSHOT", "no turn writes the content")
     await one.control("PUT", "snapshots/first", status=201)
     goes_on, whole = threading.Event(), Image.to_bytes
 
@@ -328,6 +329,22 @@ async def test_a_large_snapshot_is_formatted_between_turns_and_has_the_bank_as_i
     assert answer.status == 200
     await one.control("POST", "snapshots/first/restore")
     assert (await one.control("GET", "settings"))["progression"] == "manual"
+
+
+async def test_contents_that_no_turn_has_named_are_not_listed_and_later_deleted(
+    one: Process, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process leaves them that is killed while it saves a snapshot."""
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    async with await psycopg.AsyncConnection.connect(store_url, autocommit=True) as connection:
+        for name, days in ((".yesterday", 2), (".today", 0)):
+            await connection.execute(
+                f"INSERT INTO {SCHEMA}.snapshot VALUES ('default', %s, now() - %s * interval '1 day', '')", [name, days]
+            )
+        assert (await one.control("GET", "snapshots"))["snapshots"] == []
+        await one.control("PUT", "snapshots/first", status=201)
+        rows = await (await connection.execute(f"SELECT name FROM {SCHEMA}.snapshot ORDER BY name")).fetchall()
+    assert rows == [(".today",), ("first",)]
 
 
 async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(

@@ -66,8 +66,9 @@ class Scope:
 class SharedRegistry(BankRegistry):
     """The banks by name. `stored`: the incarnation of every existing bank; `flags`: those of this process."""
 
-    def __init__(self, common: RegistryConfig, flags: Flags) -> None:
+    def __init__(self, common: RegistryConfig, flags: Flags, stage: Callable[[str, bytes], str]) -> None:
         self._flags = flags
+        self._stage = stage
         self.stored: dict[str, int] = {}
         self.open_banks: dict[str, OpenBank] = {}
         self.service = Position(0, -1, UUID(int=0), -1)
@@ -271,7 +272,7 @@ class SharedRegistry(BankRegistry):
         if not isinstance(observer, SharedConformance):
             raise TypeError("the banks of a shared store have a shared report")
         position = Position(incarnation, 0, UUID(int=0), 0)
-        snapshots = SharedSnapshots(name, partial(self._demand, name, "snapshots"))
+        snapshots = SharedSnapshots(name, partial(self._demand, name, "snapshots"), self._stage)
         opened = OpenBank(service, documents, log, requests, rules, snapshots, observer, position)
         if content is not None:
             opened.loaded(content)

@@ -121,7 +121,10 @@ class SharedStore:
 
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""
-        statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
+        statement = (
+            "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s AND name !~ '^[.]'"
+            " ORDER BY created, name"
+        )
         return [(saved, created, body) for saved, created, body in self.query(statement, name)]
 
     def banks(self) -> Iterator[StoredBank]:

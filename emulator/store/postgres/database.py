@@ -176,7 +176,8 @@ class Database(DatabaseConnection):
     async def snapshots(self, name: str) -> list[tuple[str, datetime]]:
         """Names and times of the snapshots of a bank."""
         return await self._read(
-            "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name", [name]
+            "SELECT name, created FROM {schema}.snapshot WHERE bank = %s AND name !~ '^[.]' ORDER BY created, name",
+            [name],
         )
 
     async def snapshot(self, bank: str, name: str) -> bytes | None:
@@ -259,12 +260,14 @@ class Database(DatabaseConnection):
             for name in work.cleared:
                 await connection.execute(self._in_schema("DELETE FROM {schema}.exchange WHERE bank = %s"), [name])
             for bank, snapshot, created, image in work.snapshots:
-                if image is None:
-                    await connection.execute(self._in_schema(statements.DROP_SNAPSHOT), [bank, snapshot])
-                else:
-                    await connection.execute(
-                        self._in_schema(statements.SAVE_SNAPSHOT), [bank, snapshot, created, image]
-                    )
+                if isinstance(image, bytes):
+                    saved = [bank, snapshot, created, image]
+                    await connection.execute(self._in_schema(statements.SAVE_SNAPSHOT), saved)
+                    continue
+                await connection.execute(self._in_schema(statements.DROP_SNAPSHOT), [bank, snapshot])
+                if image is not None:
+                    renamed = [snapshot, created, bank, image]
+                    await connection.execute(self._in_schema(statements.NAME_SNAPSHOT), renamed)
             for secret in work.secrets:
                 await connection.execute(self._in_schema(statements.KEEP_SECRET), secret)
             if work.exchanges:

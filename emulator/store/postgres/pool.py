@@ -5,8 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from uuid import uuid4
 
+import psycopg
+
+from emulator.store.errors import StoreUnwritable
+from emulator.store.postgres.connection import CONNECTING
 from emulator.store.postgres.database import Database
+from emulator.store.postgres.errors import unreachable
+from emulator.store.postgres.statements import DROP_STAGED, LIMITS_BUSY, SAVE_SNAPSHOT
 
 CONNECTIONS = 8  # at most; turns of more banks than that wait for each other
 
@@ -33,6 +41,23 @@ class Pool:
                     await database.close()
                 else:
                     self._unused.append(database)
+
+    def stage(self, bank: str, content: bytes) -> str:
+        """Store the content of a snapshot under a name that no list shows, until a turn gives it its own: that name.
+
+        Over a connection of its own, for a thread. StoreUnwritable.
+        """
+        name = f".{uuid4().hex}"
+        schema = f'"{self._schema}"'
+        try:
+            with psycopg.connect(self._url, connect_timeout=CONNECTING, prepare_threshold=None) as connection:
+                connection.execute(LIMITS_BUSY)
+                connection.execute(DROP_STAGED.replace("{schema}", schema))
+                row = [bank, name, datetime.now(UTC), content]
+                connection.execute(SAVE_SNAPSHOT.replace("{schema}", schema), row, binary=True)
+        except psycopg.Error as error:
+            raise StoreUnwritable(str(unreachable(error, self._schema))) from error
+        return name
 
     def open(self) -> None:
         """Keep connections from now on, in the running event loop."""

@@ -102,13 +102,14 @@ class Work:
     appended: list[Appended] = field(default_factory=list)
     cleared: list[str] = field(default_factory=list)  # banks whose request log is emptied
     exchanges: list[StoredExchange] = field(default_factory=list)
-    snapshots: list[tuple[str, str, datetime, bytes | None]] = field(default_factory=list)  # None: deleted
+    # bank, name, time, content; a text: of the row with that name (`Pool.stage`), None: deleted
+    snapshots: list[tuple[str, str, datetime, bytes | str | None]] = field(default_factory=list)
     secrets: list[tuple[str, str, int, bytes]] = field(default_factory=list)
 
     @property
     def is_large(self) -> bool:
         """Whether writing it may take long."""
-        snapshots = sum(len(image) for _, _, _, image in self.snapshots if image is not None)
+        snapshots = sum(len(image) for _, _, _, image in self.snapshots if isinstance(image, bytes))
         return snapshots + sum(appended.size for appended in self.appended) > LARGE
 
     @property

@@ -73,6 +73,9 @@ SAVE_SNAPSHOT = (
     "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
     " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body"
 )
+NAME_SNAPSHOT = "UPDATE {schema}.snapshot SET name = %s, created = %s WHERE bank = %s AND name = %s"
+# of processes that have ended since
+DROP_STAGED = "DELETE FROM {schema}.snapshot WHERE name ~ '^[.]' AND created < now() - interval '1 day'"
 DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 KEEP_SECRET = (
     "INSERT INTO {schema}.secret (kind, name, version, body) VALUES (%s, %s, %s, %b)"
