@@ -16,11 +16,11 @@ import pytest
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.assemble.shared import upkeep
+from emulator.bank import snapshots
 from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import data
 from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
-from emulator.bank import snapshots
 from emulator.store import Image
 from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work, statements
 from tests.postgres.process import HEADERS, Process, process
@@ -304,7 +304,7 @@ async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(
 
 
 async def test_a_large_snapshot_is_stored_between_turns_and_has_the_bank_as_it_was_at_first(
-    one: Process, store_url: str, monkeypatch: pytest.MonkeyPatch
+    one: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshots, "LARGE", 0)
     monkeypatch.setattr(statements, "SAVE_SNAPSHOT", "no turn writes the content")
