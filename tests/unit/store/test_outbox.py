@@ -13,11 +13,6 @@ from tests.unit.store.making import BOOK, KINDS, TroubledDisk, book, failing
 A, B, C = ({"type": name} for name in "abc")
 
 
-@pytest.fixture
-def disk() -> TroubledDisk:
-    return TroubledDisk()
-
-
 def listened(store: Store) -> list[Event]:
     heard: list[Event] = []
     store.listen(heard.append)

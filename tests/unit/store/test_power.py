@@ -12,11 +12,6 @@ from tests.unit.store.making import BOOK, KINDS, TroubledDisk, answers, book, co
 
 
 @pytest.fixture
-def disk() -> TroubledDisk:
-    return TroubledDisk()
-
-
-@pytest.fixture
 def store(directory: Path, disk: TroubledDisk) -> Store:
     return open_store(directory, KINDS, "power", disk=disk)
 

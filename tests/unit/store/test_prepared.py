@@ -14,11 +14,6 @@ from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, bo
 
 
 @pytest.fixture
-def disk() -> TroubledDisk:
-    return TroubledDisk()
-
-
-@pytest.fixture
 def store(directory: Path, disk: TroubledDisk) -> Store:
     store = open_store(directory, KINDS, disk=disk)
     store.put(NOTE, {"id": "before"})

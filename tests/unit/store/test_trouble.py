@@ -15,11 +15,6 @@ from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, bo
 
 
 @pytest.fixture
-def disk() -> TroubledDisk:
-    return TroubledDisk()
-
-
-@pytest.fixture
 def store(directory: Path, disk: TroubledDisk) -> Store:
     store = open_store(directory, KINDS, disk=disk)
     for document in some_books():
