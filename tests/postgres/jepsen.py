@@ -58,6 +58,14 @@ OPTIONS = ("wal_retrieve_retry_interval=200ms", "max_wal_senders=5")
 MIX = {"create": 12, "read": 45, "approve": 12, "advance": 18, "cancel": 3, "repeat": 4, "ledger": 6, "walk": 1}
 
 
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How long it took after a fault until every process took writes, and what they answered meanwhile."""
+
+    seconds: float
+    answers: Sequence[str]
+
+
 @dataclass
 class Notes:
     """What all clients saw. `at()` is in seconds since the start."""
@@ -66,7 +74,7 @@ class Notes:
     operations: list[Operation] = field(default_factory=list)
     creations: list[Creation] = field(default_factory=list)
     ledgers: list[tuple[float, bool, dict[str, str]]] = field(default_factory=list)
-    recoveries: list[tuple[str, float]] = field(default_factory=list)
+    recoveries: list[tuple[str, Recovery]] = field(default_factory=list)
     walks: list[Walk] = field(default_factory=list)
     references: dict[str, str] = field(default_factory=dict)  # by payment
     problems: list[Problem] = field(default_factory=list)
@@ -380,20 +388,26 @@ FAULTS: dict[str, float] = {
 }  # fmt: skip
 
 
-def recovered(running: Cluster, notes: Notes) -> float:
-    """Wait until every process takes writes; seconds since now. Each write is a setting that changes nothing."""
+def recovered(running: Cluster, notes: Notes) -> Recovery:
+    """Wait until every process takes writes. Each write is a setting that changes nothing."""
     began = monotonic()
+    answers: list[str] = []
     for node in running.nodes:
         while True:
-            with suppress(OSError, HTTPException, ValueError):
-                if ask(node.url, "PUT", "/_emulator/settings", {"progression": "manual"}, timeout=2)[0] == 200:
-                    break
+            try:
+                status, answer = ask(node.url, "PUT", "/_emulator/settings", {"progression": "manual"}, timeout=2)
+                text = str(status) if status == 200 else f"{status} {answer}"
+            except (OSError, HTTPException, ValueError) as error:
+                status, text = 0, f"{type(error).__name__}: {error}"
+            answers.append(f"{monotonic() - began:.1f} s {node.name}: {text[:300]}")
+            if status == 200:
+                break
             if monotonic() > began + 30:
                 text = f"{node.name} takes no writes 30 s after a fault: {node.log()[-1500:]}"
                 notes.problems.append(Problem("recovery", text))
-                return monotonic() - began
+                return Recovery(monotonic() - began, answers)
             sleep(0.05)
-    return monotonic() - began
+    return Recovery(monotonic() - began, answers)
 
 
 def run(
@@ -507,7 +521,7 @@ def _break(
             notes.recoveries.append((fault, took))
             sleep(QUIET)
             say(
-                f"{notes.at():7.1f} s  {fault:<8} every process takes writes {took:.2f} s after it;"
+                f"{notes.at():7.1f} s  {fault:<8} every process takes writes {took.seconds:.2f} s after it;"
                 f" {len(notes.operations) - before} operations meanwhile"
             )
 
@@ -516,8 +530,9 @@ def _judge(running: Cluster, notes: Notes) -> None:
     """Hold what clients saw against what the processes have in the end; the problems are added to the notes."""
     problems = notes.problems
     for fault, took in notes.recoveries:
-        if took > SERVICE:
-            problems.append(Problem("recovery", f"service again only {took:.1f} s after {fault}"))
+        if took.seconds > SERVICE:
+            answers = "; ".join(took.answers[-12:])
+            problems.append(Problem("recovery", f"service again only {took.seconds:.1f} s after {fault}: {answers}"))
     for node in running.nodes:
         log = node.log()
         if "Traceback" in log:
@@ -583,7 +598,7 @@ def report(notes: Notes) -> str:
     """The figures of a run, and its problems."""
     slowest: dict[str, float] = {}
     for fault, took in notes.recoveries:
-        slowest[fault] = max(took, slowest.get(fault, 0.0))
+        slowest[fault] = max(took.seconds, slowest.get(fault, 0.0))
     pages = sum(len(walk.pages) for walk in notes.walks)
     lines = [
         f"{len(notes.operations)} operations on {len({one.payment for one in notes.operations})} payments,"
