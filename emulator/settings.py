@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
 
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
+SCHEMA = "bank_emulator"
+_SEARCH_PATH = re.compile(r'search_path=\s*"?([a-z_][a-z0-9_]{0,62})"?(?=[\s,]|$)')
 
 Parse = Callable[[str], Any]
 
@@ -35,7 +37,7 @@ class ServeSettings:
     state: Path = Path(".bank-emulator")
     ephemeral: bool = False
     store: str | None = None
-    store_schema: str = "bank_emulator"
+    store_schema: str = SCHEMA
     workers: int = 1
     fixtures: str = "known-state"
     scenario: tuple[str, ...] = ()
@@ -127,7 +129,20 @@ def _store(value: str) -> str:
         raise ValueError(
             "takes postgresql://user:password@host/database, or the word postgresql for an embedded server"
         )
+    if "search_path" in unquote(value) and _SEARCH_PATH.search(_options_of(value)) is None:
+        raise ValueError("has a search_path whose first schema is no plain name in small letters; use --store-schema")
     return _text(value)
+
+
+def schema_of(store: str, schema: str) -> str:
+    """The schema of the tables: the one that is named, else the first of the search_path in the options of the URL."""
+    path = _SEARCH_PATH.search(_options_of(store))
+    return path[1] if path is not None and schema == SCHEMA else schema
+
+
+def _options_of(url: str) -> str:
+    options = re.search(r"[?&]options=([^&#]*)", url)
+    return "" if options is None else unquote(options[1])
 
 
 def _workers(value: str) -> int:

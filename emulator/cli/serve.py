@@ -19,7 +19,7 @@ import click
 
 from emulator.cli import logs
 from emulator.cli.failure import Damaged, Failed
-from emulator.settings import EMBEDDED, FLAGS, ConfigurationError, Flag, ServeSettings, read
+from emulator.settings import EMBEDDED, FLAGS, ConfigurationError, Flag, ServeSettings, read, schema_of
 
 if TYPE_CHECKING:
     from emulator.web.application import Application
@@ -151,7 +151,7 @@ def _listen_and_run(settings: ServeSettings) -> None:
     application = _starting(settings, plain)
     documents = "memory" if settings.ephemeral else settings.state.absolute()
     if settings.store is not None:
-        documents = f"PostgreSQL, schema {settings.store_schema}"
+        documents = f"PostgreSQL, schema {schema_of(settings.store, settings.store_schema)}"
     logger.info("documents in %s, certificates in %s", documents, settings.state.absolute())
     try:
         server = WebServer(

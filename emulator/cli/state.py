@@ -13,7 +13,7 @@ import click
 
 from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
-from emulator.settings import EMBEDDED, ServeSettings
+from emulator.settings import EMBEDDED, ServeSettings, schema_of
 
 if TYPE_CHECKING:
     from emulator.assemble.shared.copying import Place
@@ -198,7 +198,7 @@ def _place(address: str, schema: str) -> Place:
     from emulator.assemble.shared.shared_store import SharedStore
 
     if address.startswith(("postgres://", "postgresql://")):
-        return SharedStore(address, schema)
+        return SharedStore(address, schema_of(address, schema))
     return Directory(Path(address))
 
 
@@ -228,7 +228,7 @@ def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
         from emulator.assemble.shared.shared_store import SharedStore
 
         with _address(store, state) as url:
-            checks = check_service(SharedStore(url, schema))
+            checks = check_service(SharedStore(url, schema_of(url, schema)))
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in checks], indent=2))
     else:

@@ -10,7 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from emulator import assemble
 from emulator.cli.main import run
+from emulator.settings import ServeSettings
 from emulator.store.postgres import Database
 from tests.e2e.process import served
 from tests.postgres.cluster import control
@@ -122,6 +124,21 @@ def test_a_check_makes_no_tables_and_migrates_none(store_url: str, capsys: pytes
         assert run(["state", "check", "--store", store_url]) == 2
         assert "have version 0: a start of `serve` migrates them" in capsys.readouterr().err
         assert connection.execute("SELECT version FROM bank_emulator.layout").fetchall() == [(0,)]
+
+
+def test_the_search_path_in_the_url_names_the_schema_unless_a_flag_does(
+    tmp_path: Path, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "first")
+    url = f"{store_url}?options=-csearch_path%3Delsewhere"
+    assert run(["state", "copy", str(tmp_path / "first"), url]) == 0
+    assert run(["state", "check", "--store", store_url]) == 2
+    assert "schema bank_emulator has no tables" in capsys.readouterr().err
+    assert run(["state", "check", "--store", store_url, "--store-schema", "elsewhere"]) == 0
+    assert run(["state", "check", "--store", url, "--store-schema", "third"]) == 2
+    assert "schema third has no tables" in capsys.readouterr().err
+    assemble.assemble(ServeSettings(store=url, state=tmp_path / "own")).close()
+    assert run(["state", "check", "--store", store_url]) == 2, "serve uses the same schema"
 
 
 async def prepared(url: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.assemble import assemble
-from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read
+from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read, schema_of
 
 
 def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None:
@@ -140,3 +140,24 @@ def test_settings_of_an_earlier_run_go_before_the_flags_and_the_log_says_so(
     again.close()
     told = [record.getMessage() for record in caplog.records if "settings" in record.getMessage()]
     assert told == ["settings of an earlier run, until the next reset: profile lenient, date_skew 60"]
+
+
+@pytest.mark.parametrize(
+    ("options", "schema"),
+    [
+        ("", "bank_emulator"),
+        ("?sslmode=require", "bank_emulator"),
+        ("?options=-csearch_path%3Delsewhere", "elsewhere"),
+        ("?sslmode=require&options=-c%20search_path=elsewhere,public%20-cwork_mem%3D8MB", "elsewhere"),
+        ("?options=-csearch_path%3D%22elsewhere%22", "elsewhere"),
+    ],
+)
+def test_the_schema_of_a_store_may_be_in_its_url(options: str, schema: str) -> None:
+    url = f"postgresql://bank@host/sandbox{options}"
+    assert schema_of(url, "bank_emulator") == schema
+    assert schema_of(url, "named") == "named"
+
+
+def test_a_search_path_that_names_no_plain_schema_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="--store-schema"):
+        read({"store": "postgresql://bank@host/sandbox?options=-csearch_path%3D%22Other one%22"}, {})

@@ -16,7 +16,7 @@ from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
-from emulator.settings import ServeSettings
+from emulator.settings import ServeSettings, schema_of
 from emulator.store.postgres import NOWHERE, SERVICE, Appended, Database, Pool, StoreUnreachable, Work
 
 
@@ -29,7 +29,7 @@ def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
 async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
     if settings.store is None:
         raise ValueError("there is no store")
-    pool = Pool(settings.store, settings.store_schema)
+    pool = Pool(settings.store, schema_of(settings.store, settings.store_schema))
     try:
         async with pool.database() as database:
             await database.prepare()
