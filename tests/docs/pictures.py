@@ -104,7 +104,7 @@ def packages_picture(pyproject: Path, about: Callable[[str], str]) -> str:
 
 
 def _package(name: str, text: str, left: float, top: float, width: float, fill: str) -> list[str]:
-    lines = textwrap.wrap(text, max(12, int(width / 6.6)))
+    lines = textwrap.wrap(text, max(12, int(width / 6.6)), break_on_hyphens=False)
     shown = [lines[0], f"{lines[1].rstrip(',;:')} …"] if len(lines) > 2 else lines
     drawn = [
         f'<rect x="{left:g}" y="{top:g}" width="{width:g}" height="{_BOX}" rx="9" fill="{fill}" stroke="{_LINE}"/>',
