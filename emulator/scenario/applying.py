@@ -23,17 +23,18 @@ from emulator.scenario.problems import Misfit
 from emulator.scenario.start import AccessChange, AccountChange, AgreementChange, Start
 
 if TYPE_CHECKING:
-    from emulator.scenario.target import ScenarioTarget
+    from emulator.bank.snapshots import Snapshots
     from emulator.store import Image, PreparedImage
 
 
-def apply_start(start: Start, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None) -> None:
+def apply_start(
+    start: Start, bank: Bank, snapshots: Snapshots, *, content: Image | PreparedImage | None = None
+) -> None:
     """Apply a start to a bank; raises Misfit for changes to something that the bank does not have.
 
     `content`: the snapshot that it starts from, where that was prepared.
     """
-    bank = scenario_target.bank
-    _base(start, scenario_target, content)
+    _base(start, bank, snapshots, content)
     if start.changed_settings:
         bank.change_settings(start.changed_settings)
     if start.add is not None:
@@ -52,9 +53,8 @@ def apply_start(start: Start, scenario_target: ScenarioTarget, content: Image | 
             _change_access(bank, change)
 
 
-def _base(start: Start, scenario_target: ScenarioTarget, content: Image | PreparedImage | None) -> None:
+def _base(start: Start, bank: Bank, snapshots: Snapshots, content: Image | PreparedImage | None) -> None:
     """Set documents and clock; the clock is set back only with the documents (CONTRACT 13)."""
-    bank = scenario_target.bank
     if not start.resets:
         if start.clock is not None and start.clock < bank.clock.now():
             standing = date_time(bank.clock.now())
@@ -62,7 +62,7 @@ def _base(start: Start, scenario_target: ScenarioTarget, content: Image | Prepar
             raise Misfit(Problem(("start", "clock"), text))
     elif start.from_snapshot:
         try:
-            scenario_target.snapshots.restore(bank, start.snapshot, content)
+            snapshots.restore(bank, start.snapshot, content)
         except BankError as error:
             raise Misfit(Problem(("start", "from"), error.messages[0].text)) from None
     else:

@@ -170,7 +170,7 @@ def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image
     # Imported on use, as a start without a scenario is faster without the forms.
     from emulator.scenario.applying import apply_start
 
-    apply_start(scenario.start, scenario_target, content)
+    apply_start(scenario.start, scenario_target.bank, scenario_target.snapshots, content=content)
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(
         AddedRule(rule, source, scenario.name)
