@@ -7,6 +7,7 @@ import stat
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -229,11 +230,14 @@ def test_a_large_one_that_cannot_be_written_is_not_listed(
 def test_one_that_is_being_saved_goes_with_the_others(
     bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write, cleared = snapshots._write, Event()
     monkeypatch.setattr(snapshots, "LARGE", 0)
-    kept = Snapshots(tmp_path)
-    saving = kept.saving(bank, "a")
+    monkeypatch.setattr(snapshots, "_write", lambda *args, **options: cleared.wait() and write(*args, **options))
+    saved = Snapshots(tmp_path)
+    saving = saved.saving(bank, "a")
     next(saving)
-    kept.clear()
+    saved.clear()
+    cleared.set()
     with pytest.raises(BankError, match="deleted meanwhile"):
         list(saving)
-    assert (kept.listing(), list(tmp_path.iterdir())) == ([], [])
+    assert (saved.listing(), list(tmp_path.iterdir())) == ([], [])
