@@ -199,10 +199,18 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
-    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def may_write(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Every snapshot is large, and none is written before this is set."""
+    write, event = snapshots._write, Event()
     monkeypatch.setattr(snapshots, "LARGE", 0)
+    monkeypatch.setattr(snapshots, "_write", lambda *args, **options: event.wait() and write(*args, **options))
+    return event
+
+
+def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
+    bank: Bank, tmp_path: Path, may_write: Event
+) -> None:
     kept = Snapshots(tmp_path)
     before = bank.documents.dump()
     saving = kept.saving(bank, "a")
@@ -210,6 +218,7 @@ def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
     bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
     with pytest.raises(BankError, match="being saved"):
         kept.save(bank, "a")
+    may_write.set()
     list(saving)
     assert [saved["name"] for saved in kept.listing()] == ["a"]
     kept.restore(bank, "a")
@@ -227,17 +236,12 @@ def test_a_large_one_that_cannot_be_written_is_not_listed(
     assert kept.listing() == []
 
 
-def test_one_that_is_being_saved_goes_with_the_others(
-    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, cleared = snapshots._write, Event()
-    monkeypatch.setattr(snapshots, "LARGE", 0)
-    monkeypatch.setattr(snapshots, "_write", lambda *args, **options: cleared.wait() and write(*args, **options))
+def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path, may_write: Event) -> None:
     saved = Snapshots(tmp_path)
     saving = saved.saving(bank, "a")
     next(saving)
     saved.clear()
-    cleared.set()
+    may_write.set()
     with pytest.raises(BankError, match="deleted meanwhile"):
         list(saving)
     assert (saved.listing(), list(tmp_path.iterdir())) == ([], [])
