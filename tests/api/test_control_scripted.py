@@ -564,6 +564,7 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
     assert [account["bban"] for account in tpp.get("/v1/accounts").json()["accounts"]] == ["99901000014"]
     consent = desk.get("/consents")["consents"][0]
     assert (consent["tpp"], consent["status"]) == (tpp.tpp_id, "valid")
+    assert desk.get(f"/people/{KARI}")["consents"][0]["tppName"] == "demo"  # as after an SCA, not the id
     assert desk.do("POST", f"/consents/{consent['consentId']}/revoke")["status"] == "revoked"
     assert tpp.get("/v1/accounts").status == 401
     assert desk.ask("POST", "/consents/none/revoke").status == 404

@@ -84,8 +84,12 @@ def seed(
     context: str | None = None,
     agreement: str | None = None,
     accounts: list[str] | None = None,
+    tpp_name: str | None = None,
 ) -> dict[str, str]:
-    """Create a session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}` (CONTRACT 9.3)."""
+    """Create a session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}` (CONTRACT 9.3).
+
+    `tpp_name` is shown to people beside the consent, instead of the id.
+    """
     if people.person(bank, national_id) is None:
         raise BankError("FORMAT_ERROR", "The bank knows no person with this national identity number.", "nationalId")
     context, agreement = choose_context(bank, national_id, context, agreement)
@@ -104,6 +108,7 @@ def seed(
         context=context,
         agreement=agreement,
         accounts=accounts,
+        tpp_name=tpp_name,
     )
     answer = {"psuId": session["psuId"], "tppSessionId": session["tppSessionId"]}
     if agreement is not None:

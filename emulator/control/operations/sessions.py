@@ -12,7 +12,6 @@ from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.customers import sessions
 from emulator.bank.validation import Text200, Text512
-from emulator.ca import CertificateAuthority
 from emulator.control.answers import closed
 from emulator.control.forms import Who
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
@@ -37,10 +36,13 @@ class Session(TypedDict):
 
 def _seed(call: ControlCall[Seed]) -> Response:
     who = call.body
+    credentials = call.authority.find(who.tpp)
+    tpp = identity(credentials.certificate) if credentials is not None else None
     with call.bank.documents.transaction():
         seeded = sessions.seed(
             call.bank,
-            tpp_id=tpp_id(call.authority, who.tpp),
+            tpp_id=tpp.id if tpp is not None else who.tpp,  # a tppId too, of a TPP with its own certificate
+            tpp_name=tpp.name if tpp is not None else None,
             national_id=who.national_id,
             context=who.context,
             agreement=who.agreement,
@@ -63,9 +65,3 @@ OPERATIONS = (
         example={"tpp": "demo", "nationalId": "14888520059"},
     ),
 )
-
-
-def tpp_id(authority: CertificateAuthority, name: str) -> str:
-    """The tppId of an issued TPP; any other text is itself a tppId, of a TPP with its own certificate."""
-    credentials = authority.find(name)
-    return identity(credentials.certificate).id if credentials is not None else name
