@@ -9,6 +9,7 @@ free, and what two of them gain is what the store lets them gain.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from http.client import HTTPConnection
@@ -119,8 +120,8 @@ def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
         ending.callback(balancer.stop)
         customers = [Customer(balancer.port, states[0], bank=f"b{number}") for number in range(BANKS)]
         reads = [customer.gets("/v1/consents/none", 1)[0] for customer in customers]
-        for process in processes:
-            rate_over([process.port], reads, SHOPPERS)  # from now on each process has all banks in memory
+        with ThreadPoolExecutor(PROCESSES) as together:  # from then on each process has all banks in memory
+            list(together.map(lambda process: rate_over([process.port], reads, SHOPPERS), processes))
         creates = [customer.creates(1)[0] for customer in customers]
         for name, requests, status in (("reads", reads, "404"), ("creates", creates, "201")):
             seen = rate_over([balancer.port], requests, SHOPPERS)
