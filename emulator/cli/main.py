@@ -183,6 +183,8 @@ def _write_last(line: str) -> None:
 
 def _usage(error: click.ClickException) -> str:
     text = error.format_message()
+    for named, plain in (("integer range", "whole number"), ("float range", "number")):  # click's names of its types
+        text = text.replace(f"is not a valid {named}", f"is not a {plain}")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text = f"{text.rstrip('.')} (see {error.ctx.command_path} --help)"
     return text

@@ -59,6 +59,19 @@ def test_the_clock_is_shown_set_and_moved(run: Run) -> None:
     assert err == f"bank-emulator: by: {expected}\n"
 
 
+@pytest.mark.parametrize(
+    "command, text",
+    [
+        (["generate", "--seed", "x"], "'--seed': 'x' is not a whole number"),
+        (["conformance", "run", "--timeout", "x"], "'--timeout': 'x' is not a number"),
+    ],
+)
+def test_a_number_that_is_none_is_refused_in_plain_words(run: Run, command: list[str], text: str) -> None:
+    status, out, err = run(*command)
+    assert (status, out) == (2, "")
+    assert text in err
+
+
 def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", "first\nsecond")
     status, told, refused = run("clock", "show")
