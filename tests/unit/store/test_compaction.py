@@ -136,10 +136,10 @@ def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path, m
     compaction.run()
     store.log.finish_compaction(compaction)
     assert not store.log.compaction_due
-    store.put(NOTE, {"id": "large", "text": "x" * (12 * small)})
+    store.put(NOTE, {"id": "large", "text": "x" * (20 * small)})
     store.log.compact()
     store.put(NOTE, {"id": "large", "text": "y" * (3 * small // 2)})
-    assert not store.log.compaction_due, "the snapshot is more than ten times as large"
+    assert not store.log.compaction_due, "the snapshot is more than twelve times as large as this"
     store.put(NOTE, {"id": "large", "text": "z" * (3 * small // 2)})
     assert store.log.compaction_due
     store.close()
