@@ -82,6 +82,7 @@ class Database(DatabaseConnection):
             cursor = await connection.execute(
                 self._in_schema(statements.HEADS),
                 [
+                    numbers,
                     names,
                     [position.incarnation for position in asked],
                     [position.sequence for position in asked],
@@ -89,10 +90,10 @@ class Database(DatabaseConnection):
                 ],
                 binary=True,
             )
-            drawn = await connection.execute(self._in_schema(statements.NUMBERS), [numbers]) if numbers else None
         heads: dict[str, Head] = {}
+        drawn: list[int] = []
         for row in await cursor.fetchall():
-            name = row[0]
+            name, drawn = row[0], row[12] or []
             head = heads.get(name)
             if head is None:
                 position = Position(row[1], row[2], row[3], row[6])
@@ -106,7 +107,7 @@ class Database(DatabaseConnection):
         for name, head in heads.items():
             # a bank without a change has no row to compare
             head.follows = head.follows or positions[name][:3] == head.position[:3]
-        return Transaction(heads, [row[0] for row in await drawn.fetchall()] if drawn is not None else [])
+        return Transaction(heads, drawn)
 
     # A turn that only reads
 
@@ -224,7 +225,7 @@ class Database(DatabaseConnection):
         if not work.needs_lock:
             locked = connection.info.transaction_status != TransactionStatus.IDLE
             async with connection.pipeline():
-                await self._insert_exchanges(connection, work.exchanges, statements.UNSYNCED)
+                await connection.execute(self._in_schema(statements.UNSYNCED), _columns(work.exchanges))
                 if locked:
                     await connection.execute("COMMIT")
             return []
@@ -239,11 +240,22 @@ class Database(DatabaseConnection):
                     await connection.execute(self._in_schema(statement), [name])
             for name, incarnation in work.new_banks:
                 await connection.execute(self._in_schema(statements.MAKE), [name, incarnation, work.turn])
+            for name in work.cleared:
+                await connection.execute(self._in_schema("DELETE FROM {schema}.exchange WHERE bank = %s"), [name])
+            exchanges = _columns(work.exchanges)
             for appended in work.appended:
-                for sequence, (body, events) in enumerate(appended.changes, appended.first):
-                    values = [appended.name, sequence, work.turn, body, events]
-                    await connection.execute(self._in_schema(statements.APPEND), values)
+                *before, last = [
+                    [appended.name, sequence, work.turn, body, events]
+                    for sequence, (body, events) in enumerate(appended.changes, appended.first)
+                ] or [[]]
+                for change in before:
+                    await connection.execute(self._in_schema(statements.APPEND), change)
+                others = {"appended": statements.APPEND} if last else {}
+                if exchanges:
+                    others["stored"] = statements.SYNCED
                 values = [
+                    *last,
+                    *exchanges,
                     appended.first + len(appended.changes) - 1,
                     work.turn,
                     bool(appended.changes),
@@ -253,12 +265,12 @@ class Database(DatabaseConnection):
                     appended.counts,
                     appended.name,
                 ]
-                advanced.append(await connection.execute(self._in_schema(statements.ADVANCE), values))
+                exchanges = []
+                advance = statements.together(statements.ADVANCE, **others)
+                advanced.append(await connection.execute(self._in_schema(advance), values))
                 if appended.name == SERVICE:
                     oldest = [SERVICE, appended.first - TAIL_KEPT]
                     await connection.execute(self._in_schema(statements.TRIM), oldest)
-            for name in work.cleared:
-                await connection.execute(self._in_schema("DELETE FROM {schema}.exchange WHERE bank = %s"), [name])
             for bank, snapshot, created, image in work.snapshots:
                 if isinstance(image, bytes):
                     saved = [bank, snapshot, created, image]
@@ -270,19 +282,13 @@ class Database(DatabaseConnection):
                     await connection.execute(self._in_schema(statements.NAME_SNAPSHOT), renamed)
             for secret in work.secrets:
                 await connection.execute(self._in_schema(statements.KEEP_SECRET), secret)
-            if work.exchanges:
-                await self._insert_exchanges(connection, work.exchanges, statements.SYNCED)
+            if exchanges:
+                await connection.execute(self._in_schema(statements.SYNCED), exchanges)
             committed = await connection.execute("COMMIT")
         if committed.statusmessage != "COMMIT":
             raise StoreUnreachable(f"PostgreSQL has undone the transaction: {committed.statusmessage}")
         rows = [await cursor.fetchone() for cursor in advanced]
         return [name for row in rows if row is not None for name, due in [row] if due]
-
-    async def _insert_exchanges(
-        self, connection: AsyncConnection[TupleRow], exchanges: Sequence[StoredExchange], statement: str
-    ) -> None:
-        columns = [list(column) for column in zip(*exchanges, strict=True)]
-        await connection.execute(self._in_schema(statement), columns)
 
     async def outcome(self, work: Work) -> Outcome:
         """Whether a commit without an answer was applied.
@@ -351,3 +357,8 @@ class Database(DatabaseConnection):
             " (SELECT id FROM {schema}.exchange WHERE bank = %s ORDER BY id DESC OFFSET %s LIMIT 1) RETURNING 1",
             [name, name, most],
         )
+
+
+def _columns(exchanges: Sequence[StoredExchange]) -> list[list[Any]]:
+    """Exchanges as the values of a statement: a list for each of their members, nothing where there are none."""
+    return [list(column) for column in zip(*exchanges, strict=True)]

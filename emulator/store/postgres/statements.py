@@ -18,13 +18,15 @@ def _limits(idle: float, statement: float) -> str:
 LIMITS = _limits(IDLE, ANSWERING - 0.5)
 LIMITS_BUSY = _limits(BUSY, BUSY)
 LOCK = "SELECT name FROM {schema}.bank WHERE name = ANY(%s) ORDER BY name FOR UPDATE"
-# one statement, so that head and tail are of one moment
+# one statement, so that head and tail are of one moment; with the numbers of the turn's exchanges, drawn once
 HEADS = (
-    "SELECT b.name, b.incarnation, b.sequence, b.turn, b.checkpoint, b.written, b.counted,"
+    "WITH drawn AS MATERIALIZED (SELECT array_agg(nextval('{schema}.exchange_number')) AS numbers"
+    " FROM generate_series(1, %s))"
+    " SELECT b.name, b.incarnation, b.sequence, b.turn, b.checkpoint, b.written, b.counted,"
     " CASE WHEN b.counted = k.counted AND b.incarnation = k.incarnation THEN NULL ELSE b.counts END,"
     " c.sequence, c.turn, CASE WHEN c.sequence > k.sequence THEN c.body END,"
-    " CASE WHEN c.sequence > k.sequence THEN c.events END"
-    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) k (name, incarnation, sequence, counted)"
+    " CASE WHEN c.sequence > k.sequence THEN c.events END, drawn.numbers"
+    " FROM drawn, unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) k (name, incarnation, sequence, counted)"
     " JOIN {schema}.bank b ON b.name = k.name"
     " LEFT JOIN {schema}.change c ON c.bank = k.name AND c.sequence >= k.sequence ORDER BY b.name, c.sequence"
 )
@@ -41,7 +43,6 @@ READ = (
     " stored AS (INSERT INTO {schema}.exchange (bank, id, body) SELECT bank, id, body FROM numbered)"
     " SELECT NOT EXISTS (SELECT FROM stale), ARRAY(SELECT id FROM numbered ORDER BY place)"
 )
-NUMBERS = "SELECT nextval('{schema}.exchange_number') FROM generate_series(1, %s)"
 HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
 PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
 CHANGES = (
@@ -60,6 +61,14 @@ ADVANCE = (
     " %s::bigint AS most, %s::bigint AS written, %b::bytea AS counts, %s::text AS name) v WHERE b.name = v.name"
     " RETURNING b.name, b.size = 0 AND v.size > 0"
 )
+
+
+def together(statement: str, **others: str) -> str:
+    """One statement that also runs others, each by its name, in their order: what a turn writes costs by statement."""
+    first = ", ".join(f"{name} AS ({other})" for name, other in others.items())
+    return f"WITH {first} {statement}" if first else statement
+
+
 TRIM = "DELETE FROM {schema}.change WHERE bank = %s AND sequence <= %s"
 EXCHANGES = (
     "INSERT INTO {schema}.exchange (bank, id, body) SELECT e.bank, e.id, e.body"
