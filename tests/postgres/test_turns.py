@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -347,24 +347,52 @@ async def test_contents_that_no_turn_has_named_are_not_listed_and_later_deleted(
     assert rows == [(".today",), ("first",)]
 
 
-async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
-    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    statements: list[str] = []
+@contextmanager
+def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The statements that are executed meanwhile."""
+    executed: list[str] = []
     execute = psycopg.AsyncConnection.execute
 
     async def counted(self: Any, statement: Any, *about: Any, **more: Any) -> Any:
-        statements.append(statement)
+        executed.append(statement)
         return await execute(self, statement, *about, **more)
 
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg.AsyncConnection, "execute", counted)
+        yield executed
+
+
+async def test_a_turn_that_changes_a_bank_is_six_statements(
+    one: Process, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs about as much as a third of a payment: the change, the head and the exchanges are written by one."""
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)
+    await one.control("PUT", "clock", {"mode": "frozen"})
+    body = b'{"creditorName": "none"}'
+    with counting(monkeypatch) as executed:
+        await one.control("PUT", "clock", {"now": "2031-01-01T00:00:00+00:00"})
+        await asyncio.gather(
+            *one.turns.begin([Request("POST", "/v1/payments/sepa-credit-transfers", HEADERS, body) for _ in range(3)])
+        )
+    words = [statement.split()[0] for statement in executed]
+    assert words[:6] == ["BEGIN", "SELECT", "SELECT", "WITH", "WITH", "COMMIT"]
+    async with await psycopg.AsyncConnection.connect(store_url, autocommit=True) as connection:
+        stored = await (
+            await connection.execute(f"SELECT count(*), count(DISTINCT id) FROM {SCHEMA}.exchange")
+        ).fetchone()
+    assert stored == (3, 3)
+
+
+async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(upkeep, "PAUSE", 3600)
     async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
         for reader in (one, two):
             await reader.control("GET", "clock")
         for year in ("2031", "2032"):
             await one.control("PUT", "clock", {"now": f"{year}-01-01T00:00:00+00:00"})
-            with monkeypatch.context() as counting:
-                counting.setattr(psycopg.AsyncConnection, "execute", counted)
+            with counting(monkeypatch) as statements:
                 assert (await two.control("GET", "clock"))["now"].startswith(year)
                 assert len(statements) == 2, "one that sees that the bank has changed, and one that fetches the change"
                 statements.clear()
@@ -372,7 +400,6 @@ async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
                     await two.control("GET", "clock")
                 await two.go_on(Request("GET", "/v1/consents/none", HEADERS))
                 assert len(statements) == 4
-                statements.clear()
 
 
 async def test_requests_are_numbered_in_the_order_of_their_answers_whichever_process_answers(
