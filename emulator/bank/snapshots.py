@@ -22,6 +22,7 @@ from emulator.bank.kinds import KINDS, META
 from emulator.bank.threads import in_thread
 from emulator.store import Image, NotFetched, PreparedImage, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
@@ -86,9 +87,11 @@ class Snapshots:
         if directory is None:
             return image
         if image.size <= LARGE:
-            _write(directory, self._file(name), image.to_bytes(), power=self._power)
+            _write(directory, self._file(name), snapshot_bytes(image.tables), power=self._power)
             return image
-        yield from in_thread(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
+        yield from in_thread(
+            lambda: _write(directory, self._file(name), snapshot_bytes(image.tables), power=self._power)
+        )
         return None
 
     def restore(self, bank: Bank, name: str, content: Image | PreparedImage | None = None) -> None:
@@ -162,7 +165,7 @@ class Snapshots:
         file = self._file(name)
         try:
             content = file.read_bytes()
-            image = Image.from_bytes(content, KINDS, file=file)
+            image = image_from_bytes(content, KINDS, file=file)
             if len(content) <= LARGE:
                 self._saved[name].image = image
             return image
@@ -220,7 +223,7 @@ class SharedSnapshots(Snapshots):
     def fetched(self, name: str, content: bytes) -> None:
         """Set the image of a stored snapshot."""
         if name in self._saved:
-            self._saved[name].image = Image.from_bytes(content, KINDS, file=Path(name))
+            self._saved[name].image = image_from_bytes(content, KINDS, file=Path(name))
 
     def changes(self) -> list[tuple[str, datetime, bytes | str | None]]:
         """The snapshots that this turn has saved or deleted (content None), to be stored."""
@@ -242,9 +245,9 @@ class SharedSnapshots(Snapshots):
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
         if image.size <= LARGE:
-            self._change(name, image.to_bytes())
+            self._change(name, snapshot_bytes(image.tables))
             return image
-        self._change(name, (yield from in_thread(lambda: self._stage(self._bank, image.to_bytes()))))
+        self._change(name, (yield from in_thread(lambda: self._stage(self._bank, snapshot_bytes(image.tables)))))
         return None
 
     def _drop(self, name: str) -> None:
@@ -264,7 +267,7 @@ def damaged(directory: Path) -> list[StoreDamaged]:
     errors = []
     for file in sorted(files(directory)):
         try:
-            Image.from_bytes(file.read_bytes(), KINDS, file=file)
+            image_from_bytes(file.read_bytes(), KINDS, file=file)
         except StoreDamaged as error:
             errors.append(error)
     return errors

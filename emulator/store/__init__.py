@@ -1,13 +1,13 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
 `documents.py` is the interface for the other packages; `db.py` implements it, with `tx.py` (the changes of a
-transaction), `table.py` (the documents of one kind) and `index.py`. `log.py` defines the interface of a log;
+transaction), `table.py` (the documents of one kind) and `index.py`, and defines the interface of a log;
 `journal_log.py` is the log in a directory, with `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py`
 verifies and repairs a directory. `postgres/` is the log that several processes share.
 """
 
-from emulator.store.db import Store, WriteGroup, memory_store
-from emulator.store.documents import DependentCache, Documents
+from emulator.store.db import Change, Log, MemoryLog, Store, WriteGroup, memory_store
+from emulator.store.documents import DependentCache, Documents, Event
 from emulator.store.errors import (
     NotFetched,
     Part,
@@ -22,7 +22,6 @@ from emulator.store.errors import (
 from emulator.store.image import Image, PreparedImage, discarded_on_failure
 from emulator.store.journal_log import Durability, JournalLog, journal_of, open_store
 from emulator.store.kinds import Document, Kind, Ordered
-from emulator.store.log import Change, Event, Log, MemoryLog
 
 __all__ = [
     "Change",

@@ -1,28 +1,108 @@
-"""The documents of one bank in memory, with indexes, orders and transactions; a log stores their changes."""
+"""The documents of one bank in memory, with indexes, orders and transactions; a log stores and orders their changes."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from tinydb import TinyDB
 from tinydb.storages import MemoryStorage
 
-from emulator.store.documents import Documents
+from emulator.store.documents import Documents, Event
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
 from emulator.store.kinds import D, Kind, by_name
-from emulator.store.log import Change, Event, Log, MemoryLog
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, decoded
-from emulator.store.tx import ReplacedTable, Undo, payload, repeat, unchanged, undo
+from emulator.store.tx import ReplacedTable, StoredContent, Undo, payload, repeat, unchanged, undo
 
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
+
+
+class Change(NamedTuple):
+    """One change: its number, its content as JSON (see `tx.payload`), and the events published with it."""
+
+    sequence: int
+    payload: bytes
+    events: Sequence[Event]
+
+
+class Log(Protocol):
+    """Stores and orders the changes of one bank. Used by one thread, that of its store.
+
+    - `MemoryLog` stores nothing: the documents exist as long as the process.
+    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory, within the call.
+    - `PostgresLog` (postgres/) only records the change in `append`; at the end of the turn it is written, and
+      `Store.confirm` is called, or `Store.revert` if it could not be written. Changes of other processes are passed to
+      `Store.apply`.
+    """
+
+    @property
+    def confirms(self) -> bool:
+        """Whether an appended change can be reverted until `Store.confirm` is called for it."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes read the changes and deliver their events."""
+        ...
+
+    @property
+    def compaction_due(self) -> bool:
+        """Whether a compaction or checkpoint would make the next start much faster."""
+        ...
+
+    def load(self, store: Store) -> None:
+        """Load all changes into the empty `store`, with its `replace` and `apply`."""
+        ...
+
+    def append(self, change: Change) -> None:
+        """Append a change; if it raises StoreUnwritable, the change was not stored."""
+        ...
+
+    def store_content(self, image: Image) -> StoredContent | None:
+        """Store a whole content that a change can refer to; may run in any thread. None: changes must contain it.
+
+        Raises StoreUnwritable.
+        """
+        ...
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
+        ...
+
+    def discard(self) -> None:
+        """Release resources without storing anything: the bank is deleted."""
+        ...
+
+
+class MemoryLog:
+    """A log that stores nothing."""
+
+    confirms = False
+    shared = False
+    compaction_due = False
+
+    def load(self, store: Store) -> None:
+        """Do nothing."""
+
+    def append(self, change: Change) -> None:
+        """Do nothing."""
+
+    def store_content(self, _image: Image) -> StoredContent:
+        """A content that needs no file: the store has it in memory."""
+        return StoredContent()
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Do nothing."""
+
+    def discard(self) -> None:
+        """Do nothing."""
 
 
 class TableDatabase(TinyDB):
@@ -38,7 +118,7 @@ class TableDatabase(TinyDB):
 
     def declare(self, name: str, kind: Kind[Any]) -> DocumentTable:
         """The table of a kind."""
-        table = cast(DocumentTable, self.table(name, kind=kind, steps=self._steps, changing=self._changing))
+        table = cast(DocumentTable, self.table(name, kind=kind, record=self._steps.append, changing=self._changing))
         self._declared[name] = table
         return table
 

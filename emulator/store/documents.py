@@ -13,8 +13,10 @@ import orjson
 from emulator.store.image import ROWS_AT_ONCE, Image, PreparedImage
 from emulator.store.index import Bucket, Crowd, SortedIndex, Value
 from emulator.store.kinds import D, Document, Kind
-from emulator.store.log import Event
 from emulator.store.table import DocumentTable
+
+Event = dict[str, Any]
+"""An event for listeners: `{"type": ..., ...}`, JSON."""
 
 Key = TypeVar("Key")
 Cached = TypeVar("Cached")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+from tinydb.storages import MemoryStorage
+
 from emulator.store.index import Entry, Index, Keys, SortedIndex
-from emulator.store.kinds import Document, Kind, by_name
+from emulator.store.kinds import Document, Kind
 from emulator.store.table import DocumentTable, decoded, encoded
 from emulator.store.tx import StoredContent
 
@@ -198,14 +199,12 @@ class Image(NamedTuple):
 
         Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
         """
-        from emulator.store.db import memory_store
-
-        store = memory_store(kinds)
-        with store.transaction():
-            for kind, several in documents.items():
-                for document in several:
-                    store.put(kind, document)
-        return store.image()
+        storage = MemoryStorage()  # type: ignore[no-untyped-call]
+        tables = {kind.name: DocumentTable(storage, kind.name, kind=kind) for kind in kinds}
+        for kind, several in documents.items():
+            for document in several:
+                tables[kind.name].put(document)
+        return cls({name: TableImage.of(table) for name, table in tables.items()})
 
     def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
         """A copy of this image with a document inserted or replaced, of a kind without indexes and orders."""
@@ -223,21 +222,8 @@ class Image(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The size of the documents in bytes, about that of `to_bytes`."""
+        """The size of the documents in bytes, about that of a snapshot."""
         return sum(sum(map(len, table.rows.values())) for table in self.tables.values())
-
-    def to_bytes(self) -> bytes:
-        """The image as a file in the form of a snapshot, which stock TinyDB opens."""
-        from emulator.store.snapshot import as_bytes
-
-        return as_bytes(self.tables)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, kinds: Sequence[Kind[Any]], *, file: Path = Path("image")) -> Image:
-        """The image that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-        from emulator.store.snapshot import load
-
-        return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image
 
 
 @contextmanager

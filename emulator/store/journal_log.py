@@ -23,13 +23,12 @@ from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
 
-from emulator.store.db import Store
+from emulator.store.db import Change, Store
 from emulator.store.disk import Disk, Lock
 from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image
 from emulator.store.journal import Journal, Segment, sealed
 from emulator.store.kinds import Kind
-from emulator.store.log import Change
 from emulator.store.recovery import SNAPSHOT, Progress, Recovered, content_name, recover, unfinished_name
 from emulator.store.snapshot import Tables, write_snapshot
 from emulator.store.tx import StoredContent

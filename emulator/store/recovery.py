@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import orjson
 
+from emulator.store.db import Store
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreDamaged
 from emulator.store.journal import Records, Segment, segment_first
@@ -16,9 +16,6 @@ from emulator.store.replay import Replay
 from emulator.store.snapshot import load
 from emulator.store.table import decoded
 from emulator.store.tx import content_of
-
-if TYPE_CHECKING:
-    from emulator.store.db import Store
 
 SNAPSHOT = "documents.json"
 REPORTED = 1 << 20  # bytes between two reports of progress

@@ -30,7 +30,7 @@ from emulator.store.disk import Disk, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
 from emulator.store.index import Bucket, Crowd, Entry, Index, Value
-from emulator.store.kinds import Kind
+from emulator.store.kinds import Kind, by_name
 from emulator.store.table import decoded, encoded
 
 FORMAT = 1
@@ -114,7 +114,7 @@ def _no_pause() -> None:
     """Do nothing: no other thread waits."""
 
 
-def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_pause) -> bytes:
+def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_pause) -> bytes:
     """The whole file; `pause` is called between parts of the work."""
     pieces: list[bytes] = []
     body = Body(tables, sequence, pieces.append, pause)
@@ -312,6 +312,11 @@ class Snapshot(NamedTuple):
     size: int
     image: Image
     fits: bool
+
+
+def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
+    """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
+    return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image
 
 
 def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:

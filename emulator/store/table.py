@@ -18,9 +18,11 @@ from tinydb.table import Table
 
 from emulator.store.index import Keys
 from emulator.store.kinds import Document, Kind
-from emulator.store.tx import Undo
 
 SEVERAL = 1000  # documents; fewer are deleted one by one
+
+Step = tuple["DocumentTable", str, int | None, bytes | None, int | None, bytes | None]
+"""The change of one document: table, id, number and text before, number and text after (None: it did not exist)."""
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
 
@@ -51,7 +53,7 @@ def decoded(text: bytes) -> Any:
 class DocumentTable(Table):
     """The documents of one kind.
 
-    `rows`: number -> encoded document; `numbers`: id -> number. Every change appends an undo step to `steps`.
+    `rows`: number -> encoded document; `numbers`: id -> number. Every change is passed to `record`.
     `before`: while a snapshot is written, the previous content of the rows that have changed since it began, stored
     before the change; and `next_number` grows before a new document is indexed (see FrozenTable). `dependants` are
     called at every change, including undone changes and their undoing.
@@ -67,7 +69,7 @@ class DocumentTable(Table):
         persist_empty: bool = False,
         *,
         kind: Kind[Any] | None = None,
-        steps: list[Undo] | None = None,
+        record: Callable[[Step], object] = lambda _: None,
         changing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.kind = kind or Kind(name)
@@ -78,7 +80,7 @@ class DocumentTable(Table):
         self.keys = Keys(self.kind)
         self.before: dict[int, bytes | None] | None = None
         self.dependants: list[Callable[[], None]] = []
-        self._steps: list[Undo] = [] if steps is None else steps
+        self._record = record
         self._changing = changing
         super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
         self.json_name = orjson.dumps(name)
@@ -102,7 +104,7 @@ class DocumentTable(Table):
                 self.keys.enter(document, number, identity)
             self.rows[number] = raw
             self.numbers[identity] = number
-            self._steps.append((self, identity, None, None, number, raw))
+            self._record((self, identity, None, None, number, raw))
             if self.dependants:
                 self.changed()
             return
@@ -117,7 +119,7 @@ class DocumentTable(Table):
             if was != becomes:
                 keys.check(becomes)
                 keys.move(was, becomes, number, identity)
-        self._steps.append((self, identity, number, old, number, raw))
+        self._record((self, identity, number, old, number, raw))
         self.rows[number] = raw
         self.changed()
 
@@ -126,7 +128,7 @@ class DocumentTable(Table):
         number = self.numbers.get(identity)
         if number is None:
             return False
-        self._steps.append((self, identity, number, self.rows[number], None, None))
+        self._record((self, identity, number, self.rows[number], None, None))
         self._displace(identity)
         return True
 
@@ -141,7 +143,7 @@ class DocumentTable(Table):
             if before is not None:
                 before.setdefault(number, raw)
             del rows[number], numbers[identity]
-            self._steps.append((self, identity, number, raw, None, None))
+            self._record((self, identity, number, raw, None, None))
         of = self.keys.of
         staying = ((number, decoded(raw)) for number, raw in self.sorted_rows().items())
         self.keys = Keys.build(self.kind, ((number, document["id"], of(document)) for number, document in staying))
@@ -303,7 +305,7 @@ class DocumentTable(Table):
             self.put(document)
         else:
             self._place(identity, number, raw, document)
-            self._steps.append((self, identity, None, None, number, raw))
+            self._record((self, identity, None, None, number, raw))
 
     def _get_next_id(self) -> int:
         number = self.next_number

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
-if TYPE_CHECKING:
-    from emulator.store.table import DocumentTable
-
-Step = tuple["DocumentTable", str, int | None, bytes | None, int | None, bytes | None]
-"""The change of one document: table, id, number and text before, number and text after (None: it did not exist)."""
+from emulator.store.table import DocumentTable, Step
 
 
 class ReplacedTable:

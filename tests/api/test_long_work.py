@@ -33,7 +33,8 @@ from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.control.operations import scenarios
 from emulator.settings import ServeSettings
-from emulator.store import Image, Kind, StoreUnwritable
+from emulator.store import Kind, StoreUnwritable
+from emulator.store.snapshot import image_from_bytes
 from emulator.web.events import Watchers
 from emulator.web.handler import Turns
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -393,7 +394,7 @@ async def test_a_large_snapshot_is_restored_beside_others(
     saved = documents.dump()
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     held = Held()
-    monkeypatch.setattr(Image, "from_bytes", held(Image.from_bytes))
+    monkeypatch.setattr(snapshots, "image_from_bytes", held(image_from_bytes))
     restoring = await underway(desk, held, "POST", target, body)
     assert documents.count(CUSTOMER) == 0
     held.let.set()
@@ -415,7 +416,7 @@ async def test_a_large_snapshot_is_previewed_beside_others(
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     dump = documents.dump()
     held = Held()
-    monkeypatch.setattr(Image, "from_bytes", held(Image.from_bytes))
+    monkeypatch.setattr(snapshots, "image_from_bytes", held(image_from_bytes))
     scenario = {
         "scenario": "x",
         "summary": "y",

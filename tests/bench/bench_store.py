@@ -17,6 +17,7 @@ import orjson
 
 from emulator.store import Image, Kind, Ordered, Store, memory_store, open_store
 from emulator.store.journal_log import Compaction
+from emulator.store.snapshot import snapshot_bytes
 
 PAYMENT = Kind[dict[str, Any]](
     "payment",
@@ -148,7 +149,7 @@ def compaction_beside(store: Store) -> None:
 def known_state() -> None:
     """Going back to a known state of 1,500 documents."""
     image = Image.build(KINDS, {TRANSACTION: [transaction(n) for n in range(1500)]})
-    print(f"-- a known state of 1500 documents, {len(image.to_bytes()) / 1e3:.0f} KB")
+    print(f"-- a known state of 1500 documents, {len(snapshot_bytes(image.tables)) / 1e3:.0f} KB")
     store = memory_store(KINDS)
     store.restore(image)
     timed("restore in memory, nothing changed", repeated(20, lambda: store.restore(image)), 20)

@@ -12,9 +12,10 @@ from emulator.assemble.shared.copying import CA_FILES
 from emulator.assemble.shared.open_bank import fill
 from emulator.assemble.shared.shared_store import SharedStore
 from emulator.bank.kinds import KINDS
-from emulator.store import Image, StoreDamaged, StoreError, memory_store
+from emulator.store import StoreDamaged, StoreError, memory_store
 from emulator.store.check import disagreement
 from emulator.store.postgres import SERVICE, Content
+from emulator.store.snapshot import image_from_bytes
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ def _check_bank(stored: SharedStore, name: str) -> Checked:
         _check_documents(checked, content)
     for saved, _, body in stored.snapshots(name):
         try:
-            Image.from_bytes(body, KINDS, file=Path(saved))
+            image_from_bytes(body, KINDS, file=Path(saved))
         except StoreError as error:
             checked.problems.append(f"the snapshot {saved} cannot be read: {error}")
     for number, body in stored.query("SELECT id, body FROM {schema}.exchange WHERE bank = %s ORDER BY id", name):

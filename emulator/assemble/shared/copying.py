@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from emulator.bank.kinds import BANK
 from emulator.store import Store, StoreError
-from emulator.store.snapshot import as_bytes
+from emulator.store.snapshot import snapshot_bytes
 
 Secrets = dict[tuple[str, str], dict[str, bytes]]
 """The CA, the bank's certificate and the TPPs: by kind and name, the content of each file."""
@@ -52,7 +52,7 @@ class Copied:
 def stored_bank(name: str, documents: Store, sequence: int, saved: Sequence[tuple[str, datetime, bytes]]) -> StoredBank:
     origin = BANK.read(documents)
     stream = name if origin is None else origin.get("stream", name)
-    return StoredBank(name, sequence, as_bytes(documents.image().tables, sequence), stream, saved)
+    return StoredBank(name, sequence, snapshot_bytes(documents.image().tables, sequence), stream, saved)
 
 
 class Place(Protocol):

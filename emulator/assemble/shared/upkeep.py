@@ -17,7 +17,7 @@ from emulator.assemble.turns import rests
 from emulator.store import StoreError
 from emulator.store.journal_log import Abandoned
 from emulator.store.postgres import Pool, Work
-from emulator.store.snapshot import as_bytes
+from emulator.store.snapshot import snapshot_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class SharedUpkeep:
             position, tables = opened.position, documents.freeze()
         try:
             loop = asyncio.get_running_loop()
-            snapshot = await loop.run_in_executor(None, as_bytes, tables, position.sequence, rests(self._ending))
+            snapshot = await loop.run_in_executor(None, snapshot_bytes, tables, position.sequence, rests(self._ending))
             opened.weight = len(snapshot)
             async with self._pool.database() as database:
                 await database.checkpoint(opened.name, position.incarnation, position.sequence, snapshot)

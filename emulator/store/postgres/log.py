@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from emulator.store.db import Change, Store
 from emulator.store.errors import StoreUnwritable
-from emulator.store.log import Change
-
-if TYPE_CHECKING:
-    from emulator.store.db import Store
-    from emulator.store.image import Image
+from emulator.store.image import Image
 
 
 class PostgresLog:

@@ -14,9 +14,8 @@ import pytest
 from emulator.store import Store, StoreUnwritable, WriteGroup, image, index, journal_log, memory_store, open_store
 from emulator.store import table as table_module
 from emulator.store.check import verify
-from emulator.store.image import Image
 from emulator.store.journal_log import SMALL_JOURNAL
-from emulator.store.snapshot import as_bytes
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
@@ -265,10 +264,10 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
         change()
     weights = (60, 25, 10, 1, 1, seed % 3)
     before = answers(store)
-    written = as_bytes(store.freeze(), pause=change)
+    written = snapshot_bytes(store.freeze(), pause=change)
     store.thaw()
     again = memory_store(KINDS)
-    stored = Image.from_bytes(written, KINDS)
+    stored = image_from_bytes(written, KINDS)
     assert not any(picture.is_bare for picture in stored.tables.values()), "indexes are in it"
     again.restore(stored)
     assert answers(again) == before
@@ -282,12 +281,12 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
 def test_a_snapshot_beside_which_nothing_changes_is_that_of_the_tables_themselves(store: Store) -> None:
     store.delete(BOOK, "b7")
     store.put(BOOK, book("b9", author="changed"))
-    assert as_bytes(store.freeze()) == as_bytes(store.alias())
+    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.alias())
 
 
 def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that writes the snapshot may copy the indexes at any moment."""
-    expected, rows = as_bytes(store.alias()), table(store, "book").rows.copy()
+    expected, rows = snapshot_bytes(store.alias()), table(store, "book").rows.copy()
     frozen = store.freeze()
     enter = index.Keys.enter
     copies = []
@@ -299,16 +298,16 @@ def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, mon
     monkeypatch.setattr(index.Keys, "enter", enter_and_copy)
     store.put(BOOK, book("new", author="a1", year=5))
     (copy,) = copies
-    assert as_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
+    assert snapshot_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
 
 
 def test_a_document_that_was_there_until_a_restore_is_not_in_a_snapshot(store: Store) -> None:
     kept = store.image()
-    expected, rows = as_bytes(store.alias()), table(store, "book").rows.copy()
+    expected, rows = snapshot_bytes(store.alias()), table(store, "book").rows.copy()
     frozen = store.freeze()
     changes = iter((lambda: store.put(BOOK, book("new", author="a1", year=5)), lambda: store.restore(kept)))
     copy = frozen["book"].indexed(lambda: next(changes, lambda: None)())
-    assert as_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
+    assert snapshot_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
 
 
 def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from emulator.store import Document, Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
 from emulator.store.check import verify
 from emulator.store.index import SHARED_BELOW
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
@@ -81,27 +82,27 @@ def test_a_built_image_equals_a_filled_store() -> None:
 
 def test_an_image_survives_as_bytes(filled: Store) -> None:
     before = answers(filled)
-    data = filled.image().to_bytes()
+    data = snapshot_bytes(filled.image().tables)
     for number in range(10):
         filled.delete(BOOK, f"b{number}")
-    filled.restore(Image.from_bytes(data, KINDS))
+    filled.restore(image_from_bytes(data, KINDS))
     assert answers(filled) == before
 
 
 def test_bytes_of_an_image_are_checked() -> None:
-    data = Image.build(KINDS, {BOOK: some_books()}).to_bytes()
+    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books()}).tables)
     with pytest.raises(StoreDamaged) as damaged:
-        Image.from_bytes(data.replace(b"Title 001", b"Title 009"), KINDS, file=Path("named.json"))
+        image_from_bytes(data.replace(b"Title 001", b"Title 009"), KINDS, file=Path("named.json"))
     assert damaged.value.file == Path("named.json")
     with pytest.raises(StoreDamaged):
-        Image.from_bytes(b"", KINDS)
+        image_from_bytes(b"", KINDS)
     with pytest.raises(StoreTooNew):
-        Image.from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 0}}}', KINDS)
+        image_from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 0}}}', KINDS)
 
 
 def test_an_image_of_other_declarations_is_indexed_anew(filled: Store) -> None:
     declared = (Kind[Document]("book", indexes=("title",)), Kind[Document]("note", indexes=("id",)))
-    for image in (filled.image(), Image.from_bytes(filled.image().to_bytes(), declared)):
+    for image in (filled.image(), image_from_bytes(snapshot_bytes(filled.image().tables), declared)):
         other = memory_store(declared)
         other.restore(image)
         assert other.dump() == filled.dump()

@@ -16,6 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, replay, table
 from emulator.store.check import disagreement
 from emulator.store.journal_log import Compaction
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from emulator.store.table import DocumentTable
 
 A = Kind[Document](
@@ -144,7 +145,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @rule(target=images, image=images)
     def image_as_bytes(self, image: tuple[Image, Model]) -> tuple[Image, Model]:
-        return Image.from_bytes(image[0].to_bytes(), KINDS), image[1]
+        return image_from_bytes(snapshot_bytes(image[0].tables), KINDS), image[1]
 
     @rule(image=images, operations=OPERATIONS, fails=st.booleans(), prepared=st.booleans())
     def restore(self, image: tuple[Image, Model], operations: list[Any], fails: bool, prepared: bool) -> None:
