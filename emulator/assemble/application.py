@@ -32,7 +32,7 @@ from emulator.web.application import Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # it requires the extra `postgresql`
     from emulator.assemble.shared.turns import SharedTurns
 
 IDLE = 0.25  # seconds without a request after which the process counts as idle
@@ -80,7 +80,6 @@ class BankApplication:
         registry: BankRegistry,
         *,
         handlers: dict[str, ServiceHandler],
-        openapi: Callable[[Request], Response],
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
         post: Post | None = None,
@@ -90,7 +89,6 @@ class BankApplication:
         self.scenario_target = scenario_target
         self._registry = registry
         self._handlers = handlers
-        self._openapi = openapi
         self._tls = tls
         self._upkeep = Upkeep()
         self._idle: asyncio.TimerHandle | None = None
@@ -193,7 +191,9 @@ class BankApplication:
             error = BankError("BAD_REQUEST", f"{path} takes GET.", status=405)
             return render.refusal(error, headers=[("Allow", "GET, HEAD, OPTIONS")])
         if path == "/openapi.json":
-            return self._openapi(request)
+            from emulator.api.description import openapi  # only on use, to keep the start fast
+
+            return openapi.respond(request)
         body = health() if path == "/health" else ready(service.bank)
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 

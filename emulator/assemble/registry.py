@@ -62,7 +62,7 @@ class RegistryConfig:
     """The configuration of all banks of a process.
 
     `directory`: the folder of the banks, None for banks in memory; `fixtures`: the fixture of a new bank; `settings`
-    and `begins`: the settings and the clock that a reset restores.
+    and `begins`: the settings and the clock that a reset restores; `transport_of`: called by `BankRegistry.transport`.
     """
 
     directory: Path | None
@@ -72,6 +72,7 @@ class RegistryConfig:
     ids_form: str
     durability: Literal["process", "power"]
     rules_for: Callable[[Bank], Rules]
+    transport_of: Callable[[BankRegistry], Transport]
     trusted_ca: Callable[[], Certificate | None]
     signer: Signer
     begins: Beginning = LIVE
@@ -260,11 +261,7 @@ class BankRegistry:
 
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
-        from emulator.assemble.transports import (
-            beside,  # a transport is an application, and an application has a registry
-        )
-
-        return beside(self)
+        return self._common.transport_of(self)
 
     def apart(self, authority: CertificateAuthority, *, notify_hosts: tuple[Host, ...]) -> BankRegistry:
         """A new registry in memory with the same configuration, but another sandbox CA."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from emulator.api.messages import Request, Response, Stream
-from emulator.assemble import openapi_answer, registry_for
 from emulator.assemble.application import BankApplication
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import notifications
@@ -15,15 +11,8 @@ from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario.transport import InProcess, Transport
-from emulator.settings import ServeSettings
 
 RECEIVER = Host("tpp.example")  # notifications of stories to this host count as delivered
-
-
-def new_transports() -> Callable[[], Transport]:
-    """A function that gives a new bank in its known state each time it is called."""
-    authority = CertificateAuthority(None, clock=real_now)
-    return registry_for(ServeSettings(ephemeral=True, state=Path(), allow_notify=(RECEIVER,)), authority).transport
 
 
 def beside(registry: BankRegistry) -> Transport:
@@ -38,7 +27,6 @@ def on(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
     application = BankApplication(
         registry,
         handlers={"_emulator": control},
-        openapi=openapi_answer,
         tls=lambda: authority.server_context(()),
         scenario_target=control.scenario_target,
     )

@@ -279,7 +279,7 @@ def _transports(url: str | None) -> Callable[[], Transport]:
         ask(url, "GET", "clock")  # a bank that does not answer is not a failed story
         running = Running(url, token=control_token(), ca=trusted_ca())
         return lambda: running
-    from emulator.assemble.transports import new_transports
+    from emulator.assemble.composition import new_transports
 
     return new_transports()
 

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 from emulator.api.service import BankService
 from emulator.api.signature.explain import explain_verdict
-from emulator.assemble import apply_all, assemble
+from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
+from emulator.assemble.composition import apply_all
 from emulator.bank import fixtures, notifications
 from emulator.bank.authentication import sca_control
 from emulator.bank.clock import Beginning, real_now

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulator.api.messages import Request, Stream, finished
-from emulator.assemble import registry_for
+from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
 from emulator.bank.fixtures.definitions import Additions

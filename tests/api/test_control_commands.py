@@ -13,7 +13,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from emulator.api.service import BankService
-from emulator.assemble import transports as assembled
+from emulator.assemble import composition
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.sandbox.generate import plan_from
@@ -369,7 +369,7 @@ def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
     made = Mock()
-    monkeypatch.setattr(assembled, "new_transports", made)
+    monkeypatch.setattr(composition, "new_transports", made)
     file = tmp_path / "rules.yaml"
     file.write_text(f"scenario: rules-alone\nsummary: A slow bank.\n{start}rules: [{{then: {{delay: 1s}}}}]\n")
     assert run("scenario", "check", str(file))[0] == ("nowhere" in start)

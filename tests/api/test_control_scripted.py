@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request
-from emulator.assemble import registry_for
+from emulator.assemble.composition import registry_for
 from emulator.assemble.folders import Folders
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.transports import on

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import orjson
 
-from emulator.assemble import application_of, apply_all, registry_config
 from emulator.assemble.application import BankApplication
+from emulator.assemble.composition import application_of, apply_all, registry_config
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.flags import compare, flags_of, with_seed

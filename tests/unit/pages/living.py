@@ -12,6 +12,7 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.transports import beside
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
@@ -57,6 +58,7 @@ class Living:
                 ids_form="uuid",
                 durability="process",
                 rules_for=RuleSet,
+                transport_of=beside,
                 trusted_ca=lambda: self.authority.certificate,
                 signer=lambda: lambda response: None,
             )
@@ -75,7 +77,6 @@ class Living:
         self.application = BankApplication(
             self.registry,
             handlers=handlers,
-            openapi=tpp_openapi.respond,
             tls=lambda: self.authority.server_context(("localhost",)),
             scenario_target=control.scenario_target,
         )

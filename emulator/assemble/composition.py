@@ -1,0 +1,135 @@
+"""Puts the parts of an application together: its banks, its handlers, and banks to play scenarios on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emulator.assemble.application import BankApplication, ServiceHandler
+from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.signing import response_signer
+from emulator.assemble.transports import RECEIVER, beside
+from emulator.bank.clock import LIVE, Beginning, real_now
+from emulator.bank.settings import Settings
+from emulator.ca import CertificateAuthority
+from emulator.control import Control
+from emulator.scenario import loader, target
+from emulator.scenario.rules import RuleSet
+from emulator.scenario.target import ScenarioTarget
+from emulator.scenario.transport import Transport
+from emulator.settings import ServeSettings
+from emulator.web.console.handler import Console
+from emulator.web.docs.page import DocsPage
+from emulator.web.notification_client import NotificationClient
+from emulator.web.pages.browser import Guard
+from emulator.web.pages.my_pages import MyPages
+from emulator.web.pages.rendering import StaticFiles
+from emulator.web.pages.sca_pages import ScaPages
+
+if TYPE_CHECKING:  # it requires the extra `postgresql`
+    from emulator.assemble.shared.turns import SharedTurns
+
+
+def registry_for(
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    begins: Beginning = LIVE,
+    progress: Callable[[int, int], None] | None = None,
+) -> BankRegistry:
+    """The banks for these settings."""
+    return BankRegistry(registry_config(settings, authority, begins, progress))
+
+
+def registry_config(
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    begins: Beginning = LIVE,
+    progress: Callable[[int, int], None] | None = None,
+) -> RegistryConfig:
+    """The configuration of all banks from `settings`."""
+    return RegistryConfig(
+        directory=None if settings.ephemeral or settings.store is not None else settings.state / "banks",
+        fixtures=settings.fixtures,
+        settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
+        seed=settings.seed,
+        ids_form=settings.ids,
+        idle_seconds=settings.idle_hours * 3600,
+        durability="power" if settings.durability == "power" else "process",
+        rules_for=RuleSet,
+        transport_of=beside,
+        trusted_ca=lambda: authority.certificate,
+        signer=response_signer(authority.answer_credentials),
+        begins=begins,
+        notify_hosts=settings.allow_notify,
+        progress=progress,
+    )
+
+
+def new_transports() -> Callable[[], Transport]:
+    """A function that gives a new bank in its known state each time it is called."""
+    authority = CertificateAuthority(None, clock=real_now)
+    return registry_for(ServeSettings(ephemeral=True, state=Path(), allow_notify=(RECEIVER,)), authority).transport
+
+
+def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None:
+    """Apply scenarios, by name or file, in one transaction; raises ScenarioRefused."""
+    read = [loader.named_or_file(source) for source in scenarios]
+    with scenario_target.bank.documents.transaction():
+        for scenario in read:
+            target.apply(scenario, scenario_target)
+
+
+def application_of(
+    registry: BankRegistry,
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    shared: SharedTurns | None = None,
+) -> BankApplication:
+    """The application of these banks; `shared`: the turns of a shared store."""
+    guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
+    control = Control(
+        registry,
+        authority,
+        token=settings.control_token,
+        allowed_hosts=(settings.host, *settings.allow_host),
+        snapshots_of=registry.snapshots_of,
+    )
+    control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
+    handlers: dict[str, ServiceHandler] = {
+        "_emulator": control,
+        "sca": ScaPages(guard),
+        "my": MyPages(guard),
+        "console": Console(
+            guard, answering=control.handle, default=lambda: registry.default, token=settings.control_token
+        ),
+        "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
+        "static": StaticFiles(),
+    }
+    return BankApplication(
+        registry,
+        handlers=handlers,
+        tls=lambda: authority.server_context(_names(settings)),
+        scenario_target=control.scenario_target,
+        post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
+        shared=shared,
+    )
+
+
+def _names(settings: ServeSettings) -> list[str]:
+    """The host names and addresses of the TLS certificate."""
+    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", settings.host, *settings.allow_host]))
+
+
+def _operations_document() -> dict[str, Any]:
+    """The OpenAPI document of the TPP interface, for the documentation."""
+    from emulator.api.description import openapi
+
+    return openapi.document()
+
+
+def _control_document() -> dict[str, Any]:
+    """The OpenAPI document of the control interface, for the documentation."""
+    from emulator.control import openapi
+
+    return openapi.document("")
