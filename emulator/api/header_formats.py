@@ -12,8 +12,6 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 
-from emulator.api.json_body import UNPROCESSABLE, kind_of
-
 Check = Callable[[str], str | None]
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -31,6 +29,23 @@ _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9
 _REFUSED = "javascript vbscript data file filesystem blob about view-source jar ftp ftps ws wss mailto tel sms urn"
 _REFUSED_SCHEMES = frozenset(_REFUSED.split())
 _LONGEST_URI = 2048  # assumed; not every browser supports longer ones
+
+
+# Characters that the bank's systems cannot process anywhere in a request (SPEC 1): control characters, halves of a
+# surrogate pair, and characters outside the basic multilingual plane (emoji).
+UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+def kind_of(character: str) -> str:
+    """A description of an unprocessable character, with its code point."""
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        kind = "half of a surrogate pair"
+    elif code > 0xFFFF:
+        kind = "a character outside the basic multilingual plane, such as an emoji"
+    else:
+        kind = "a control character"
+    return f"{kind} (U+{code:04X})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from emulator.api.header_formats import UNPROCESSABLE, kind_of
+from emulator.api.headers import Headers
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
-
-if TYPE_CHECKING:
-    from emulator.api.headers import Headers
 
 LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another
@@ -31,22 +30,6 @@ _CHARSETS = {
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 _LONGEST_NUMBER = 400  # characters
-
-# Characters that the bank's systems cannot process anywhere in a request (SPEC 1): control characters, halves of a
-# surrogate pair, and characters outside the basic multilingual plane (emoji).
-UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
-
-
-def kind_of(character: str) -> str:
-    """A description of an unprocessable character, with its code point."""
-    code = ord(character)
-    if 0xD800 <= code <= 0xDFFF:
-        kind = "half of a surrogate pair"
-    elif code > 0xFFFF:
-        kind = "a character outside the basic multilingual plane, such as an emoji"
-    else:
-        kind = "a control character"
-    return f"{kind} (U+{code:04X})"
 
 
 class _DuplicateMember(Exception):

@@ -123,13 +123,13 @@ def _names(settings: ServeSettings) -> list[str]:
 
 def _operations_document() -> dict[str, Any]:
     """The OpenAPI document of the TPP interface, for the documentation."""
-    from emulator.api.description import openapi
+    from emulator.api.description import openapi  # only on use, to keep the start fast
 
     return openapi.document()
 
 
 def _control_document() -> dict[str, Any]:
     """The OpenAPI document of the control interface, for the documentation."""
-    from emulator.control import openapi
+    from emulator.control import openapi  # only on use, to keep the start fast
 
     return openapi.document("")

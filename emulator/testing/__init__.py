@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emulator.testing.clock import BankClock
     from emulator.testing.customer import BankCustomer
-    from emulator.testing.options import BankFactory, BankOptions
+    from emulator.testing.options import BankOptions
     from emulator.testing.receiver import Received, Receiver
-    from emulator.testing.running import BankClock, RunningBank, banks
-    from emulator.testing.tpp import TestTpp, TppFiles
+    from emulator.testing.running import BankFactory, RunningBank, TestTpp, banks
+    from emulator.testing.tpp import TppFiles
 
 __all__ = [
     "BankClock",
@@ -29,14 +30,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BankClock": "emulator.testing.running",
+    "BankClock": "emulator.testing.clock",
     "BankCustomer": "emulator.testing.customer",
-    "BankFactory": "emulator.testing.options",
+    "BankFactory": "emulator.testing.running",
     "BankOptions": "emulator.testing.options",
     "Received": "emulator.testing.receiver",
     "Receiver": "emulator.testing.receiver",
     "RunningBank": "emulator.testing.running",
-    "TestTpp": "emulator.testing.tpp",
+    "TestTpp": "emulator.testing.running",
     "TppFiles": "emulator.testing.tpp",
     "banks": "emulator.testing.running",
 }

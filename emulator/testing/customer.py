@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.api.service import BankService
 from emulator.bank.payment import self_service
-
-if TYPE_CHECKING:
-    from emulator.testing.running import RunningBank
 
 
 class BankCustomer:
@@ -18,8 +15,8 @@ class BankCustomer:
     Raises BankError for a person or a thing that does not exist or belongs to somebody else.
     """
 
-    def __init__(self, bank: RunningBank, national_id: str) -> None:
-        self._bank = bank
+    def __init__(self, call: Callable[[Callable[[BankService], Any]], Any], national_id: str) -> None:
+        self._call_bank = call  # between two requests
         self.national_id = national_id
 
     def view(self) -> dict[str, Any]:
@@ -61,4 +58,4 @@ class BankCustomer:
             with service.bank.documents.transaction():
                 return act(service.bank, self.national_id, *arguments, **named)
 
-        return self._bank.call(work)
+        return self._call_bank(work)

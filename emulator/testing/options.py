@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from emulator.settings import ConfigurationError, ServeSettings, read
-
-if TYPE_CHECKING:
-    from emulator.testing.running import RunningBank
 
 
 class BankOptions(TypedDict, total=False):
@@ -38,17 +35,6 @@ class BankOptions(TypedDict, total=False):
     durability: str
     now: datetime | str
     settings: Mapping[str, Any]
-
-
-class BankFactory(Protocol):
-    """Starts banks that stop with the test."""
-
-    def __call__(self, **options: Unpack[BankOptions]) -> RunningBank:
-        """A new bank on a free port.
-
-        Raises TypeError for an option that is not in BankOptions, and ValueError for a value that `serve` refuses.
-        """
-        ...
 
 
 def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Protocol, TypeVar, Unpack
 from urllib.parse import urlsplit
 
+from emulator.api.certificates import read_certificate
 from emulator.api.service import BankService
 from emulator.api.signature.explain import explain_verdict
 from emulator.assemble import assemble
@@ -24,18 +25,19 @@ from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER
 from emulator.bank.payment import payment_views, progression
-from emulator.client import TppClient
+from emulator.ca import Credentials
+from emulator.client import AsyncTppClient, TppClient
 from emulator.conformance.observer import Conformance
-from emulator.scenario import durations, loader, target
-from emulator.scenario.durations import Duration
+from emulator.scenario import loader, target
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.terminal import one_line
+from emulator.testing.clock import BankClock
 from emulator.testing.customer import BankCustomer
 from emulator.testing.loop import loop_thread
-from emulator.testing.options import BankFactory, BankOptions, filters_for, moment_of, settings_for
+from emulator.testing.options import BankOptions, filters_for, moment_of, settings_for
 from emulator.testing.receiver import Receiver
-from emulator.testing.tpp import TestTpp, authority, issued
+from emulator.testing.tpp import KEYSTORE_PASSWORD, TppFiles, authority, issued, write_files
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
 
@@ -48,46 +50,6 @@ AUDITS: list[dict[str, Any]] | None = None  # the reports of stopped banks, with
 
 class UnmatchedRule(UserWarning):
     """A rule of an applied scenario has matched no request, so the test has not covered the scenario."""
-
-
-class BankClock:
-    """Bank time, which stands still until a test advances it."""
-
-    def __init__(self, bank: RunningBank) -> None:
-        self._bank = bank
-
-    @property
-    def now(self) -> datetime:
-        """Bank time, in UTC."""
-        return self._bank.call(lambda service: service.bank.clock.now())
-
-    def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
-        """Advance bank time: `advance("1h30m")`, `advance("P1M")`, `advance(days=1)`; what falls due happens."""
-        duration = _duration(by, units)
-
-        def move(service: BankService) -> datetime:
-            service.settle()
-            service.bank.clock.set(now=duration.after(service.bank.clock.now()))
-            service.settle()
-            return service.bank.clock.now()
-
-        return self._bank.call(move)
-
-
-def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
-    if by is not None and units:
-        raise TypeError("bank time advances by one duration, or by days, hours and so on, not by both")
-    if isinstance(by, str):
-        parsed = durations.parse(by)
-        if parsed is None:
-            raise ValueError(f"{durations.expected(by)} is needed, not {by!r}")
-        return parsed
-    if by is not None and not isinstance(by, timedelta):
-        raise TypeError(f'bank time advances by a string such as "10s", a timedelta, or seconds=10, not by {by!r}')
-    duration = Duration(0, by if by is not None else timedelta(**units))
-    if duration.rest < timedelta(0):
-        raise ValueError("bank time only advances")
-    return duration
 
 
 class RunningBank:
@@ -122,7 +84,7 @@ class RunningBank:
             self._loop.run(self._server.start())
             undo.pop_all()
         self.url = self._server.urls[0]
-        self.clock = BankClock(self)
+        self.clock = BankClock(self.call)
         self._clients: list[TppClient] = []
         self._receivers: list[Receiver] = []
         self._must_match: set[str] = set()
@@ -182,7 +144,7 @@ class RunningBank:
 
     def customer(self, national_id: str | None = None) -> BankCustomer:
         """A customer at its own page; default: the first private customer."""
-        return BankCustomer(self, national_id or self.call(_first_private))
+        return BankCustomer(self.call, national_id or self.call(_first_private))
 
     def session(self, tpp_id: str, national_id: str | None = None, **choices: Any) -> dict[str, str]:
         """Create a session and a consent without an SCA; returns `{psuId, tppSessionId, psuCorporateId?}`."""
@@ -332,6 +294,63 @@ def _reported(entry: dict[str, Any]) -> Iterator[str]:
     signature = entry.get("signature")
     if signature is not None and not signature.get("valid"):
         yield from (one_line(f"    {line}".rstrip()) for line in explain_verdict(signature).text.splitlines())
+
+
+class TestTpp(TppClient):
+    """A TPP: its certificate and key, and a signed client whose PSU can approve without a browser."""
+
+    __test__ = False  # pytest collects classes called Test...
+
+    def __init__(self, bank: RunningBank, credentials: Credentials) -> None:
+        super().__init__(bank.url, credentials)
+        self.bank = bank
+        self._credentials = credentials
+        self.tpp_id = read_certificate(credentials.certificate_header).tpp.id
+
+    @property
+    def certificate_pem(self) -> str:
+        """The certificate in PEM, for a signer of your own."""
+        return self._credentials.certificate_pem
+
+    @property
+    def key_pem(self) -> str:
+        """The private key in PEM (PKCS #8, no password)."""
+        return self._credentials.key_pem.decode()
+
+    def files(self, folder: str | Path, *, keystore_password: str = KEYSTORE_PASSWORD) -> TppFiles:
+        """Write certificate.pem, key.pem and keystore.p12 into `folder`, readable only by this user."""
+        return write_files(self._credentials, Path(folder), keystore_password)
+
+    def asynchronous(self) -> AsyncTppClient:
+        """The same TPP and PSU as an asynchronous client; close it when done (`async with`)."""
+        client = AsyncTppClient(self.bank.url, self.identity)
+        client.psu_id, client.session_id = self.psu_id, self.session_id
+        client.psu_corporate_id, client.psu_context = self.psu_corporate_id, self.psu_context
+        client.redirect_uri, client.notification_uri = self.redirect_uri, self.notification_uri
+        return client
+
+    def approve(self, link_or_id: str | None = "latest", **choices: Any) -> dict[str, str]:
+        """Approve as the PSU; stores psu-id and session of the redirect in the client and returns its query."""
+        return self.remember(self.bank.approve(link_or_id, **choices))
+
+    def log_in(self, national_id: str | None = None, **choices: Any) -> TestTpp:
+        """Create a session and a consent without an SCA, for a person (default: the first private customer)."""
+        session = self.bank.session(self.tpp_id, national_id, **choices)
+        self.psu_id, self.session_id = session["psuId"], session["tppSessionId"]
+        self.psu_corporate_id = session.get("psuCorporateId")
+        self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
+        return self
+
+
+class BankFactory(Protocol):
+    """Starts banks that stop with the test."""
+
+    def __call__(self, **options: Unpack[BankOptions]) -> RunningBank:
+        """A new bank on a free port.
+
+        Raises TypeError for an option that is not in BankOptions, and ValueError for a value that `serve` refuses.
+        """
+        ...
 
 
 @contextmanager

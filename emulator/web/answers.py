@@ -12,7 +12,6 @@ from functools import lru_cache
 from http import HTTPStatus
 from itertools import chain
 from time import time
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
@@ -21,9 +20,7 @@ from aiohttp.http import HttpVersion10
 
 from emulator.api.messages import Response, Stream
 from emulator.api.negotiation import VARY, content_coded, gzip_packer, wants_gzip
-
-if TYPE_CHECKING:
-    from emulator.web.connection import Connection
+from emulator.web.connection import Connection
 
 CLOSE = "Connection: close"
 _SERVER = b"\r\nServer: bank-emulator\r\n\r\n"

@@ -15,8 +15,8 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError, HttpVersion11
 from aiohttp.streams import StreamReader
 
+from emulator.api.messages import Response
 from emulator.web.address import Base
-from emulator.web.answers import Refusal
 from emulator.web.framing import END, HEAD_TOO_LARGE, Framing
 from emulator.web.limits import MAX_BODY_BYTES, PARSING, Limits
 from emulator.web.refusals import (
@@ -31,6 +31,7 @@ from emulator.web.refusals import (
 logger = logging.getLogger(__name__)
 
 RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+MakeRefusal = Callable[["Connection", web.BaseRequest, Response], web.StreamResponse]
 NO_HEAD = b"\0"  # makes the parser refuse any head
 _LAST_SECONDS = 0.5  # for handlers whose connections were aborted
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -287,11 +288,11 @@ class Connection(web.RequestHandler):
         """The answer to a request that the parser refused or that failed; aiohttp's own answer is plain text."""
         if not isinstance(exc, HttpProcessingError):
             logger.error("a request could not be answered", exc_info=exc)
-            return Refusal(self, request, wire_refusal(max(status, 500), "The bank could not answer."))
+            return self._listener.refusal(self, request, wire_refusal(max(status, 500), "The bank could not answer."))
         too_long = self._framing.fault is HEAD_TOO_LARGE and not self._framing.heads
         head = self.begin()
         response = head_without_end(head) if too_long else parser_refusal(exc, message or "", head)
-        return Refusal(self, request, response)
+        return self._listener.refusal(self, request, response)
 
     # The end of the connection
 
@@ -316,10 +317,14 @@ class Connection(web.RequestHandler):
 
 
 class Listener(web.Server):
-    """The connections of one listening address; `base` decides the base of links."""
+    """The connections of one listening address; `base` decides the base of links.
 
-    def __init__(self, handler: RequestHandler, base: Base, limits: Limits) -> None:
+    `refusal`: makes the answer that ends a connection, to a request that the parser refused.
+    """
+
+    def __init__(self, handler: RequestHandler, base: Base, limits: Limits, *, refusal: MakeRefusal) -> None:
         super().__init__(handler)
+        self.refusal = refusal
         self.base = base
         self.limits = limits
         self.open: set[Connection] = set()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from emulator.web.address import Base
+from emulator.web.answers import Refusal
 from emulator.web.application import Application
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
@@ -63,7 +64,7 @@ class WebServer:
         loop = asyncio.get_running_loop()
         self._application.start()
         for sockets, base in self._addresses:
-            listener = Listener(self._handler, base, self._limits)
+            listener = Listener(self._handler, base, self._limits, refusal=Refusal)
             self._listeners.append(listener)
             secure: dict[str, Any] = {}
             if base.listening.startswith("https"):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections import defaultdict
+from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,24 @@ def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None
 def test_the_checks_have_parts_and_refuse_others() -> None:
     refused = subprocess.run([str(ROOT / ".ci" / "run"), "other"], capture_output=True, text=True)
     assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|postgresql|long|lowest|versions]\n")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports in functions and under TYPE_CHECKING count too, as they would only hide one."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "emulator").rglob("*.py")
+    }
+    imports = defaultdict(set)
+    for module, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Import(names=names):
+                    imports[module].update(name.name for name in names)
+                case ast.ImportFrom(module=str(source), names=names):
+                    below = (f"{source}.{name.name}" for name in names)
+                    imports[module].update(name if name in paths else source for name in below)
+    TopologicalSorter(imports).prepare()  # its CycleError names the modules
 
 
 def test_a_class_name_means_one_thing() -> None:
