@@ -46,7 +46,7 @@ from emulator.store import (
     memory_store,
     open_store,
 )
-from emulator.store.journal_log import Abandoned
+from emulator.store.compaction import Abandoned
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from emulator.api import render
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Unfinished
 from emulator.bank.errors import BankError
 from emulator.store import JournalLog, Store, StoreUnwritable, WriteGroup, journal_of
-from emulator.store.journal_log import Abandoned, Compaction
+from emulator.store.compaction import Abandoned, Compaction
 
 logger = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 `documents.py` is the interface for the other packages; `db.py` implements it, with `tx.py` (the changes of a
 transaction), `table.py` (the documents of one kind) and `index.py`, and defines the interface of a log;
-`journal_log.py` is the log in a directory, with `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py`
-verifies and repairs a directory. `postgres/` is the log that several processes share.
+`journal_log.py` is the log in a directory, with `journal.py`, `snapshot.py`, `compaction.py`, `recovery.py` and
+`disk.py`. `check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
 """
 
 from emulator.store.db import Change, Log, MemoryLog, Store, WriteGroup, memory_store

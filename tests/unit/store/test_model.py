@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, replay, table
 from emulator.store.check import disagreement
-from emulator.store.journal_log import Compaction
+from emulator.store.compaction import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from emulator.store.table import DocumentTable
 
