@@ -10,6 +10,7 @@ an agreement (psuCorporateId) or None.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Literal, NotRequired, TypedDict
 
 # ---- meta: one document each, so that snapshots include them (see `kinds.Singleton`)
@@ -266,12 +267,11 @@ class Batch(TypedDict):
     entries: list[BatchEntry]
 
 
-class Entry(Texts, total=False):
-    """The members of a transaction (SPEC 2.9) that is not booked on an account yet."""
+class TransactionDetails(Texts, total=False):
+    """The members that only some transactions have."""
 
-    amount: str  # signed: negative leaves the account
     bookingDate: str  # not while pending
-    valueDate: str
+    due: str  # the moment at which a pending transaction of the fixture is booked
     bankTransactionCode: str  # ISO 20022, PMNT-ICDT-DMCT
     proprietaryBankTransactionCode: str
     currencyExchange: CurrencyExchange
@@ -280,7 +280,14 @@ class Entry(Texts, total=False):
     feeFor: str  # the payment whose fee it is
 
 
-class Transaction(Texts):
+class TransactionMembers(TransactionDetails):
+    """A transaction before the ledger enters it on an account; not stored in this form."""
+
+    amount: str | Decimal  # signed, in the account's currency: negative leaves the account
+    valueDate: NotRequired[str]  # else the booking date
+
+
+class Transaction(TransactionDetails):
     """A transaction of an account, booked or pending."""
 
     id: str
@@ -291,14 +298,6 @@ class Transaction(Texts):
     amount: str  # signed: negative leaves the account
     currency: str
     valueDate: str
-    bookingDate: NotRequired[str]  # not while pending
-    due: NotRequired[str]  # the moment at which a pending transaction of the fixture is booked
-    bankTransactionCode: NotRequired[str]  # ISO 20022, PMNT-ICDT-DMCT
-    proprietaryBankTransactionCode: NotRequired[str]
-    currencyExchange: NotRequired[CurrencyExchange]
-    batch: NotRequired[Batch]
-    paymentId: NotRequired[str]  # the payment that it executes
-    feeFor: NotRequired[str]  # the payment whose fee it is
 
 
 class Card(TypedDict):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
-from emulator.bank.documents import Account, AccountRef, Customer
+from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from emulator.bank.money import plain
@@ -57,10 +57,12 @@ def holder(bank: Bank, account: Account) -> str | None:
     return owner["name"] if owner is not None else None
 
 
-def own_side(account: Account, owner: str, *, outgoing: bool) -> dict[str, Any]:
+def own_side(account: Account, owner: str, *, outgoing: bool) -> TransactionDetails:
     """The members of a transaction that name the account itself: the debtor if `outgoing`, else the creditor."""
-    role = "debtor" if outgoing else "creditor"
-    return {f"{role}Name": owner, f"{role}Account": reference(account), f"{role}Agent": account["bic"]}
+    own, bic = reference(account), account["bic"]
+    if outgoing:
+        return {"debtorName": owner, "debtorAccount": own, "debtorAgent": bic}
+    return {"creditorName": owner, "creditorAccount": own, "creditorAgent": bic}
 
 
 def find(bank: Bank, account_id: str) -> Account:

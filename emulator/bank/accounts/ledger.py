@@ -8,13 +8,13 @@ checks them (CONTRACT 9.8).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, Transaction
+from emulator.bank.documents import Account, Transaction, TransactionMembers
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
@@ -62,15 +62,13 @@ def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = No
 
 
 def pend(
-    bank: Bank, account_id: str, members: Mapping[str, Any], *, pending: str | None = None, at: str | None = None
+    bank: Bank, account_id: str, members: TransactionMembers, *, pending: str | None = None, at: str | None = None
 ) -> str:
     """Show a transaction as pending and return its id; no money moves. Members and `pending` as for `book`."""
     at = at or bank.clock.stamp()
-    account = _account(bank, account_id)
-    entry = _entry(bank, account, members, at, pending)
-    _shelve(entry, "pending", entry["valueDate"], at)
-    bank.documents.put(TRANSACTION, entry)
-    return str(entry["id"])
+    transaction = _entered(bank, _account(bank, account_id), members, "pending", at=at, replaced=pending)
+    bank.documents.put(TRANSACTION, transaction)
+    return transaction["id"]
 
 
 def withdraw(bank: Bank, transaction_id: str) -> None:
@@ -81,7 +79,7 @@ def withdraw(bank: Bank, transaction_id: str) -> None:
 def book(
     bank: Bank,
     account_id: str,
-    members: Mapping[str, Any],
+    members: TransactionMembers,
     *,
     pending: str | None = None,
     released: Decimal = ZERO,
@@ -89,45 +87,47 @@ def book(
 ) -> Transaction:
     """Book a transaction and return its document.
 
-    `members`: those of a transaction document (SPEC 2.9); `amount` is signed, decimal text or Decimal, in the
-    account's currency; `bookingDate` and `valueDate` default to the Oslo date of `at` (bank time by default).
+    `bookingDate` and `valueDate` default to the Oslo date of `at` (bank time by default).
     `pending`: the pending transaction that this one replaces, under its id; `released`: its reservation.
     """
     at = at or bank.clock.stamp()
     account = _account(bank, account_id)
-    entry = _entry(bank, account, members, at, pending)
-    entry.setdefault("bookingDate", _oslo(at))
-    entry["status"] = "booked"
-    _shelve(entry, "booked", entry["bookingDate"], at)
-    account["booked"] = plain(Decimal(account["booked"]) + Decimal(entry["amount"]), account["currency"])
+    transaction = _entered(bank, account, members, "booked", at=at, replaced=pending)
+    account["booked"] = plain(Decimal(account["booked"]) + Decimal(transaction["amount"]), account["currency"])
     if released:
         account["reserved"] = plain(Decimal(account["reserved"]) - released, account["currency"])
     account["lastChange"] = at
-    bank.documents.put(TRANSACTION, entry)
+    bank.documents.put(TRANSACTION, transaction)
     bank.documents.put(ACCOUNT, account)
-    return entry
+    return transaction
 
 
-def _entry(
-    bank: Bank, account: Account, members: Mapping[str, Any], at: str, known_id: str | None = None
+def _entered(
+    bank: Bank,
+    account: Account,
+    members: TransactionMembers,
+    status: Literal["booked", "pending"],
+    *,
+    at: str,
+    replaced: str | None,
 ) -> Transaction:
-    currency = account["currency"]
-    entry: dict[str, Any] = {
-        "id": known_id or bank.ids.new(),
+    """The document of a transaction on `account`; `replaced`: the id of the pending one that it replaces."""
+    value_date = members.get("valueDate") or members.get("bookingDate") or _oslo(at)
+    transaction: Transaction = {
+        "id": replaced or bank.ids.new(),
         "accountId": account["id"],
         **members,
-        "amount": plain(Decimal(members["amount"]), currency),
-        "currency": currency,
+        "amount": plain(Decimal(members["amount"]), account["currency"]),
+        "currency": account["currency"],
+        "valueDate": value_date,
+        "status": status,
+        "shelf": f"{account['id']}|{status}",
+        "order": f"{value_date}|{at}",
     }
-    if "valueDate" not in entry:
-        entry["valueDate"] = entry.get("bookingDate") or _oslo(at)
-    return cast(Transaction, entry)
-
-
-def _shelve(entry: Transaction, status: str, date: str, at: str) -> None:
-    entry["status"] = status
-    entry["shelf"] = f"{entry['accountId']}|{status}"
-    entry["order"] = f"{date}|{at}"
+    if status == "booked":
+        booking_date = transaction.setdefault("bookingDate", _oslo(at))
+        transaction["order"] = f"{booking_date}|{at}"
+    return transaction
 
 
 def _oslo(at: str) -> str:
@@ -138,7 +138,7 @@ def settle_pending(bank: Bank, transaction: Transaction) -> None:
     """Book a fixture's pending transaction that is due."""
     at = transaction["due"]
     shelved = ("status", "shelf", "order", "due", "accountId")
-    members = {name: value for name, value in transaction.items() if name not in shelved}
+    members = cast(TransactionMembers, {name: value for name, value in transaction.items() if name not in shelved})
     if bank.documents.exists(ACCOUNT, transaction["accountId"]):
         held = item_hold(transaction)
         book(bank, transaction["accountId"], members, pending=transaction["id"], released=held, at=at)

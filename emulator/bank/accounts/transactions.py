@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Transaction
+from emulator.bank.documents import Texts, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import TRANSACTION, EntryKind
 
@@ -30,7 +30,7 @@ SHELVES: Mapping[str, tuple[str, ...]] = {
 _NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, as in its id
 
 # The members of an entry of a batch (SPEC 2.9), beside its amount.
-BATCH_MEMBERS = (
+_BATCH_MEMBERS = (
     "creditorName",
     "creditorAccount",
     "debtorName",
@@ -202,10 +202,21 @@ def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
 
 def _item(transaction: Transaction, number: int) -> Transaction:
     """One payment of a batch as a transaction of its own, with the id `<batch>.<number>`."""
-    entry: Mapping[str, Any] = transaction["batch"]["entries"][number - 1]
-    whole = {name: value for name, value in transaction.items() if name not in ("batch", "endToEndId")}
-    own = {name: entry[name] for name in BATCH_MEMBERS if name in entry}
-    return cast(Transaction, {**whole, **own, "id": f"{transaction['id']}.{number}", "amount": entry["amount"]})
+    entry = transaction["batch"]["entries"][number - 1]
+    item: Transaction = {
+        **transaction,
+        **batch_texts(entry),
+        "id": f"{transaction['id']}.{number}",
+        "amount": entry["amount"],
+    }
+    del item["batch"]
+    item.pop("endToEndId", None)
+    return item
+
+
+def batch_texts(texts: Texts) -> Texts:
+    """The texts that a payment inside a batch shows, of all its texts."""
+    return cast(Texts, {name: value for name in _BATCH_MEMBERS if (value := texts.get(name)) is not None})
 
 
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
@@ -265,12 +276,5 @@ def amount_of(entry: Mapping[str, Any]) -> dict[str, str]:
 
 def batch_entries(transaction: Transaction) -> list[dict[str, Any]]:
     """`entryDetails` of a batch (SPEC 2.9), without links; empty for anything else."""
-    entries: Sequence[Mapping[str, Any]] = transaction["batch"]["entries"] if "batch" in transaction else ()
-    currency = transaction["currency"]
-    return [
-        {
-            "transactionAmount": {"amount": entry["amount"], "currency": entry.get("currency", currency)},
-            **{name: entry[name] for name in BATCH_MEMBERS if name in entry},
-        }
-        for entry in entries
-    ]
+    entries = transaction["batch"]["entries"] if "batch" in transaction else ()
+    return [{"transactionAmount": amount_of(entry), **batch_texts(entry)} for entry in entries]

@@ -17,7 +17,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
-from emulator.bank.documents import Account, BulkEntry, Payment
+from emulator.bank.documents import Account, BulkEntry, Payment, TransactionDetails, TransactionMembers
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 
@@ -103,14 +103,14 @@ def _fees(payment: Payment, chosen: list[int]) -> Decimal:
     return sum((_fee(payment["entries"][index]) for index in chosen), ZERO)
 
 
-def _shown(bank: Bank, payment: Payment, debtor: Account, index: int) -> tuple[dict[str, Any], Account | None]:
+def _shown(bank: Bank, payment: Payment, debtor: Account, index: int) -> tuple[TransactionDetails, Account | None]:
     one = item(payment, index)
     creditor = accounts.creditor(bank, one["creditorAccount"], payment["entries"][index].get("creditorAccountId"))
     shown = entries.parties(bank, products.of(payment), one, debtor=debtor, creditor=creditor)
     return shown, creditor
 
 
-def _debit(payment: Payment, debtor: Account, index: int, shown: Mapping[str, Any], date: str) -> dict[str, Any]:
+def _debit(payment: Payment, debtor: Account, index: int, shown: TransactionDetails, date: str) -> TransactionMembers:
     entry = payment["entries"][index]
     return entries.debit(
         shown,
@@ -125,8 +125,8 @@ def _debit(payment: Payment, debtor: Account, index: int, shown: Mapping[str, An
 
 
 def _batch(
-    bank: Bank, payment: Payment, debtor: Account, shown: Mapping[int, dict[str, Any]], date: str
-) -> dict[str, Any]:
+    bank: Bank, payment: Payment, debtor: Account, shown: Mapping[int, TransactionDetails], date: str
+) -> TransactionMembers:
     return entries.batch(
         products.of(payment),
         [(parties, Decimal(payment["entries"][index]["amount"])) for index, parties in shown.items()],
@@ -162,7 +162,7 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
     if debtor is None or not chosen:
         return
     date = oslo_date(moment(at)).isoformat()
-    shown: dict[int, dict[str, Any]] = {}
+    shown: dict[int, TransactionDetails] = {}
     for index in chosen:
         shown[index], creditor = _shown(bank, payment, debtor, index)
         if creditor is not None:

@@ -8,17 +8,16 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank.accounts.accounts import holder, reference
-from emulator.bank.accounts.transactions import BATCH_MEMBERS
+from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
 from emulator.bank.booking.exchange import exchange_member, table
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, AccountRef
+from emulator.bank.documents import Account, AccountRef, BatchEntry, Texts, TransactionDetails, TransactionMembers
 from emulator.bank.money import plain
 from emulator.bank.products import Product
 from emulator.bank.reference.norway import digits_of, iban_of
 from emulator.bank.scheme.rules import structured_references
 
-_CARRIED = ("purposeCode", "ultimateDebtor")
 FEE_CODE = "PMNT-ICDT-FEES"
 
 
@@ -63,8 +62,12 @@ def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Acco
     return {"bban": requested["bban"], "currency": currency}
 
 
-def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = {name: initiation[name] for name in _CARRIED if initiation.get(name)}
+def _texts(initiation: Mapping[str, Any]) -> TransactionDetails:
+    shown: TransactionDetails = {}
+    if initiation.get("purposeCode"):
+        shown["purposeCode"] = initiation["purposeCode"]
+    if initiation.get("ultimateDebtor"):
+        shown["ultimateDebtor"] = initiation["ultimateDebtor"]
     if initiation.get("endToEndIdentification"):
         shown["endToEndId"] = initiation["endToEndIdentification"]
     text = initiation.get("remittanceInformationUnstructured")
@@ -72,7 +75,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
         text = carried(text, 140)
         shown["remittanceInformationUnstructured"] = text
         shown["remittanceInformationUnstructuredArray"] = [text]
-    references = [dict(structured) for _, structured in structured_references(initiation)]
+    references = [structured.copy() for _, structured in structured_references(initiation)]
     if references:
         shown["remittanceInformationStructuredArray"] = references
     return shown
@@ -80,9 +83,9 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
 
 def parties(
     bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Account, creditor: Account | None
-) -> dict[str, Any]:
+) -> TransactionDetails:
     """Debtor, creditor and texts of a payment, the same in the transactions of both sides."""
-    shown: dict[str, Any] = {
+    shown: TransactionDetails = {
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(product, initiation, creditor),
         "debtorAccount": reference(debtor),
@@ -99,7 +102,7 @@ def parties(
 
 
 def debit(
-    shown: Mapping[str, Any],
+    shown: TransactionDetails,
     product: Product,
     initiation: Mapping[str, Any],
     *,
@@ -108,9 +111,9 @@ def debit(
     currency: str,
     rate: str | None,
     date: str,
-) -> dict[str, Any]:
+) -> TransactionMembers:
     """The debtor's transaction: `amount` in the account's `currency`, converted at `rate` if it is not None."""
-    members = {
+    members: TransactionMembers = {
         **shown,
         "amount": -amount,
         "bookingDate": date,
@@ -127,34 +130,36 @@ def debit(
     return members
 
 
-def pending(members: Mapping[str, Any], execute_at: str) -> dict[str, Any]:
+def pending(members: TransactionMembers, execute_at: str) -> TransactionMembers:
     """A debtor's transaction before it is booked: its value date is the day of the planned execution."""
-    day = max(oslo_date(moment(execute_at)).isoformat(), members["bookingDate"])
-    return {**{name: value for name, value in members.items() if name != "bookingDate"}, "valueDate": day}
+    waiting = members.copy()
+    waiting["valueDate"] = max(oslo_date(moment(execute_at)).isoformat(), waiting.pop("bookingDate"))
+    return waiting
 
 
 def credit(
-    bank: Bank, shown: Mapping[str, Any], product: Product, initiation: Mapping[str, Any], *, to: Account, date: str
-) -> dict[str, Any]:
+    bank: Bank, shown: TransactionDetails, product: Product, initiation: Mapping[str, Any], *, to: Account, date: str
+) -> TransactionMembers:
     """The creditor's transaction in its account's currency, free of charge (assumed)."""
     instructed = initiation["instructedAmount"]
     amount, currency = Decimal(instructed["amount"]), instructed["currency"]
-    members = {
+    members: TransactionMembers = {
         **shown,
+        "amount": amount,
         "bookingDate": date,
         "valueDate": date,
         "bankTransactionCode": product.received,
         "proprietaryBankTransactionCode": product.code,
     }
     if to["currency"] != currency:
-        amount, rate = table(bank).converted(amount, currency, to["currency"])
+        members["amount"], rate = table(bank).converted(amount, currency, to["currency"])
         members["currencyExchange"] = exchange_member(
             source=currency, target=to["currency"], unit=currency, rate=rate, date=date
         )
-    return {**members, "amount": amount}
+    return members
 
 
-def fee(product: Product, *, payment_id: str, amount: Decimal, date: str) -> dict[str, Any]:
+def fee(product: Product, *, payment_id: str, amount: Decimal, date: str) -> TransactionMembers:
     """The bank's fee for a payment, booked as a separate transaction (assumed)."""
     return {
         "amount": -amount,
@@ -170,17 +175,17 @@ def fee(product: Product, *, payment_id: str, amount: Decimal, date: str) -> dic
 
 def batch(
     product: Product,
-    items: list[tuple[Mapping[str, Any], Decimal]],
+    items: list[tuple[Texts, Decimal]],
     *,
     debtor: Account,
     debtor_name: str | None,
     payment_id: str,
     information_id: str | None,
     date: str,
-) -> dict[str, Any]:
+) -> TransactionMembers:
     """One transaction for several entries of a bulk (batchBookingPreferred); `items`: parties and amount of each."""
     currency = debtor["currency"]
-    members: dict[str, Any] = {
+    members: TransactionMembers = {
         "amount": -sum((amount for _, amount in items), Decimal(0)),
         "bookingDate": date,
         "valueDate": date,
@@ -198,6 +203,5 @@ def batch(
     return members
 
 
-def _batch_entry(shown: Mapping[str, Any], amount: Decimal, currency: str) -> dict[str, Any]:
-    entry = {name: shown[name] for name in BATCH_MEMBERS if name in shown}
-    return {"amount": plain(-amount, currency), "currency": currency, **entry}
+def _batch_entry(shown: Texts, amount: Decimal, currency: str) -> BatchEntry:
+    return {"amount": plain(-amount, currency), "currency": currency, **batch_texts(shown)}

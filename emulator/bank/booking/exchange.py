@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Price
+from emulator.bank.documents import CurrencyExchange, Price
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import EXCHANGE, META
 from emulator.bank.money import plain, quantize, quantum
@@ -151,7 +151,7 @@ def table(bank: Bank) -> Table:
     return _table(bank.documents.text(META, EXCHANGE.name) or b"{}")
 
 
-def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> dict[str, str]:
+def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:
     """`currencyExchange` of a transaction (SPEC 2.9): `rate` is the price of one `unit`."""
     return {
         "sourceCurrency": source,

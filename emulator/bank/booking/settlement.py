@@ -7,14 +7,13 @@ fee is a separate transaction (assumed).
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, Payment
+from emulator.bank.documents import Account, Payment, TransactionDetails, TransactionMembers
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import NOT_EXECUTED
@@ -43,7 +42,7 @@ def release_fee(bank: Bank, payment: Payment) -> None:
         ledger.withdraw(bank, pending)
 
 
-def _fee_members(payment: Payment, amount: Decimal, at: str) -> dict[str, Any]:
+def _fee_members(payment: Payment, amount: Decimal, at: str) -> TransactionMembers:
     date = oslo_date(moment(at)).isoformat()
     return entries.fee(products.of(payment), payment_id=payment["id"], amount=amount, date=date)
 
@@ -86,7 +85,7 @@ def _creditor(bank: Bank, payment: Payment) -> Account | None:
 
 def _debit(
     bank: Bank, payment: Payment, debtor: Account, creditor: Account | None, at: str
-) -> tuple[dict[str, object], dict[str, object], str]:
+) -> tuple[TransactionMembers, TransactionDetails, str]:
     """The debtor's transaction, the members that both sides show, and the Oslo date."""
     product = products.of(payment)
     initiation = payment["initiation"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Any
+from typing import Any, cast
 
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, Identity, Transaction
+from emulator.bank.documents import Account, Identity, Transaction, TransactionDetails, TransactionMembers
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
@@ -203,10 +203,12 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     entries = []
     for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
         posted = {name: _as_posted(body.get(name)) for name in _COPIED}
-        members = {name: value for name, value in posted.items() if value not in (None, "", {})}
-        members["amount"] = amount = decimal(body["amount"])
-        members.setdefault("bankTransactionCode", transfer_code(outgoing=amount < 0))
-        members["bookingDate"], members["valueDate"] = booking, value
+        details = cast(
+            TransactionDetails, {name: value for name, value in posted.items() if value not in (None, "", {})}
+        )
+        amount = decimal(body["amount"])
+        details.setdefault("bankTransactionCode", transfer_code(outgoing=amount < 0))
+        members: TransactionMembers = {**details, "amount": amount, "bookingDate": booking, "valueDate": value}
         entries.append(ledger.book(bank, account_id, members, at=at))
     ledger.restate(bank, account_id, balance)
     return entries

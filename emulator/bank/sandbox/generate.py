@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
-from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction
+from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction, TransactionDetails
 from emulator.bank.errors import BankError, Message
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, TRANSACTION
@@ -340,13 +340,15 @@ class _Generator:
     ) -> Iterator[Transaction]:
         """The documents of `moves`, after `first` others."""
         fixed, holder = self._bank.ids.fixed, account["id"]
-        start = {"accountId": holder, "status": "booked", "shelf": f"{holder}|booked", "currency": account["currency"]}
         sides = {out: own_side(account, customer["name"], outgoing=out) for out in (True, False)}
         for number, move in enumerate(moves, first):
             day = self._days[move.day]
-            document: dict[str, Any] = {
+            yield {
                 "id": fixed(f"entry:{holder}:{number}"),
-                **start,
+                "accountId": holder,
+                "status": "booked",
+                "shelf": f"{holder}|booked",
+                "currency": account["currency"],
                 # Within a day by their numbers.
                 "order": f"{day}|{day}T12:00:00.{number:06}+00:00",
                 "amount": _kroner(move.amount),
@@ -355,7 +357,6 @@ class _Generator:
                 **sides[move.amount < 0],
                 **move.members,
             }
-            yield cast(Transaction, document)
 
 
 def _kroner(amount: int) -> str:
@@ -366,13 +367,11 @@ def _kroner(amount: int) -> str:
 
 def _transfer(customer: Customer, other: Account, day: int, amount: int) -> Move:
     """One side of a transfer between a customer's own accounts."""
-    role = "creditor" if amount < 0 else "debtor"
-    members = {
-        f"{role}Name": customer["name"],
-        f"{role}Account": {name: other[name] for name in ("bban", "iban", "currency")},
-        f"{role}Agent": other["bic"],
+    outgoing = amount < 0
+    members: TransactionDetails = {
+        **own_side(other, customer["name"], outgoing=not outgoing),
         "remittanceInformationUnstructured": "Sparing",
-        "bankTransactionCode": transfer_code(outgoing=amount < 0),
+        "bankTransactionCode": transfer_code(outgoing=outgoing),
         "proprietaryBankTransactionCode": "Overføring",
     }
     return Move(day, amount, members)

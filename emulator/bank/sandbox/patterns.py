@@ -10,14 +10,15 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from emulator.bank.documents import AccountRef, StructuredReference, TransactionDetails
 from emulator.bank.reference.norway import iban_of, kid_mod_10, synthetic_account_number
 
 if TYPE_CHECKING:
     from faker import Faker
 
-Template = dict[str, Any]
+Party = tuple[str, AccountRef]  # name and account
 
 CARD = "PMNT-CCRD-POSD"
 TRANSFER_OUT = "PMNT-ICDT-DMCT"
@@ -57,7 +58,7 @@ class Move:
 
     day: int
     amount: int
-    members: Template
+    members: TransactionDetails
 
 
 @cache
@@ -92,7 +93,7 @@ class Pools:
     def company(self) -> str:
         return f"{self._draw.choice(self.last_names)} {self._draw.choice(_CLIENTS)} AS"
 
-    def _shop(self) -> Template:
+    def _shop(self) -> TransactionDetails:
         name = f"{self._draw.choice(self.last_names)} {self._draw.choice(_SHOPS)}"
         return {
             "creditorName": name,
@@ -101,7 +102,7 @@ class Pools:
             "proprietaryBankTransactionCode": "Varekjøp",
         }
 
-    def _firm(self, trades: Sequence[str]) -> tuple[str, dict[str, str]]:
+    def _firm(self, trades: Sequence[str]) -> Party:
         bban = synthetic_account_number(self._draw.randrange, self._draw.choice(("9992", "9993")))
         name = f"{self._draw.choice(self.last_names)} {self._draw.choice(trades)} AS"
         return name, {"bban": bban, "iban": iban_of(bban), "currency": "NOK"}
@@ -112,25 +113,33 @@ def _distinct(draw: Callable[[], str], most: int) -> list[str]:
     return list(dict.fromkeys(draw() for _ in range(most * 2)))[:most]
 
 
-def _to(party: tuple[str, dict[str, str]], code: str = "Nettgiro", **members: Any) -> Template:
+def _to(party: Party, code: str = "Nettgiro") -> TransactionDetails:
     name, account = party
-    kind = {"bankTransactionCode": TRANSFER_OUT, "proprietaryBankTransactionCode": code}
-    return {"creditorName": name, "creditorAccount": account, **kind, **members}
+    return {
+        "creditorName": name,
+        "creditorAccount": account,
+        "bankTransactionCode": TRANSFER_OUT,
+        "proprietaryBankTransactionCode": code,
+    }
 
 
-def _from(party: tuple[str, dict[str, str]], code: str = "Innbetaling", **members: Any) -> Template:
+def _from(party: Party, code: str = "Innbetaling") -> TransactionDetails:
     name, account = party
-    kind = {"bankTransactionCode": TRANSFER_IN, "proprietaryBankTransactionCode": code}
-    return {"debtorName": name, "debtorAccount": account, **kind, **members}
+    return {
+        "debtorName": name,
+        "debtorAccount": account,
+        "bankTransactionCode": TRANSFER_IN,
+        "proprietaryBankTransactionCode": code,
+    }
 
 
-def _text(text: str) -> Template:
+def _text(text: str) -> TransactionDetails:
     return {"remittanceInformationUnstructured": text}
 
 
-def _kid(draw: random.Random) -> Template:
+def _kid(draw: random.Random) -> TransactionDetails:
     digits = f"{draw.randrange(10**8):08}"
-    kid = {"reference": digits + kid_mod_10(digits), "referenceType": "SCOR"}
+    kid: StructuredReference = {"reference": digits + kid_mod_10(digits), "referenceType": "SCOR"}
     return {"remittanceInformationStructuredArray": [kid]}
 
 
@@ -144,18 +153,19 @@ def transfers(draw: random.Random, *, days: int) -> list[tuple[int, int]]:
 def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
     """`count` movements of a household's current account: salary, rent, bills with KID, and shopping."""
     salary = draw.randrange(28_000_00, 52_000_00)
-    monthly: list[tuple[int, int, Template]] = [
+    monthly: list[tuple[int, int, TransactionDetails]] = [
         (
             12,
             salary,
-            _from(draw.choice(pools.employers), "Lønn", **_text("Lønn"), purposeCode="SALA")
-            | {"bankTransactionCode": SALARY_IN},
+            _from(draw.choice(pools.employers), "Lønn")
+            | _text("Lønn")
+            | {"purposeCode": "SALA", "bankTransactionCode": SALARY_IN},
         ),
-        (15, -salary * 3 // 10, _to(draw.choice(pools.landlords), "Fast betaling", **_text("Husleie"))),
+        (15, -salary * 3 // 10, _to(draw.choice(pools.landlords), "Fast betaling") | _text("Husleie")),
     ]
     for biller in draw.sample(pools.billers, 5):
         monthly.append(
-            (draw.randrange(1, 29), -draw.randrange(199_00, 2_400_00), _to(biller, "Avtalegiro", **_kid(draw)))
+            (draw.randrange(1, 29), -draw.randrange(199_00, 2_400_00), _to(biller, "Avtalegiro") | _kid(draw))
         )
     moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
     rest = count - len(moves)
@@ -166,8 +176,8 @@ def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> li
 
 def savings(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
     """`count` movements of a savings account: fund units are sold, and sometimes bought."""
-    sold = _from(pools.funds, "Fond", **_text("Salg fondsandeler"))
-    bought = _to(pools.funds, "Fond", **_text("Kjøp fondsandeler"))
+    sold = _from(pools.funds, "Fond") | _text("Salg fondsandeler")
+    bought = _to(pools.funds, "Fond") | _text("Kjøp fondsandeler")
     buys = count // 3
     moves = _spread(draw, [sold], 1, total=count * 900_00, days=days, count=count - buys, least=100_00)
     return moves + _spread(draw, [bought], -1, total=buys * 700_00, days=days, count=buys, least=100_00)
@@ -177,9 +187,9 @@ def company(draw: random.Random, pools: Pools, *, days: int, count: int) -> list
     """`count` movements of a company's operating account: payments of customers, suppliers, rent, wages and taxes."""
     turnover = draw.randrange(200_000_00, 1_500_000_00)
     wages = [_text("Lønn") | _to((pools.person(), account), "Lønn") for _, account in draw.sample(pools.clients, 4)]
-    monthly: list[tuple[int, int, Template]] = [
-        (20, -turnover // 20, _to(draw.choice(pools.landlords), "Fast betaling", **_text("Leie lokale"))),
-        (15, -turnover // 8, _to(pools.tax, "Skatt", **_kid(draw), purposeCode="TAXS")),
+    monthly: list[tuple[int, int, TransactionDetails]] = [
+        (20, -turnover // 20, _to(draw.choice(pools.landlords), "Fast betaling") | _text("Leie lokale")),
+        (15, -turnover // 8, _to(pools.tax, "Skatt") | _kid(draw) | {"purposeCode": "TAXS"}),
     ]
     for wage in wages:
         paid = wage | {"purposeCode": "SALA", "bankTransactionCode": SALARY_OUT}
@@ -188,26 +198,39 @@ def company(draw: random.Random, pools: Pools, *, days: int, count: int) -> list
     rest = count - len(moves)
     bills = rest // 3
     period = turnover * max(days, 1) // 30
-    clients = [_from(client, "OCR", **_kid(draw)) for client in pools.clients]
-    suppliers = [_to(supplier, **_kid(draw)) for supplier in pools.suppliers]
+    clients = [_from(client, "OCR") | _kid(draw) for client in pools.clients]
+    suppliers = [_to(supplier) | _kid(draw) for supplier in pools.suppliers]
     moves += _spread(draw, clients, 1, total=period, days=days, count=rest - bills, least=50_00)
     moves += _spread(draw, suppliers, -1, total=period * 3 // 10, days=days, count=bills, least=50_00)
     return moves
 
 
-def _monthly(draw: random.Random, monthly: Sequence[tuple[int, int, Template]], *, days: int, count: int) -> list[Move]:
+def _monthly(
+    draw: random.Random, monthly: Sequence[tuple[int, int, TransactionDetails]], *, days: int, count: int
+) -> list[Move]:
     """The movements that recur every 30 days, the most important first, at most `count`; bills vary a little."""
     moves = []
     for back in range(0, max(days, 1), 30):
         for day, amount, members in monthly:
             if back + day <= days:
-                varied = amount * draw.randrange(90, 110) // 100 if "Avtalegiro" in members.values() else amount
+                varied = (
+                    amount * draw.randrange(90, 110) // 100
+                    if members["proprietaryBankTransactionCode"] == "Avtalegiro"
+                    else amount
+                )
                 moves.append(Move(back + day, varied, members))
     return moves[:count]
 
 
 def _spread(
-    draw: random.Random, templates: Sequence[Template], sign: int, *, total: int, days: int, count: int, least: int
+    draw: random.Random,
+    templates: Sequence[TransactionDetails],
+    sign: int,
+    *,
+    total: int,
+    days: int,
+    count: int,
+    least: int,
 ) -> list[Move]:
     """`count` movements on random days, with a sum of about `total`, each at least `least`."""
     if count <= 0:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account
+from emulator.bank.documents import Account, StructuredReference
 from emulator.bank.errors import Code, Message
 from emulator.bank.reference.countries import SEPA_COUNTRIES
 from emulator.bank.reference.norway import digits_of, is_account_number, is_iban, is_kid
@@ -93,9 +93,9 @@ def creditor_in_sepa(draft: PaymentDraft) -> Iterable[Message]:
 _STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceInformationStructuredArray"
 
 
-def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
+def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, StructuredReference]]:
     """The structured references with their paths, from the object and from the array."""
-    references: list[tuple[str, Mapping[str, str]]] = []
+    references: list[tuple[str, StructuredReference]] = []
     if _STRUCTURED in initiation:
         references.append((_STRUCTURED, initiation[_STRUCTURED]))
     if _STRUCTURED_ARRAY in initiation:
@@ -104,7 +104,7 @@ def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapp
     return references
 
 
-def says_kid(reference: Mapping[str, str]) -> bool:
+def says_kid(reference: StructuredReference) -> bool:
     """Whether a structured reference is a KID, which is the default (CONTRACT 6, KID)."""
     return reference.get("referenceType") in (None, "SCOR")
 
