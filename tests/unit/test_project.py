@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections import defaultdict
 from graphlib import TopologicalSorter
@@ -32,6 +33,8 @@ SHAPES = (
     "control/operations/",
     "scenario/effects/",
 )
+# Where `"x" in` does not ask for a member of a document: the body of a TPP, an error of pydantic, a model.
+OTHER_MAPPINGS = {"initiation", "ctx", "part", "self.model_fields_set"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 VAGUE = {"found", "told", "kept", "made", "said"}
 
@@ -108,6 +111,37 @@ def test_a_class_name_means_one_thing() -> None:
                 if isinstance(node, ast.ClassDef):
                     places[node.name.lstrip("_")].append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def test_a_misspelt_member_of_a_document_is_an_error_of_type(tmp_path: Path) -> None:
+    """Also in `get`, by the plugin `tests/typed_members.py`."""
+    pytest.importorskip("mypy", reason="a library of make check")
+    code = """from emulator.bank.documents import Payment
+def misspelt(payment: Payment) -> list[object]:
+    payment["statu"] = "RCVD"
+    return [payment["amont"], payment.get("progres"), payment.get("progress"), payment.pop("hold", None)]
+"""
+    (tmp_path / "misspelt.py").write_text(code)
+    command = (sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--follow-imports=silent")
+    checked = subprocess.run([*command, str(tmp_path / "misspelt.py")], cwd=ROOT, capture_output=True, text=True)
+    assert re.findall(r'has no key "(\w+)"', checked.stdout) == ["statu", "amont", "progres", "hold"]
+
+
+def test_a_member_that_the_bank_asks_for_is_declared() -> None:
+    """`"x" in document` is checked by no type: that x is a member of some document is checked here."""
+    declared = {
+        node.target.id
+        for node in ast.walk(ast.parse((ROOT / "emulator/bank/documents.py").read_text()))
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    unknown = []
+    for path in sorted((ROOT / "emulator" / "bank").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Compare(ast.Constant(str() as name), [ast.In() | ast.NotIn()], [mapping]):
+                    if re.fullmatch("[a-z]+[A-Za-z]*", name) and ast.unparse(mapping) not in OTHER_MAPPINGS:
+                        unknown += [f"{path.relative_to(ROOT)}: {name}"] if name not in declared else []
+    assert unknown == []
 
 
 def test_a_variable_says_what_it_holds() -> None:
