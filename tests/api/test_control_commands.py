@@ -15,8 +15,8 @@ from click.shell_completion import ShellComplete
 from emulator.api.service import BankService
 from emulator.assemble import composition
 from emulator.bank.clock import real_now
-from emulator.bank.errors import BankError
-from emulator.bank.sandbox.generate import plan_from
+from emulator.bank.sandbox.generate import DataPlan
+from emulator.bank.validation import validate
 from emulator.ca import CertificateAuthority
 from emulator.cli import bank, main, sca
 from emulator.cli.generate import MOST_CUSTOMERS
@@ -237,9 +237,10 @@ def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "'--customers': 1000000 is not in the range 1<=x<=100000" in err
     plan = {"accountsPerCustomer": 1, "transactionsPerAccount": 0}
-    assert plan_from({"customers": MOST_CUSTOMERS, **plan}).customers == 100_000
-    with pytest.raises(BankError, match="customers must be a whole number from 1 to 100000"):
-        plan_from({"customers": MOST_CUSTOMERS + 1, **plan})
+    assert validate(DataPlan, {"customers": MOST_CUSTOMERS, **plan})[1] == []
+    assert [problem.path for problem in validate(DataPlan, {"customers": MOST_CUSTOMERS + 1, **plan})[1]] == [
+        ("customers",)
+    ]
 
 
 def test_rules_as_json_are_an_array_as_every_list_is(run: Run) -> None:

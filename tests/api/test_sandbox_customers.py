@@ -241,7 +241,11 @@ def test_what_was_generated_or_added_is_newer_than_the_known_state(tpp: DeskClie
     known = ok(tpp.get(CUSTOMERS))
     generated = [
         customer["customerNumber"]
-        for customer in run_to_end(generate_in_pieces(service.bank, DataPlan(2, 1, 0, 30, 1)))["customers"]
+        for customer in run_to_end(
+            generate_in_pieces(
+                service.bank, DataPlan(customers=2, accountsPerCustomer=1, transactionsPerAccount=0, seed=1)
+            )
+        )["customers"]
     ]
     account = {"customerNumber": "12345678", "accountName": "A", "bban": "99901000030"}
     customer = {"customerNumber": "12345678", "name": "A", "type": "private"}

@@ -109,7 +109,7 @@ def test_an_answer_of_any_form_that_a_rule_gives_is_judged(bank: RunningBank, me
 
 
 def test_the_links_of_long_pages_are_known_and_their_rest_is_not_held(bank: RunningBank) -> None:
-    plan = DataPlan(customers=1, accounts_per_customer=1, transactions_per_account=60, days=30, seed=1)
+    plan = DataPlan(customers=1, accountsPerCustomer=1, transactionsPerAccount=60, days=30, seed=1)
     person = bank.call(lambda service: run_to_end(generate_in_pieces(service.bank, plan)))["customers"][0]
     tpp = bank.tpp().log_in(person["nationalId"])
     account = tpp.get("/v1/accounts").json()["accounts"][0]["resourceId"]

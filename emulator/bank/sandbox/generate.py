@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
 from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction, TransactionDetails
-from emulator.bank.errors import BankError, Message
+from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, TRANSACTION
 from emulator.bank.reference.norway import (
@@ -21,6 +22,7 @@ from emulator.bank.reference.norway import (
     synthetic_organisation_number,
 )
 from emulator.bank.sandbox.patterns import Move, Pools, company, household, savings, transfer_code, transfers
+from emulator.bank.validation import Model, Unfit, refuse
 
 MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
@@ -29,68 +31,26 @@ MOST_TRANSACTIONS = 1_000_000
 MOST_ACCOUNTS = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class DataPlan:
-    """The amounts to generate; `seed` None: different data every time (unless the bank has a seed)."""
+class DataPlan(Model):
+    """The amounts to generate; `seed` null: different data every time (unless the bank has a seed)."""
 
-    customers: int = 10
-    accounts_per_customer: int = 2
-    transactions_per_account: int = 100
-    days: int = 90
-    seed: int | None = None
+    customers: Annotated[int, Field(ge=1, le=100_000)] = 10
+    accounts_per_customer: Annotated[int, Field(ge=1, le=100)] = 2
+    transactions_per_account: Annotated[int, Field(ge=0, le=MOST_TRANSACTIONS)] = 100
+    days: Annotated[int, Field(ge=1, le=3650)] = 90
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
 
-    @property
-    def accounts(self) -> int:
-        return self.customers * self.accounts_per_customer
-
-    @property
-    def transactions(self) -> int:
-        return self.accounts * self.transactions_per_account
-
-
-# The least and the greatest value of each member.
-_BOUNDS: Mapping[str, tuple[int, int]] = {
-    "customers": (1, 100_000),
-    "accountsPerCustomer": (1, 100),
-    "transactionsPerAccount": (0, MOST_TRANSACTIONS),
-    "days": (1, 3650),
-    "seed": (0, 2**63 - 1),
-}
-# The members of a plan as JSON Schema.
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    name: {"type": ["integer", "null"] if name == "seed" else "integer", "minimum": low, "maximum": high}
-    for name, (low, high) in _BOUNDS.items()
-}
-
-
-def plan_from(body: Mapping[str, Any]) -> DataPlan:
-    """The plan in `{customers, accountsPerCustomer, transactionsPerAccount, days, seed}`, all of them optional.
-
-    BankError FORMAT_ERROR names every problem.
-    """
-    wrong = []
-    for name, value in body.items():
-        if name not in _BOUNDS:
-            wrong.append(
-                Message("FORMAT_ERROR", f"There is no member {name}; expected one of {', '.join(_BOUNDS)}.", name)
-            )
-            continue
-        low, high = _BOUNDS[name]
-        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        if not fits and not (name == "seed" and value is None):
-            wrong.append(Message("FORMAT_ERROR", f"{name} must be a whole number from {low} to {high}.", name))
-    if wrong:
-        raise BankError.several(wrong)
-    plan = DataPlan(
-        **{field.name: body[name] for field, name in zip(fields(DataPlan), _BOUNDS, strict=True) if name in body}
-    )
-    if plan.accounts > MOST_ACCOUNTS:
-        text = f"{plan.accounts} accounts are too many; at most {MOST_ACCOUNTS} can be generated at once."
-        raise BankError("FORMAT_ERROR", text, "accountsPerCustomer")
-    if plan.transactions > MOST_TRANSACTIONS:
-        text = f"{plan.transactions} transactions are too many; at most {MOST_TRANSACTIONS} can be generated at once."
-        raise BankError("FORMAT_ERROR", text, "transactionsPerAccount")
-    return plan
+    @model_validator(mode="after")
+    def _is_not_too_large(self) -> Self:
+        accounts = self.customers * self.accounts_per_customer
+        if accounts > MOST_ACCOUNTS:
+            text = f"{accounts} accounts are too many; at most {MOST_ACCOUNTS} can be generated at once."
+            refuse(Unfit(text=text, path=("accountsPerCustomer",)))
+        transactions = accounts * self.transactions_per_account
+        if transactions > MOST_TRANSACTIONS:
+            text = f"{transactions} transactions are too many; at most {MOST_TRANSACTIONS} can be generated at once."
+            refuse(Unfit(text=text, path=("transactionsPerAccount",)))
+        return self
 
 
 def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[str, Any]]:

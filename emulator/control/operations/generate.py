@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
 from typing_extensions import TypedDict
 
 from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
-from emulator.bank.sandbox.generate import SCHEMAS, plan_from
+from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
+from emulator.bank.sandbox.patterns import norwegian_names
 from emulator.bank.threads import in_thread
-from emulator.bank.validation import Reads
 from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.store import StoreUnwritable
-
-_PLAN = {"type": "object", "properties": {**SCHEMAS}, "additionalProperties": False}
-Plan = Annotated[Any, Reads(lambda value: value, _PLAN)]
 
 
 @closed
@@ -50,19 +45,12 @@ class Generated(TypedDict):
     customers: list[GeneratedCustomer]
 
 
-def _generate(call: ControlCall[Any]) -> Steps:
-    # Imported on use: most processes never generate customers.
-    from emulator.bank.sandbox.generate import generate_in_pieces
-    from emulator.bank.sandbox.patterns import norwegian_names
-
-    if not isinstance(call.value, dict):
-        raise BankError("FORMAT_ERROR", "Expected a mapping.")
-    plan = plan_from(call.value)
+def _generate(call: ControlCall[DataPlan]) -> Steps:
     yield from in_thread(norwegian_names)
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:
-        generated = yield from generate_in_pieces(call.bank, plan)
+        generated = yield from generate_in_pieces(call.bank, call.body)
     except StoreUnwritable as error:
         stored = documents.count(CUSTOMER) - before
         if stored <= 0:
@@ -84,8 +72,7 @@ OPERATIONS = (
         answers={
             200: AnswerSpec("Counts, and the customers with their IBANs and the persons who act for them.", Generated)
         },
-        body=Plan,
-        checks_body=True,
+        body=DataPlan,
         example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
     ),
 )

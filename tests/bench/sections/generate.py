@@ -16,7 +16,7 @@ from emulator.bank.threads import run_to_end
 from emulator.store import open_store
 from tests.bench.harness import Row
 
-PLAN = DataPlan(customers=100, accounts_per_customer=2, transactions_per_account=500, days=90, seed=1)
+PLAN = DataPlan(customers=100, accountsPerCustomer=2, transactionsPerAccount=500, days=90, seed=1)
 
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:

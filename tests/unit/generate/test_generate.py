@@ -20,8 +20,9 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces, plan_from
+from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
+from emulator.bank.validation import validate
 from emulator.store import StoreUnwritable, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -31,6 +32,18 @@ def bank(fixture: str = "empty", seed: int | None = None, ids_form: str = "uuid"
     made = Bank(memory_store(KINDS), seed=seed, ids_form=ids_form)
     fixtures.reset(made, fixture, now=NOW, mode="frozen")
     return made
+
+
+def plan_of(
+    customers: int = 10, accounts: int = 2, transactions: int = 100, days: int = 90, seed: int | None = None
+) -> DataPlan:
+    return DataPlan(
+        customers=customers,
+        accountsPerCustomer=accounts,
+        transactionsPerAccount=transactions,
+        days=days,
+        seed=seed,
+    )
 
 
 def generate(filled: Bank, plan: DataPlan) -> dict[str, Any]:
@@ -44,10 +57,10 @@ def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize(
     "plan",
     [
-        DataPlan(4, 2, 25, 90, 1),
-        DataPlan(1, 1, 1, 1, 1),
-        DataPlan(3, 3, 0, 30, 1),
-        DataPlan(5, 1, 300, 10, 1),
+        plan_of(4, 2, 25, 90, 1),
+        plan_of(1, 1, 1, 1, 1),
+        plan_of(3, 3, 0, 30, 1),
+        plan_of(5, 1, 300, 10, 1),
     ],
 )
 def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: DataPlan) -> None:
@@ -67,7 +80,7 @@ def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: D
 
 def test_a_balance_was_never_below_zero() -> None:
     filled = bank()
-    generate(filled, DataPlan(4, 2, 120, 90, 2))
+    generate(filled, plan_of(4, 2, 120, 90, 2))
     for account in filled.documents.all(ACCOUNT):
         balance = Decimal(account["opening"])
         assert balance > 0
@@ -78,7 +91,7 @@ def test_a_balance_was_never_below_zero() -> None:
 
 
 def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
-    plans = [DataPlan(3, 2, 20, 60, seed) for seed in (5, 5, 6)]
+    plans = [plan_of(3, 2, 20, 60, seed) for seed in (5, 5, 6)]
     first, second, third = (bank() for _ in plans)
     answers = [generate(*pair) for pair in zip((first, second, third), plans, strict=True)]
     assert answers[0] == answers[1]
@@ -87,7 +100,7 @@ def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
 
 
 def test_the_banks_own_seed_makes_data_repeat_and_without_one_it_never_does() -> None:
-    plan = DataPlan(2, 1, 5, 30)
+    plan = plan_of(2, 1, 5, 30)
     seeded = [documents_of(plan, seed=9) for _ in range(2)]
     assert seeded[0] == seeded[1]
     drawn = [documents_of(plan, seed=None) for _ in range(2)]
@@ -99,7 +112,7 @@ def test_a_second_run_by_the_banks_seed_makes_others_and_repeats_after_a_reset()
     runs = []
     for _ in range(2):
         fixtures.reset(filled, "empty", now=NOW, mode="frozen")
-        runs.append([generate(filled, DataPlan(3, 1, 1, 30))["customers"] for _ in range(2)])
+        runs.append([generate(filled, plan_of(3, 1, 1, 30))["customers"] for _ in range(2)])
     assert runs[0] == runs[1]
     first, second = ({customer["customerName"] for customer in customers} for customers in runs[0])
     assert first != second
@@ -115,7 +128,7 @@ def documents_of(plan: DataPlan, seed: int | None) -> dict[str, Any]:
 def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
     filled = bank(seed=1)
     for _ in range(2):
-        generate(filled, DataPlan(4, 2, 10, 30, seed))
+        generate(filled, plan_of(4, 2, 10, 30, seed))
     assert filled.documents.count(CUSTOMER) == 8
     assert filled.documents.count(ACCOUNT) == 16
     assert filled.documents.count(TRANSACTION) == 160
@@ -124,7 +137,7 @@ def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
 
 def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
     filled = bank("known-state")
-    generate(filled, DataPlan(40, 2, 1, 30, 1))
+    generate(filled, plan_of(40, 2, 1, 30, 1))
     people_ids = [person["id"] for person in filled.documents.all(PERSON)]
     for number in people_ids:
         assert norway.is_national_number(number)
@@ -139,7 +152,7 @@ def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
 
 def test_everybody_can_be_logged_in_and_reaches_the_accounts() -> None:
     filled = bank()
-    answer = generate(filled, DataPlan(8, 2, 3, 30, 1))
+    answer = generate(filled, plan_of(8, 2, 3, 30, 1))
     kinds = Counter(customer["customerType"] for customer in answer["customers"])
     assert kinds == {"private": 6, "corporate": 2}
     for customer in answer["customers"]:
@@ -150,7 +163,7 @@ def test_everybody_can_be_logged_in_and_reaches_the_accounts() -> None:
 
 def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_firm_pays_wages() -> None:
     filled = bank()
-    answer = generate(filled, DataPlan(4, 2, 60, 90, 1))
+    answer = generate(filled, plan_of(4, 2, 60, 90, 1))
     for customer in answer["customers"]:
         (account,) = filled.documents.find(ACCOUNT, iban=customer["accounts"][0])
         entries = filled.documents.find(TRANSACTION, accountId=account["id"])
@@ -170,7 +183,7 @@ def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_fir
 
 def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
     filled = bank()
-    generate(filled, DataPlan(2, 3, 40, 90, 1))
+    generate(filled, plan_of(2, 3, 40, 90, 1))
     sides = Counter(
         (t["bookingDate"], t["debtorAccount"]["bban"], t["creditorAccount"]["bban"], t["amount"].lstrip("-"))
         for t in filled.documents.all(TRANSACTION)
@@ -181,7 +194,7 @@ def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
 
 def test_transactions_lie_in_the_days_before_today() -> None:
     filled = bank()
-    generate(filled, DataPlan(4, 2, 50, 30, 1))
+    generate(filled, plan_of(4, 2, 50, 30, 1))
     dates = [entry["bookingDate"] for entry in filled.documents.all(TRANSACTION)]
     assert min(dates) >= "2026-01-31"
     assert max(dates) <= "2026-03-01"
@@ -190,20 +203,20 @@ def test_transactions_lie_in_the_days_before_today() -> None:
 def test_the_transactions_of_an_account_are_written_some_at_a_time() -> None:
     filled = bank()
     before = filled.documents.sequence
-    generate(filled, DataPlan(1, 1, 4500, 30, 1))
+    generate(filled, plan_of(1, 1, 4500, 30, 1))
     assert filled.documents.sequence - before == 6
 
 
 def test_ids_take_the_banks_form() -> None:
     filled = bank(ids_form="opaque")
-    generate(filled, DataPlan(4, 1, 2, 30, 1))
+    generate(filled, plan_of(4, 1, 2, 30, 1))
     assert all(entry["id"].startswith("enc!!") for entry in filled.documents.all(TRANSACTION))
     assert all("enc" not in agreement["id"] for agreement in filled.documents.all(AGREEMENT))
 
 
 def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> None:
     filled = bank()
-    plan = DataPlan(1, 1, 5, 30, 5)
+    plan = plan_of(1, 1, 5, 30, 5)
     [made] = generate(filled, plan)["customers"]
     sandbox_customers.replace_customer(
         filled, made["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
@@ -219,44 +232,54 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
 def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
     with pytest.raises(BankError, match="almost no unused numbers") as refused:
-        generate(bank(), DataPlan(1, 2, 0, 1, 1))
+        generate(bank(), plan_of(1, 2, 0, 1, 1))
     assert refused.value.code == "CONFLICT"
 
 
 def test_what_fails_late_leaves_the_documents_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     filled = bank()
-    generate(filled, DataPlan(3, 1, 5, 30, 1))
+    generate(filled, plan_of(3, 1, 5, 30, 1))
     before = filled.documents.dump()
     monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
     with pytest.raises(BankError, match="almost no unused numbers"):
-        generate(filled, DataPlan(2, 1, 5, 30, 2))
+        generate(filled, plan_of(2, 1, 5, 30, 2))
     assert filled.documents.dump() == before
     monkeypatch.undo()
     monkeypatch.setattr("emulator.bank.sandbox.generate.company", Mock(side_effect=MemoryError))
     with pytest.raises(MemoryError):
-        generate(filled, DataPlan(4, 1, 5, 30, 2))
+        generate(filled, plan_of(4, 1, 5, 30, 2))
     assert filled.documents.dump() == before
     assert run_to_end(ledger.reporting(filled))["balanced"]
 
 
 def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
-    assert plan_from({}) == DataPlan()
-    assert plan_from({"customers": 1, "days": 7, "seed": 0}) == DataPlan(customers=1, days=7, seed=0)
-    assert plan_from({"transactionsPerAccount": 0, "seed": None}).transactions_per_account == 0
-    with pytest.raises(BankError) as refused:
-        plan_from({"customers": 0, "accountsPerCustomer": "2", "days": True, "colour": 1, "seed": -1})
-    assert [(m.code, m.path) for m in refused.value.messages] == [
-        ("FORMAT_ERROR", name) for name in ("customers", "accountsPerCustomer", "days", "colour", "seed")
-    ]
-    with pytest.raises(BankError, match="too many"):
-        plan_from({"customers": 1001, "accountsPerCustomer": 10, "transactionsPerAccount": 100})
-    with pytest.raises(BankError, match="200001 accounts are too many"):
-        plan_from({"customers": 66667, "accountsPerCustomer": 3, "transactionsPerAccount": 0})
+    assert validate(DataPlan, {}) == (plan_of(10, 2, 100, 90), [])
+    assert validate(DataPlan, {"customers": 1, "days": 7, "seed": 0}) == (plan_of(1, days=7, seed=0), [])
+    assert validate(DataPlan, {"transactionsPerAccount": 0, "seed": None}) == (plan_of(transactions=0), [])
+    wrong = {"customers": 0, "accountsPerCustomer": "2", "days": True, "colour": 1, "seed": -1}
+    assert {problem.path for problem in validate(DataPlan, wrong)[1]} == {(name,) for name in wrong}
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "text"),
+    [
+        ({"customers": 1001, "accountsPerCustomer": 10}, "transactionsPerAccount", "1001000 transactions are too many"),
+        (
+            {"customers": 66667, "accountsPerCustomer": 3, "transactionsPerAccount": 0},
+            "accountsPerCustomer",
+            "200001 accounts are too many",
+        ),
+    ],
+)
+def test_a_plan_has_limits(body: dict[str, int], path: str, text: str) -> None:
+    plan, (problem,) = validate(DataPlan, body)
+    assert (plan, problem.path) == (None, (path,))
+    assert problem.text.startswith(text)
 
 
 def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() -> None:
     filled = bank()
-    pieces = generate_in_pieces(filled, DataPlan(customers=3, transactions_per_account=5, seed=1))
+    pieces = generate_in_pieces(filled, plan_of(customers=3, transactions=5, seed=1))
     assert next(pieces) == 1
     assert run_to_end(ledger.reporting(filled))["balanced"]
     known = filled.documents.count(CUSTOMER)
@@ -274,9 +297,7 @@ def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() ->
 
 def test_a_customer_with_many_transactions_is_several_pieces() -> None:
     filled = bank()
-    pieces = generate_in_pieces(
-        filled, DataPlan(customers=1, accounts_per_customer=1, transactions_per_account=3000, seed=1)
-    )
+    pieces = generate_in_pieces(filled, plan_of(customers=1, accounts=1, transactions=3000, seed=1))
     seen = []
     for complete in pieces:
         seen.append((complete, filled.documents.count(TRANSACTION)))
@@ -287,7 +308,7 @@ def test_a_customer_with_many_transactions_is_several_pieces() -> None:
 
 def test_generating_ends_where_the_bank_is_reset_meanwhile() -> None:
     filled = bank()
-    pieces = generate_in_pieces(filled, DataPlan(customers=3, transactions_per_account=5, seed=1))
+    pieces = generate_in_pieces(filled, plan_of(customers=3, transactions=5, seed=1))
     next(pieces)
     fixtures.reset(filled, "known-state")
     before = filled.documents.dump()
@@ -298,7 +319,7 @@ def test_generating_ends_where_the_bank_is_reset_meanwhile() -> None:
 
 def test_the_pieces_make_what_the_whole_makes() -> None:
     filled = bank()
-    plan = DataPlan(customers=4, transactions_per_account=5, seed=1)
+    plan = plan_of(customers=4, transactions=5, seed=1)
     before = filled.documents.image()
     whole = generate(filled, plan)
     dump = filled.documents.dump()
