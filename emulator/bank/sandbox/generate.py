@@ -40,15 +40,23 @@ class DataPlan(Model):
     days: Annotated[int, Field(ge=1, le=3650)] = 90
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
 
+    @property
+    def accounts(self) -> int:
+        return self.customers * self.accounts_per_customer
+
+    @property
+    def transactions(self) -> int:
+        return self.accounts * self.transactions_per_account
+
     @model_validator(mode="after")
     def _is_not_too_large(self) -> Self:
-        accounts = self.customers * self.accounts_per_customer
-        if accounts > MOST_ACCOUNTS:
-            text = f"{accounts} accounts are too many; at most {MOST_ACCOUNTS} can be generated at once."
+        if self.accounts > MOST_ACCOUNTS:
+            text = f"{self.accounts} accounts are too many; at once at most {MOST_ACCOUNTS} can be generated."
             refuse(Unfit(text=text, path=("accountsPerCustomer",)))
-        transactions = accounts * self.transactions_per_account
-        if transactions > MOST_TRANSACTIONS:
-            text = f"{transactions} transactions are too many; at most {MOST_TRANSACTIONS} can be generated at once."
+        if self.transactions > MOST_TRANSACTIONS:
+            text = (
+                f"{self.transactions} transactions are too many; at once at most {MOST_TRANSACTIONS} can be generated."
+            )
             refuse(Unfit(text=text, path=("transactionsPerAccount",)))
         return self
 
