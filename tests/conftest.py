@@ -44,15 +44,15 @@ def rsa_keys() -> Iterator[None]:
 
     A test uses fewer, so that no two of its own are the same.
     """
-    kept: list[RSAPrivateKey] = []
+    keys: list[RSAPrivateKey] = []
     numbers = count()
     new = certificates.new_rsa_key
 
     def key() -> RSAPrivateKey:
         number = next(numbers) % 40
-        if number == len(kept):
-            kept.append(new())
-        return kept[number]
+        if number == len(keys):
+            keys.append(new())
+        return keys[number]
 
     with mock.patch.object(certificates, "new_rsa_key", key):
         yield

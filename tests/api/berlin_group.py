@@ -251,7 +251,7 @@ def _schema(written: str) -> Document:
 
 def schemas(objects: dict[str, str], *, closed: bool = False) -> dict[str, Document]:
     """Objects as JSON schemas; `closed` ones refuse members that are not theirs."""
-    made = {}
+    schemas = {}
     for name, line in objects.items():
         members: dict[str, Document] = {}
         required = []
@@ -264,12 +264,12 @@ def schemas(objects: dict[str, str], *, closed: bool = False) -> dict[str, Docum
             members[member.rstrip("!")] = _schema(written)
             if member.endswith("!"):
                 required.append(member[:-1])
-        made[name] = {"type": "object", "properties": members}
+        schemas[name] = {"type": "object", "properties": members}
         if further or closed:
-            made[name]["additionalProperties"] = further
+            schemas[name]["additionalProperties"] = further
         if required:
-            made[name]["required"] = required
-    return made
+            schemas[name]["required"] = required
+    return schemas
 
 
 def _parameter(place: str, name: str, schema: Document, *, required: bool = True) -> Document:

@@ -79,7 +79,7 @@ def run(
 
     def command(*arguments: str) -> tuple[int, str, str]:
         status = main.run(list(arguments))
-        told = capsys.readouterr()
-        return status, told.out, told.err
+        output = capsys.readouterr()
+        return status, output.out, output.err
 
     return command

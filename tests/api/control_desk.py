@@ -29,7 +29,7 @@ class Answer:
     headers: dict[str, str]
     json: Any
 
-    def told(self) -> list[tuple[str, str | None]]:
+    def errors(self) -> list[tuple[str, str | None]]:
         """Code and path of each message of a refusal."""
         return [(message["code"], message.get("path")) for message in self.json["tppMessages"]]
 

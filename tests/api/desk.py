@@ -96,12 +96,12 @@ class DeskClient(Tpp):
         """A session and a consent for a person, without the pages; the client sends its ids from now on."""
         if isinstance(self.service, RemoteService):
             wanted = {"tpp": self.tpp_id, "nationalId": national_id, **more}
-            made = self.service.wire.control("POST", "sessions", wanted, prefix=self._request_prefix)
+            session = self.service.wire.control("POST", "sessions", wanted, prefix=self._request_prefix)
         else:
-            made = sessions.seed(self.service.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
-        self.psu_id = made["psuId"]
-        self.session_id = made["tppSessionId"]
-        self.psu_corporate_id = made.get("psuCorporateId")
+            session = sessions.seed(self.service.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
+        self.psu_id = session["psuId"]
+        self.session_id = session["tppSessionId"]
+        self.psu_corporate_id = session.get("psuCorporateId")
         self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
         return self
 
@@ -112,8 +112,8 @@ def approve(service: BankService, link_or_id: str, **more: Any) -> dict[str, str
         return _ended(service, link_or_id, "approve", {WORDS.get(word, word): given for word, given in more.items()})
     bank = service.bank
     with bank.documents.transaction():
-        found = sca_control.find(bank, link_or_id.rpartition("/")[2])
-        redirect = sca_control.approve(bank, found, **more)
+        authentication = sca_control.find(bank, link_or_id.rpartition("/")[2])
+        redirect = sca_control.approve(bank, authentication, **more)
     return dict(parse_qsl(urlsplit(redirect or "").query))
 
 

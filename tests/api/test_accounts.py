@@ -24,10 +24,10 @@ def kari(tpp: DeskClient) -> DeskClient:
 
 
 def account_id(client: DeskClient, iban: str = MAIN) -> str:
-    found = client.service.bank.documents.first(ACCOUNT, iban=iban)
-    if found is None:
+    account = client.service.bank.documents.first(ACCOUNT, iban=iban)
+    if account is None:
         raise LookupError(iban)
-    return str(found["id"])
+    return str(account["id"])
 
 
 def listed(client: DeskClient, path: str, **options: Any) -> dict[str, Any]:
@@ -38,8 +38,8 @@ def listed(client: DeskClient, path: str, **options: Any) -> dict[str, Any]:
 
 
 def entries(body: dict[str, Any]) -> list[str]:
-    found = body["transactions"]
-    return [entry["transactionId"] for shelf in ("pending", "booked") for entry in found.get(shelf, ())]
+    lists = body["transactions"]
+    return [entry["transactionId"] for shelf in ("pending", "booked") for entry in lists.get(shelf, ())]
 
 
 def test_accounts_have_the_members_of_berlin_group_and_links(kari: DeskClient) -> None:
@@ -132,8 +132,8 @@ def test_an_account_whose_engagement_is_over_is_not_listed(tpp: DeskClient) -> N
         {"customer": KARI, "account": {"iban": iban}, "roles": ["VIEW"]}
         for iban in ("NO2799911000012", "NO0599911000020")
     ]
-    path, made = "/v1/sandbox/agreements", {"owner": "310001007", "name": "Nettbank", "engagements": engagements}
-    agreements = [tpp.post(path, json=made).json() for _ in range(2)]
+    path, body = "/v1/sandbox/agreements", {"owner": "310001007", "name": "Nettbank", "engagements": engagements}
+    agreements = [tpp.post(path, json=body).json() for _ in range(2)]
     client = tpp.log_in(KARI, agreement=agreements[0]["agreementId"])
     lost = listed(client, "/v1/accounts")["accounts"][1]
     gone = f"{path}/{agreements[0]['agreementId']}/engagements/{agreements[0]['engagements'][1]['engagementId']}"
@@ -279,12 +279,12 @@ def test_the_self_link_of_a_list_that_ends_before_its_default_beginning_can_be_f
 def test_without_the_psu_no_link_names_a_first_date_that_was_not_kept_to(kari: DeskClient) -> None:
     path = f"/v1/accounts/{account_id(kari)}/transactions"
     alone = {"headers": {"PSU-IP-Address": None}}
-    for asked, kept in (
+    for asked, query in (
         ("dateFrom=2020-01-01&dateTo=2026-02-01", "dateFrom=2025-12-02&dateTo=2026-02-01"),
         ("dateFrom=2020-01-01&dateTo=2020-02-01", "dateTo=2020-02-01"),
     ):
         links = listed(kari, f"{path}?{asked}", **alone)["transactions"]["_links"]
-        assert links["self"]["href"] == f"{path}?bookingStatus=both&{kept}&offset=0&limit=100"
+        assert links["self"]["href"] == f"{path}?bookingStatus=both&{query}&offset=0&limit=100"
 
 
 def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClient, service: BankService) -> None:
@@ -332,18 +332,18 @@ def test_without_the_psu_details_are_told_of_what_was_booked_in_the_last_ninety_
     kari: DeskClient, service: BankService, booked: str, status: int
 ) -> None:
     own = account_id(kari)
-    found = service.bank.documents.find(TRANSACTION, accountId=own)[0]
-    service.bank.documents.put(TRANSACTION, {**found, "bookingDate": booked, "valueDate": "2025-12-05"})
-    path = f"/v1/accounts/{own}/transactions/{found['id']}"
+    transaction = service.bank.documents.find(TRANSACTION, accountId=own)[0]
+    service.bank.documents.put(TRANSACTION, {**transaction, "bookingDate": booked, "valueDate": "2025-12-05"})
+    path = f"/v1/accounts/{own}/transactions/{transaction['id']}"
     assert kari.get(path, headers={"PSU-IP-Address": None}).status == status
 
 
 def test_the_entries_of_a_batch_are_not_told_in_the_private_context(kari: DeskClient, service: BankService) -> None:
     own = account_id(kari)
-    found = service.bank.documents.find(TRANSACTION, accountId=own)[0]
+    transaction = service.bank.documents.find(TRANSACTION, accountId=own)[0]
     entries = [{"amount": "-1.00", "currency": "NOK", "creditorName": "Even Eksempel"}]
-    service.bank.documents.put(TRANSACTION, {**found, "batch": {"entries": entries}})
-    details = listed(kari, f"/v1/accounts/{own}/transactions/{found['id']}")["transactionsDetails"]
+    service.bank.documents.put(TRANSACTION, {**transaction, "batch": {"entries": entries}})
+    details = listed(kari, f"/v1/accounts/{own}/transactions/{transaction['id']}")["transactionsDetails"]
     assert not {"batchIndicator", "batchNumberOfTransactions", "entryDetails", "_links"} & details.keys()
 
 

@@ -34,8 +34,8 @@ def test_what_the_wire_refuses_is_signed_and_stands_in_the_log_of_its_bank(
     assert 'headers="digest x-request-id date"' in headers["Signature"]
     listed = application.handle(Request("GET", f"{bank}/_emulator/requests", HOST, base=BASE))
     assert isinstance(listed, Response)
-    [told] = json.loads(listed.body)["requests"]
-    assert (told["target"], told["status"]) == (sent.target, 413)
+    [entry] = json.loads(listed.body)["requests"]
+    assert (entry["target"], entry["status"]) == (sent.target, 413)
     application.close()
 
 

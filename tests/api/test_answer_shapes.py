@@ -44,12 +44,12 @@ class Walk:
         row = self.rows[operation]
         options = {} if body is None else {"json": body}
         answer = self.client.request(row.method, path, **options)
-        found = answer.json() if answer.body else None
-        assert answer.status in (row.answers if status is None else (status,)), found
-        wrong = fault(row, answer.status, found)
+        content = answer.json() if answer.body else None
+        assert answer.status in (row.answers if status is None else (status,)), content
+        wrong = fault(row, answer.status, content)
         assert wrong is None, wrong
         self.seen.add(operation)
-        return found
+        return content
 
 
 @pytest.fixture
@@ -179,10 +179,10 @@ def sandbox_agreements(walk: Walk) -> None:
     walk("getSandboxAgreement", path)
     walk("listSandboxAgreements", "/v1/sandbox/agreements")
     other = {**engagement, "account": {"iban": "NO0599911000020"}}
-    made = walk("createSandboxEngagement", f"{path}/engagements", other)
-    walk("getSandboxEngagement", f"{path}/engagements/{made['engagementId']}")
+    second = walk("createSandboxEngagement", f"{path}/engagements", other)
+    walk("getSandboxEngagement", f"{path}/engagements/{second['engagementId']}")
     walk("listSandboxEngagements", f"{path}/engagements")
-    walk("deleteSandboxEngagement", f"{path}/engagements/{made['engagementId']}")
+    walk("deleteSandboxEngagement", f"{path}/engagements/{second['engagementId']}")
     walk("deleteSandboxAgreement", path)
 
 

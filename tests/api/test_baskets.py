@@ -51,10 +51,10 @@ def test_a_basket_answers_with_its_id_status_and_links(kari: DeskClient) -> None
 
 def test_one_approval_signs_all_and_the_links_go(kari: DeskClient) -> None:
     ids = payments(kari)
-    made = basket(kari, ids)
-    path = f"{BASKETS}/{made['basketId']}"
-    told = approve(kari.service, made["_links"]["scaRedirect"]["href"])
-    assert set(told) == {"psu-id", "tpp-session-id", "context"}
+    new_basket = basket(kari, ids)
+    path = f"{BASKETS}/{new_basket['basketId']}"
+    redirect = approve(kari.service, new_basket["_links"]["scaRedirect"]["href"])
+    assert set(redirect) == {"psu-id", "tpp-session-id", "context"}
     body = kari.get(path).json()
     assert body["transactionStatus"] == "ACTC"
     assert body["_links"] == {
@@ -67,9 +67,9 @@ def test_one_approval_signs_all_and_the_links_go(kari: DeskClient) -> None:
 
 def test_a_declined_basket_is_rejected(kari: DeskClient) -> None:
     ids = payments(kari)
-    made = basket(kari, ids)
-    assert reject(kari.service, made["basketId"])["code"] == "SCA_INVALID"
-    assert kari.get(f"{BASKETS}/{made['basketId']}/status").json()["transactionStatus"] == "RJCT"
+    new_basket = basket(kari, ids)
+    assert reject(kari.service, new_basket["basketId"])["code"] == "SCA_INVALID"
+    assert kari.get(f"{BASKETS}/{new_basket['basketId']}/status").json()["transactionStatus"] == "RJCT"
     assert in_status(kari, STRAKS, ids[0]) == "RJCT"
 
 
@@ -105,8 +105,8 @@ def test_a_customer_who_is_not_known_yet_acts_under_the_agreement_of_the_request
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     payment_id = created(tpp, STRAKS, body)["paymentId"]
     for target in (payment_id, basket(tpp, [created(tpp, STRAKS, body)["paymentId"]])["basketId"]):
-        told = approve(tpp.service, target, national_id=SIRI)
-        assert (told["context"], told["psu-corporate-id"]) == ("CORPORATE", other)
+        redirect = approve(tpp.service, target, national_id=SIRI)
+        assert (redirect["context"], redirect["psu-corporate-id"]) == ("CORPORATE", other)
     assert in_status(tpp, STRAKS, payment_id) == "ACTC"
     assert (bank.documents.get(PAYMENT, payment_id) or {})["agreement"] == other
 
@@ -119,9 +119,9 @@ def test_a_basket_that_names_no_agreement_is_of_the_one_that_its_payments_act_un
     payment_id = tpp.post(STRAKS, json=body, headers=siri).json()["paymentId"]
     answer = tpp.post(BASKETS, json={"paymentIds": [payment_id]}, headers=siri)
     assert answer.status == 201, answer.body
-    told = approve(tpp.service, answer.json()["basketId"])
+    redirect = approve(tpp.service, answer.json()["basketId"])
     payment = tpp.service.bank.documents.get(PAYMENT, payment_id) or {}
-    assert (payment["status"], told["psu-corporate-id"]) == ("ACTC", payment["agreement"])
+    assert (payment["status"], redirect["psu-corporate-id"]) == ("ACTC", payment["agreement"])
 
 
 def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskClient) -> None:
@@ -146,8 +146,8 @@ def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskCli
 
 def test_delete_dissolves_a_basket_that_is_not_authorised(kari: DeskClient) -> None:
     ids = payments(kari)
-    made = basket(kari, ids)
-    path = f"{BASKETS}/{made['basketId']}"
+    new_basket = basket(kari, ids)
+    path = f"{BASKETS}/{new_basket['basketId']}"
     assert kari.delete(path).status == 204
     gone = kari.get(path)
     assert (gone.status, messages(gone)) == (404, [("RESOURCE_UNKNOWN", "basketId")])
@@ -158,8 +158,8 @@ def test_delete_dissolves_a_basket_that_is_not_authorised(kari: DeskClient) -> N
 
 
 def test_an_explicit_authorisation_of_a_basket(kari: DeskClient) -> None:
-    made = basket(kari, payments(kari))
-    path = f"{BASKETS}/{made['basketId']}/authorisations"
+    new_basket = basket(kari, payments(kari))
+    path = f"{BASKETS}/{new_basket['basketId']}/authorisations"
     started = kari.post(path)
     body = started.json()
     address = f"{path}/{body['authorisationId']}"
@@ -174,7 +174,7 @@ def test_an_explicit_authorisation_of_a_basket(kari: DeskClient) -> None:
 def test_another_tpps_or_persons_basket_is_the_same_as_none(
     kari: DeskClient, authority: CertificateAuthority, service: BankService
 ) -> None:
-    made = basket(kari, payments(kari))
+    new_basket = basket(kari, payments(kari))
     stranger = DeskClient(service, authority, name="other").log_in(KARI)
     even = DeskClient(service, authority).log_in(EVEN)
     for method, tail in (
@@ -187,7 +187,7 @@ def test_another_tpps_or_persons_basket_is_the_same_as_none(
         unknown = kari.request(method, f"{BASKETS}/0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01{tail}")
         assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "basketId")])
         for client in (stranger, even):
-            answer = client.request(method, f"{BASKETS}/{made['basketId']}{tail}")
+            answer = client.request(method, f"{BASKETS}/{new_basket['basketId']}{tail}")
             assert (answer.status, answer.json()) == (404, unknown.json())
 
 

@@ -104,17 +104,17 @@ def test_the_command_prints_postman_and_writes_bruno(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         (["--format", "bruno"], "--directory"),
         (["--directory", "x"], "--format bruno"),
     ],
 )
 def test_options_that_do_not_fit_are_wrong_use(
-    options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["collection", *options]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

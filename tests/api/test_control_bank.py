@@ -60,7 +60,7 @@ def test_bank_time_stands_and_moves(desk: ControlDesk) -> None:
 
 
 @pytest.mark.parametrize(
-    "method, path, body, told",
+    "method, path, body, message",
     [
         ("POST", "/clock/advance", {"by": "-PT1H"}, "by"),
         ("POST", "/clock/advance", {"by": 3600}, "by"),
@@ -75,10 +75,10 @@ def test_bank_time_stands_and_moves(desk: ControlDesk) -> None:
     ],
 )
 def test_bank_time_goes_back_only_by_a_reset(
-    desk: ControlDesk, method: str, path: str, body: dict[str, Any], told: str | None
+    desk: ControlDesk, method: str, path: str, body: dict[str, Any], message: str | None
 ) -> None:
     answer = desk.ask(method, path, body)
-    assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", told))
+    assert (answer.status, answer.errors()[0]) == (400, ("FORMAT_ERROR", message))
     assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
 
 
@@ -109,7 +109,7 @@ def test_settings_are_merged_and_checked(desk: ControlDesk) -> None:
     changed = desk.do("PUT", "/settings", {"progression": {"polls": 2}, "calendar": "norway"})
     assert (changed["progression"], changed["calendar"], changed["links"]) == ({"polls": 2}, "norway", "relative")
     wrong = desk.ask("PUT", "/settings", {"calendr": "norway", "links": "sideways", "profile": "lenient"})
-    assert wrong.told() == [("FORMAT_ERROR", "calendr"), ("FORMAT_ERROR", "links")]
+    assert wrong.errors() == [("FORMAT_ERROR", "calendr"), ("FORMAT_ERROR", "links")]
     assert desk.get("/settings") == changed
     assert desk.do("PUT", "/settings", {}) == changed
 
@@ -131,11 +131,11 @@ def test_the_seed_of_the_flag_holds_for_documents_made_with_another(
         registry = registry_for(ServeSettings(state=tmp_path, seed=flag), authority)
         named = registry.find("named")
         assert named is not None
-        found = registry.default.bank.ids.seed, named.bank.ids.seed
+        seeds = registry.default.bank.ids.seed, named.bank.ids.seed
         if flag is not None:
             fixtures.reset(registry.default.bank, "known-state")
         registry.close()
-        return found
+        return seeds
 
     one, two = first_id(1), first_id(2)
     assert one[0] != two[0]
@@ -151,7 +151,7 @@ def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
         desk.do("POST", "/tpps", {"name": f"limit {name}", "replace": True})
     assert [snapshot["name"] for snapshot in desk.get("/snapshots?limit=1")["snapshots"]] == ["two"]
     assert [tpp["name"] for tpp in desk.get("/tpps?limit=2")["tpps"]] == ["limit two", "limit one"]
-    assert desk.ask("GET", "/tpps?limit=0").told() == [("FORMAT_ERROR", "limit")]
+    assert desk.ask("GET", "/tpps?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
 def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, registry: BankRegistry) -> None:
@@ -169,7 +169,7 @@ def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, regist
     assert (len(listed["rules"]), len(listed["counts"])) == (100, 100)
     assert [count["name"] for count in desk.get("/rules?limit=2")["counts"]] == ["0", "1"]
     for path in ("/people", "/banks", "/rules"):
-        assert desk.ask("GET", f"{path}?limit=0").told() == [("FORMAT_ERROR", "limit")]
+        assert desk.ask("GET", f"{path}?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
 def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:
@@ -243,7 +243,7 @@ def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(
 
 
 @pytest.mark.parametrize(
-    "body, told",
+    "body, message",
     [
         ({"fixtures": "known-stat"}, "did you mean known-state?"),
         ({"fixtures": "../../etc/passwd"}, "There is no fixture"),
@@ -260,12 +260,12 @@ def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(
         ({"scenario": None}, "Expected text, found nothing."),
     ],
 )
-def test_a_reset_with_a_mistake_changes_nothing(desk: ControlDesk, body: dict[str, Any], told: str) -> None:
+def test_a_reset_with_a_mistake_changes_nothing(desk: ControlDesk, body: dict[str, Any], message: str) -> None:
     desk.do("POST", "/rules", {"name": "stays", "then": {"delay": "1s"}})
     before = desk.service.bank.documents.dump()
     answer = desk.ask("POST", "/reset", body)
     assert answer.status == 400
-    assert told in answer.texts()
+    assert message in answer.texts()
     assert desk.service.bank.documents.dump() == before
     assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
     assert [count["name"] for count in desk.get("/rules")["counts"]] == ["stays"]
@@ -294,7 +294,7 @@ def test_a_snapshot_brings_documents_clock_rules_and_settings_back(desk: Control
 
 @pytest.mark.parametrize("name", [".hidden", "a%2Fb", "..", "x" * 64, "a%20b", "%00"])
 def test_a_snapshot_has_a_plain_name(desk: ControlDesk, name: str) -> None:
-    assert desk.ask("PUT", f"/snapshots/{name}").told() == [("FORMAT_ERROR", "name")]
+    assert desk.ask("PUT", f"/snapshots/{name}").errors() == [("FORMAT_ERROR", "name")]
 
 
 def test_the_ledger_adds_up(desk: ControlDesk, tpp: DeskClient) -> None:
@@ -438,13 +438,13 @@ def test_a_bank_is_made_with_settings_clock_and_tpp_in_one_call(desk: ControlDes
         "settings": {"progression": "manual"},
         "tpp": {"name": "one call", "roles": ["PISP"], "keystore": True},
     }
-    made = desk.do("PUT", "/banks/one-call", body)
-    assert (made["baseUrl"], made["tpp"]["name"]) == ("http://127.0.0.1:8080/banks/one-call", "one call")
-    assert made["tpp"]["roles"] == ["PISP"]
-    assert "PRIVATE KEY" in made["tpp"]["key"]
-    keystore = pkcs12.load_pkcs12(b64decode(made["tpp"]["keystore"]), b"bank-emulator")
+    created = desk.do("PUT", "/banks/one-call", body)
+    assert (created["baseUrl"], created["tpp"]["name"]) == ("http://127.0.0.1:8080/banks/one-call", "one call")
+    assert created["tpp"]["roles"] == ["PISP"]
+    assert "PRIVATE KEY" in created["tpp"]["key"]
+    keystore = pkcs12.load_pkcs12(b64decode(created["tpp"]["keystore"]), b"bank-emulator")
     assert keystore.cert is not None
-    assert keystore.cert.certificate.public_bytes(Encoding.PEM).decode() == made["tpp"]["certificate"]
+    assert keystore.cert.certificate.public_bytes(Encoding.PEM).decode() == created["tpp"]["certificate"]
     service = registry.find("one-call")
     assert service is not None
     bank = ControlDesk(desk.control, service, prefix="/banks/one-call")
@@ -452,7 +452,7 @@ def test_a_bank_is_made_with_settings_clock_and_tpp_in_one_call(desk: ControlDes
     assert bank.get("/settings")["progression"] == "manual"
     booked = [entry["bookingDate"] for entry in bank.get("/state")["transaction"] if "bookingDate" in entry]
     assert max(booked) == "2026-03-01", "dates of the fixture are counted from now"
-    assert desk.do("PUT", "/banks/one-call", body)["tpp"]["certificate"] != made["tpp"]["certificate"]
+    assert desk.do("PUT", "/banks/one-call", body)["tpp"]["certificate"] != created["tpp"]["certificate"]
     desk.do("DELETE", "/banks/one-call")
 
 
@@ -469,7 +469,7 @@ def test_a_bank_is_made_with_settings_clock_and_tpp_in_one_call(desk: ControlDes
 )
 def test_a_bank_with_a_mistake_is_not_made(desk: ControlDesk, body: dict[str, Any], path: str) -> None:
     refused = desk.ask("PUT", "/banks/mistake", body)
-    assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", path)])
+    assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", path)])
     assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default"]
 
 

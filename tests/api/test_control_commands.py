@@ -74,8 +74,8 @@ def test_a_number_that_is_none_is_refused_in_plain_words(run: Run, command: list
 
 def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", "first\nsecond")
-    status, told, refused = run("clock", "show")
-    assert (status, told) == (2, "")
+    status, out, refused = run("clock", "show")
+    assert (status, out) == (2, "")
     assert refused.startswith("bank-emulator: BANK_EMULATOR_CONTROL_TOKEN holds a line break")
     assert "second" not in refused
 
@@ -143,16 +143,16 @@ def test_an_sca_is_named_by_its_address_which_also_names_its_bank(
 
 
 def test_events_are_followed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = [
+    events = [
         {"type": "payment", "id": "3f2b", "status": "ACSC", "at": "2026-03-02T08:00:00Z"},
         {"type": "request", "id": "7", "at": "x", "status": 200, "method": "GET", "target": "/v1/accounts"},
     ]
-    monkeypatch.setattr("emulator.cli.requests.stream", lambda url: iter(told))
+    monkeypatch.setattr("emulator.cli.requests.stream", lambda url: iter(events))
     assert run("events", "tail")[1].splitlines() == [
         "payment 3f2b 2026-03-02T08:00:00Z ACSC",
         "request 7 x 200 GET /v1/accounts",
     ]
-    assert [json.loads(line) for line in run("events", "tail", "--output", "json")[1].splitlines()] == told
+    assert [json.loads(line) for line in run("events", "tail", "--output", "json")[1].splitlines()] == events
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -164,12 +164,12 @@ def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
     def events(url: str) -> Iterator[dict[str, Any]]:
         seen = service.log.entries()
 
-        def told() -> Iterator[dict[str, Any]]:
+        def unseen() -> Iterator[dict[str, Any]]:
             for entry in service.log.entries():
                 if entry not in seen:
                     yield {"type": "request", **entry.summary()}
 
-        return told()
+        return unseen()
 
     def ask(*asked: Any) -> Any:
         if when == "before":
@@ -259,13 +259,13 @@ NAMING = (
 
 @pytest.mark.parametrize("command", NAMING)
 @pytest.mark.parametrize(
-    "name, told", [("", "must not be empty"), ("bl\udce5", "must be UTF-8")], ids=["empty", "latin-1"]
+    "name, message", [("", "must not be empty"), ("bl\udce5", "must be UTF-8")], ids=["empty", "latin-1"]
 )
-def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run, command: str, name: str, told: str) -> None:
+def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run, command: str, name: str, message: str) -> None:
     run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')
     status, out, err = run(*command.split(), name)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert told in err
+    assert message in err
     assert "slow" in run("rules", "list")[1]
 
 
@@ -283,12 +283,12 @@ def test_an_address_that_is_none_is_told_with_where_it_was_given(
     run: Run, monkeypatch: pytest.MonkeyPatch, state: Path, command: str, url: str
 ) -> None:
     monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
-    told = f"{url.rstrip('/')} is not the address of a bank, such as http://127.0.0.1:8080\n"
-    assert run(*command.split(), "--url", url) == (2, "", f"bank-emulator: --url: {told}")
+    message = f"{url.rstrip('/')} is not the address of a bank, such as http://127.0.0.1:8080\n"
+    assert run(*command.split(), "--url", url) == (2, "", f"bank-emulator: --url: {message}")
     monkeypatch.setenv("BANK_EMULATOR_URL", url)
-    assert run(*command.split()) == (2, "", f"bank-emulator: BANK_EMULATOR_URL: {told}")
+    assert run(*command.split()) == (2, "", f"bank-emulator: BANK_EMULATOR_URL: {message}")
     if command == "proxy":
-        assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {told}")
+        assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {message}")
 
 
 def test_a_scenario_is_shown_whatever_the_address_of_the_bank(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,15 +322,15 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     own.write_text(text.replace("delay", "dealy").replace("every: 3", "every: 0"))
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")
-    told = [
+    lines = [
         f"{own}:15:13: Expected a number of at least 1, found the number 0. (rules[0].times.every)",
         f"{own}:16:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
     ]
-    assert out.splitlines() == told
+    assert out.splitlines() == lines
     status, out, _ = run("scenario", "check", str(own), "slow-bank", "--output", "json")
     assert [len(result["mistakes"]) for result in json.loads(out)] == [2, 0]
     status, out, err = run("scenario", "apply", str(own))
-    mistakes = "; ".join(told)
+    mistakes = "; ".join(lines)
     assert (status, out, err) == (2, "", f"bank-emulator: {own} has 2 problems: {mistakes}\n")
     for missing in ("none.yaml", "slow-bnk"):
         status, out, err = run("scenario", "check", missing)
@@ -353,12 +353,14 @@ story:
 def test_what_only_the_fixture_shows_to_be_wrong_is_told_with_its_place_too(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "misfit.yaml"
     file.write_text(MISFIT)
-    told = f"{file}:5:7: There is no account NO00; an IBAN, BBAN or resourceId was expected. (start.change[0].account)"
-    assert run("scenario", "check", str(file)) == (1, f"{told}\n", "")
-    assert run("scenario", "apply", str(file)) == (2, "", f"bank-emulator: {told}\n")
+    problem = (
+        f"{file}:5:7: There is no account NO00; an IBAN, BBAN or resourceId was expected. (start.change[0].account)"
+    )
+    assert run("scenario", "check", str(file)) == (1, f"{problem}\n", "")
+    assert run("scenario", "apply", str(file)) == (2, "", f"bank-emulator: {problem}\n")
     status, out, err = run("scenario", "play", str(file), "slow-bank")
     assert (status, err) == (2, "bank-emulator: 1 of 2 failed: misfit\n")
-    assert out.splitlines()[1:3] == ["    0 failed  start misfit", f"      {told}"]
+    assert out.splitlines()[1:3] == ["    0 failed  start misfit", f"      {problem}"]
     assert "slow-bank: " in out
     for base in ("current", "snapshot:monday"):  # what stands there only a running bank knows
         file.write_text(MISFIT.replace("known-state", base))
@@ -369,12 +371,12 @@ def test_what_only_the_fixture_shows_to_be_wrong_is_told_with_its_place_too(run:
 def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
-    made = Mock()
-    monkeypatch.setattr(composition, "new_transports", made)
+    transports = Mock()
+    monkeypatch.setattr(composition, "new_transports", transports)
     file = tmp_path / "rules.yaml"
     file.write_text(f"scenario: rules-alone\nsummary: A slow bank.\n{start}rules: [{{then: {{delay: 1s}}}}]\n")
     assert run("scenario", "check", str(file))[0] == ("nowhere" in start)
-    assert made.mock_calls == []
+    assert transports.mock_calls == []
 
 
 def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tmp_path: Path) -> None:
@@ -432,7 +434,7 @@ def test_a_story_is_told_step_by_step_with_what_was_expected_and_what_came(run: 
 
 
 @pytest.mark.parametrize(
-    "step, told",
+    "step, reason",
     [
         ("{tpp: GET /v1/accounts/ø, expect: {status: 404}}", "an address is ASCII without blanks (write %20), not"),
         ('{tpp: "GET /v1/accounts?x=${who}"}', "an address is ASCII without blanks (write %20), not"),
@@ -444,19 +446,19 @@ def test_a_story_is_told_step_by_step_with_what_was_expected_and_what_came(run: 
     ],
 )
 def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
-    run: Run, tmp_path: Path, step: str, told: str
+    run: Run, tmp_path: Path, step: str, reason: str
 ) -> None:
     file = tmp_path / "unsendable.yaml"
     saved = '{control: GET people, save: {who: "people[0].name"}}'
     file.write_text(f"scenario: unsendable\nstart: {{from: known-state}}\nstory:\n  - {saved}\n  - {step}\n")
     status, out, err = run("scenario", "play", str(file), "slow-bank")
     assert (status, err) == (1, "bank-emulator: 1 of 2 failed: unsendable\n")
-    assert f"The request cannot be sent: {told}" in out
+    assert f"The request cannot be sent: {reason}" in out
     assert "slow-bank: " in out
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["clock", "show", "--url", "http://localhost:99999"], "http://localhost:99999 is not the address of a bank"),
         (["requests", "tail", "--url", "http://[x"], "http://[x is not the address of a bank"),
@@ -471,36 +473,40 @@ def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
     ],
 )
 def test_an_address_that_cannot_be_asked_is_one_line_and_2(
-    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
     CertificateAuthority(tmp_path, clock=real_now).demo()
     assert main.run(arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert told in err
+    assert message in err
     assert "--debug" not in err
 
 
 def test_a_scenario_without_a_story_is_said_to_have_none(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "rules-alone.yaml"
     file.write_text("scenario: rules-alone\nsummary: No story.\n")
-    told = "rules-alone: No story.\n  it has no story: only its start is tried\n"
-    assert run("scenario", "play", str(file)) == (0, told, "")
+    output = "rules-alone: No story.\n  it has no story: only its start is tried\n"
+    assert run("scenario", "play", str(file)) == (0, output, "")
 
 
 @pytest.mark.parametrize(
-    "values, told",
+    "values, message",
     [
         (["creditr=x"], "There is no parameter 'creditr'; did you mean creditor?"),
         (["creditor"], "'creditor' is not NAME=VALUE"),
         (["=x"], "'=x' is not NAME=VALUE"),
     ],
 )
-def test_a_parameter_that_is_none_is_wrong_use(run: Run, values: list[str], told: str) -> None:
+def test_a_parameter_that_is_none_is_wrong_use(run: Run, values: list[str], message: str) -> None:
     status, out, err = run("scenario", "apply", "lost-answer", *(part for one in values for part in ("--set", one)))
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert told in err
+    assert message in err
     assert run("rules", "list")[1] == ""
 
 
@@ -546,7 +552,7 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["scenario", "play"], "name a scenario or a file, or use --all"),
         (["scenario", "play", "slow-bnk"], "did you mean slow-bank?"),
@@ -556,10 +562,10 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
         (["serve", "--seed", "9" * 19], "--seed takes a whole number of at most 18 digits"),
     ],
 )
-def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], told: str) -> None:
+def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], message: str) -> None:
     status, _, err = run(*arguments)
     assert (status, err.count("\n")) == (2, 1)
-    assert told in err
+    assert message in err
 
 
 def test_a_bank_to_play_on_that_does_not_run_is_2_as_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -605,8 +611,8 @@ def test_another_program_at_the_address_is_no_bank(
             return ReceivedAnswer(status, body=body)
 
     monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
-    told = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
-    assert run(*command.split()) == (2, "", told)
+    message = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
+    assert run(*command.split()) == (2, "", message)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b""])
@@ -618,8 +624,8 @@ def test_what_another_program_answers_is_no_stream_of_events(
         status=200, **{"getheader.return_value": None, "read.return_value": body}
     )
     monkeypatch.setattr(transports, "connection_to", lambda *_, **__: connection)
-    told = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
-    assert run("requests", "tail", "--last", "0") == (2, "", told)
+    message = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
+    assert run("requests", "tail", "--last", "0") == (2, "", message)
 
 
 def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def desk(registry: BankRegistry, service: BankService, authority: CertificateAut
     return Desk(ControlDesk(Control(registry, authority), service), tpp.log_in(KARI))
 
 
-def told(response: Response) -> tuple[int, str]:
+def status_and_code(response: Response) -> tuple[int, str]:
     return response.status, json.loads(response.body)["tppMessages"][0]["code"]
 
 
@@ -88,13 +88,13 @@ def test_a_ready_answer_is_given_in_the_banks_place(desk: Desk) -> None:
 )
 def test_status_and_code_stand_for_each_other(desk: Desk, answer: dict[str, Any], status: int, code: str) -> None:
     desk.rule({"answer": answer})
-    assert told(desk.read()) == (status, code)
+    assert status_and_code(desk.read()) == (status, code)
 
 
 def test_a_scripted_401_sends_to_sca_as_the_banks_own(desk: Desk) -> None:
     desk.rule({"answer": {"code": "SCA_EXPIRED", "headers": {"X-Why": "test"}}}, times={"first": 1})
     response = desk.read()
-    assert told(response) == (401, "SCA_EXPIRED")
+    assert status_and_code(response) == (401, "SCA_EXPIRED")
     assert ("X-Why", "test") in response.headers
     assert "/sca/" in json.loads(response.body)["_links"]["scaRedirect"]["href"]
     assert desk.read().status == 200
@@ -113,7 +113,7 @@ def test_a_scripted_401_sends_to_sca_wherever_that_is_about_a_customer(
 ) -> None:
     desk.rule({"answer": {"status": 401}})
     response = desk.send(method, path)
-    assert told(response) == (401, "PSU_CREDENTIALS_INVALID")
+    assert status_and_code(response) == (401, "PSU_CREDENTIALS_INVALID")
     assert list(json.loads(response.body).get("_links", {})) == links
 
 
@@ -140,7 +140,7 @@ def test_a_scripted_401_is_answered_without_a_link_where_nobody_could_be_led_bac
     payment_id = json.loads(desk.pay().body)["paymentId"]
     desk.rule({"answer": {"status": 401}})
     response = desk.send("GET", f"{DOMESTIC}/{payment_id}/status", headers={"TPP-Redirect-URI": None})
-    assert told(response) == (401, "PSU_CREDENTIALS_INVALID")
+    assert status_and_code(response) == (401, "PSU_CREDENTIALS_INVALID")
     assert "_links" not in json.loads(response.body)
 
 
@@ -186,9 +186,9 @@ def test_a_digest_or_signature_of_the_rule_takes_the_place_of_the_banks_own(desk
     desk.control.do("PUT", "/settings", {"sign_responses": True})
     desk.rule({"answer": {"json": {}, "headers": {name: "SHA-256=AAAA"}}})
     response = desk.read()
-    found = sorted((n, v) for n, v in response.headers if n.lower() in ("digest", "signature"))
-    assert len(found) == 2
-    assert (name, "SHA-256=AAAA") in found
+    signed = sorted((n, v) for n, v in response.headers if n.lower() in ("digest", "signature"))
+    assert len(signed) == 2
+    assert (name, "SHA-256=AAAA") in signed
 
 
 @pytest.mark.inside
@@ -220,13 +220,13 @@ def test_a_malformed_answer_is_of_a_payment_that_is_there(desk: Desk, form: str)
     response = desk.pay()
     assert response.status == 201
     assert ("Content-Type", "application/json; charset=utf-8") in response.headers
-    kept = desk.control.get("/payments")["payments"]
-    assert len(kept) == 1
-    [logged] = desk.control.get(f"/requests?paymentId={kept[0]['paymentId']}")["requests"]
-    assert (logged["operation"], logged["paymentId"]) == ("createPayment", kept[0]["paymentId"])
+    payments = desk.control.get("/payments")["payments"]
+    assert len(payments) == 1
+    [logged] = desk.control.get(f"/requests?paymentId={payments[0]['paymentId']}")["requests"]
+    assert (logged["operation"], logged["paymentId"]) == ("createPayment", payments[0]["paymentId"])
     if form == "wrong-type":
         body = json.loads(response.body)
-        assert body["paymentId"] == len(kept[0]["paymentId"])
+        assert body["paymentId"] == len(payments[0]["paymentId"])
         assert not isinstance(body["_links"], dict)
     elif form == "empty":
         assert response.body == b""
@@ -244,9 +244,9 @@ def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None
 @pytest.mark.parametrize("form", ["truncated", "not-json", "wrong-type", "empty"])
 def test_an_answer_without_a_body_has_none_that_could_be_malformed(desk: Desk, form: str) -> None:
     """No 204 can carry one: a story and the log would show what no client ever sees."""
-    made = json.loads(desk.pay().body)["paymentId"]
+    payment_id = json.loads(desk.pay().body)["paymentId"]
     desk.rule({"malformed": form})
-    answer = desk.send("DELETE", f"{DOMESTIC}/{made}")
+    answer = desk.send("DELETE", f"{DOMESTIC}/{payment_id}")
     assert (answer.status, answer.body) == (204, b"")
 
 
@@ -263,10 +263,10 @@ def test_the_effects_inside_the_bank_reach_it(desk: Desk) -> None:
         statuses.append(desk.control.get("/payments")["payments"][0]["transactionStatus"])
         desk.control.do("POST", "/clock/advance", {"by": "3s"})
     assert statuses == ["ACTC", "PDNG", "RJCT"]
-    assert told(desk.pay(amount="5000.01")) == (403, "FORBIDDEN")
+    assert status_and_code(desk.pay(amount="5000.01")) == (403, "FORBIDDEN")
     assert desk.pay(amount="5000.00").status == 201
     account = json.loads(desk.read().body)["accounts"][0]["resourceId"]
-    assert told(desk.send("GET", f"/v1/accounts/{account}/balances")) == (429, "ACCESS_EXCEEDED")
+    assert status_and_code(desk.send("GET", f"/v1/accounts/{account}/balances")) == (429, "ACCESS_EXCEEDED")
 
 
 @pytest.mark.parametrize(
@@ -283,11 +283,11 @@ def test_the_effects_inside_the_bank_reach_it(desk: Desk) -> None:
 )
 def test_a_rule_acts_as_often_as_it_says(desk: Desk, times: dict[str, Any] | None, acted: list[int]) -> None:
     desk.rule({"answer": {"status": 503}}, **({"times": times} if times else {}))
-    found = []
+    failures = []
     for _ in acted:
-        found.append(int(desk.read().status == 503))
+        failures.append(int(desk.read().status == 503))
         desk.control.do("POST", "/clock/advance", {"by": "1m"})
-    assert found == acted
+    assert failures == acted
     assert desk.control.get("/rules")["counts"][0]["matched"] == len(acted)
     assert desk.control.get("/rules")["counts"][0]["acted"] == sum(acted)
 
@@ -316,8 +316,8 @@ def test_the_first_rule_wins_for_each_effect(desk: Desk) -> None:
     desk.rule({"answer": {"status": 503}}, name="a", times={"first": 1})
     desk.rule({"answer": {"status": 502}, "delay": "1s"}, name="b", times={"first": 2})
     desk.rule({"answer": {"status": 501}}, name="c", times={"first": 1})
-    found = [(response.status, response.delivery.delay) for response in (desk.read() for _ in range(4))]
-    assert found == [(503, 1), (502, 1), (501, 0), (200, 0)]
+    answers = [(response.status, response.delivery.delay) for response in (desk.read() for _ in range(4))]
+    assert answers == [(503, 1), (502, 1), (501, 0), (200, 0)]
     counts = {count["name"]: count["acted"] for count in desk.control.get("/rules")["counts"]}
     assert counts == {"a": 1, "b": 2, "c": 1}  # c was not asked while others had its effect
 
@@ -413,10 +413,10 @@ def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_pat
 
 def test_a_payment_may_take_a_status_that_the_table_does_not_know(desk: Desk) -> None:
     desk.rule({"progress": ["ACTC", {"ACCC": "10s"}, {"ACSC": "1h"}]})
-    made = json.loads(desk.pay().body)["paymentId"]
-    desk.control.do("POST", f"/sca/{made}/approve")
+    payment_id = json.loads(desk.pay().body)["paymentId"]
+    desk.control.do("POST", f"/sca/{payment_id}/approve")
     desk.control.do("POST", "/clock/advance", {"by": "10s"})
-    address = f"{DOMESTIC}/{made}"
+    address = f"{DOMESTIC}/{payment_id}"
     assert desk.tpp.get(f"{address}/status").json()["transactionStatus"] == "ACCC"
     assert desk.tpp.get(address).json()["transactionStatus"] == "ACCC"
     assert desk.control.get("/payments")["payments"][0]["transactionStatus"] == "ACCC"

@@ -118,7 +118,7 @@ def test_what_is_no_json_is_refused(desk: ControlDesk, body: bytes) -> None:
 def test_text_that_cannot_be_kept_is_refused(desk: ControlDesk, body: dict[str, Any]) -> None:
     for path in ("/sessions", "/settings", "/rules"):
         refused = desk.ask("PUT" if path == "/settings" else "POST", path, body)
-        assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", None)])
+        assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", None)])
         assert "half of a surrogate pair" in refused.texts()
 
 
@@ -135,13 +135,13 @@ def test_a_number_that_no_document_holds_is_refused_with_its_place(desk: Control
         ("/requests/count", '{"match": {"body": {"lt": %s}}}', "match.body.lt"),
     ):
         refused = desk.raw("POST", path, JSON, body=(body % number).encode())
-        told = json.loads(refused.body)["tppMessages"]
-        assert (refused.status, [(entry["code"], entry["path"]) for entry in told]) == (400, [("FORMAT_ERROR", at)])
-        assert told[0]["text"] == "This number is too large; write it in quotes, as text."
+        messages = json.loads(refused.body)["tppMessages"]
+        assert (refused.status, [(entry["code"], entry["path"]) for entry in messages]) == (400, [("FORMAT_ERROR", at)])
+        assert messages[0]["text"] == "This number is too large; write it in quotes, as text."
 
 
 def test_an_operation_without_a_body_takes_none(desk: ControlDesk) -> None:
-    assert desk.ask("POST", "/consents/x/revoke", {"a": 1}).told() == [("FORMAT_ERROR", None)]
+    assert desk.ask("POST", "/consents/x/revoke", {"a": 1}).errors() == [("FORMAT_ERROR", None)]
 
 
 def test_head_is_answered_where_get_is_and_options_names_the_methods(desk: ControlDesk) -> None:
@@ -154,9 +154,9 @@ def test_head_is_answered_where_get_is_and_options_names_the_methods(desk: Contr
 
 def test_unknown_addresses_and_methods(desk: ControlDesk) -> None:
     missing = desk.ask("GET", "/clocks")
-    assert (missing.status, missing.told()) == (404, [("NOT_FOUND", None)])
+    assert (missing.status, missing.errors()) == (404, [("NOT_FOUND", None)])
     wrong = desk.ask("DELETE", "/clock")
-    assert (wrong.status, wrong.headers["allow"], wrong.told()) == (
+    assert (wrong.status, wrong.headers["allow"], wrong.errors()) == (
         405,
         "GET, HEAD, OPTIONS, PUT",
         [("BAD_REQUEST", None)],
@@ -247,10 +247,10 @@ def test_without_a_token_nobody_learns_which_banks_there_are(authority: Certific
     settings = ServeSettings(ephemeral=True, state=Path(), control_token="s3cret")
     application = assemble(settings, authority=authority)
     token = ("Authorization", "Bearer s3cret")
-    made = application.handle(
+    created = application.handle(
         Request("PUT", "/_emulator/banks/there", (JSON, token), b"{}", base="http://127.0.0.1:80")
     )
-    assert made.status == 201
+    assert created.status == 201
 
     def asked(bank: str, *headers: tuple[str, str]) -> tuple[int, bytes]:
         request = Request("GET", f"/banks/{bank}/_emulator{path}", headers, base="http://127.0.0.1:80")

@@ -237,8 +237,8 @@ def _sca(code: str, status: str) -> Callable[[Traffic, str], None]:
 def _payee_check(t: Traffic, _: str) -> None:
     account = {"bban": "99901000014", "currency": "NOK"}
     for name, match in (("Kari Kladd", "MTCH"), ("ACME Widgets", "NMTC")):
-        made = t.pay(STRAKS, creditorName=name, creditorAccount=account).json()
-        assert made["payeeVerification"] == {"partyNameMatch": match}
+        payment = t.pay(STRAKS, creditorName=name, creditorAccount=account).json()
+        assert payment["payeeVerification"] == {"partyNameMatch": match}
 
 
 def _slow_bank(t: Traffic, _: str) -> None:
@@ -333,8 +333,8 @@ def _told(traffic: Traffic) -> list[tuple[str, list[Any], bool]]:
     notifications.deliver(bank)
     advance(traffic.service, seconds=10)
     notifications.deliver(bank)
-    told = sorted(notifications.listing(bank), key=lambda one: (not one["forged"], one["place"]))
-    return [(one["body"]["transactionStatus"], one["deliveries"], one["forged"]) for one in told]
+    deliveries = sorted(notifications.listing(bank), key=lambda one: (not one["forged"], one["place"]))
+    return [(one["body"]["transactionStatus"], one["deliveries"], one["forged"]) for one in deliveries]
 
 
 def _notifications_late(traffic: Traffic, _: str) -> None:
@@ -486,7 +486,7 @@ def test_one_that_can_only_be_played_is_not_applied_and_says_how(desk: ControlDe
     before = desk.service.bank.documents.dump()
     for path in ("/scenario", "/scenario/preview"):
         refused = desk.ask("POST", path, {"name": name})
-        assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", "play")])
+        assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "play")])
         assert f"bank-emulator scenario play {name}" in refused.texts()
     assert desk.service.bank.documents.dump() == before
     assert desk.do("POST", f"/scenarios/{name}/play")["passed"] is True
@@ -520,7 +520,7 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
 
 
 @pytest.mark.parametrize(
-    "body, path, told",
+    "body, path, message",
     [
         ({"name": "lost-answer", "parameters": {"creditr": "x"}}, "parameters.creditr", "did you mean creditor?"),
         ({"name": "consent-expired", "parameters": {"x": "y"}}, "parameters.x", "The scenario has no parameters."),
@@ -529,10 +529,10 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
         ({"name": "lost-answer", "parameters": {"creditor": []}}, "parameters.creditor.default", "Expected one value"),
     ],
 )
-def test_a_parameter_with_a_mistake_is_refused(desk: ControlDesk, body: Any, path: str, told: str) -> None:
+def test_a_parameter_with_a_mistake_is_refused(desk: ControlDesk, body: Any, path: str, message: str) -> None:
     refused = desk.ask("POST", "/scenario", body)
-    assert (refused.status, ("FORMAT_ERROR", path) in refused.told()) == (400, True)
-    assert told in refused.texts()
+    assert (refused.status, ("FORMAT_ERROR", path) in refused.errors()) == (400, True)
+    assert message in refused.texts()
     assert desk.get("/rules")["rules"] == []
 
 

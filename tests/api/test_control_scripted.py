@@ -45,7 +45,7 @@ def test_a_name_in_an_address_is_read_as_the_tpp_interface_reads_one(desk: Contr
     desk.do("POST", "/rules", {"name": "%ZZ/ø", "then": {"delay": "1s"}})
     for malformed in ("%ZZ%2F%C3%B8", "%25ZZ%2F%F8"):
         refused = desk.ask("DELETE", f"/rules/{malformed}")
-        assert (refused.status, refused.told()) == (404, [("NOT_FOUND", None)])
+        assert (refused.status, refused.errors()) == (404, [("NOT_FOUND", None)])
     assert desk.ask("DELETE", "/rules/%25ZZ%2F%C3%B8").status == 204
 
 
@@ -92,7 +92,7 @@ def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) ->
 
 
 @pytest.mark.parametrize(
-    "body, told",
+    "body, message",
     [
         ({"then": {"delay": "-1s"}}, "then.delay"),
         ({"when": {"operation": "getAcounts"}, "then": {"delay": "1s"}}, "when.operation"),
@@ -107,9 +107,9 @@ def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) ->
         ({"rules": []}, "rules"),
     ],
 )
-def test_rules_with_a_mistake_are_refused_altogether(desk: ControlDesk, body: Any, told: str | None) -> None:
+def test_rules_with_a_mistake_are_refused_altogether(desk: ControlDesk, body: Any, message: str | None) -> None:
     answer = desk.ask("POST", "/rules", body)
-    assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", told))
+    assert (answer.status, answer.errors()[0]) == (400, ("FORMAT_ERROR", message))
     assert desk.get("/rules")["rules"] == []
 
 
@@ -133,7 +133,7 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert len(desk.get("/requests?operation=createPayment&status=201&tpp=demo&limit=1")["requests"]) == 1
     assert desk.get("/requests?operation=createPayment&status=400")["requests"] == []
     refused = desk.ask("GET", "/requests?operation=createPaymnt")
-    assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", "operation")])
+    assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "operation")])
     assert refused.texts() == "There is no operation 'createPaymnt'; did you mean createPayment?"
     detail = desk.get(f"/requests/{requests[0]['id']}")
     assert detail["signature"]["valid"] is False
@@ -146,8 +146,8 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert desk.do("POST", count, {"match": {"psu": KARI, "headers": {"psu-context": "PRIVATE"}}}) == {"count": 3}
     assert desk.do("POST", count, {"match": {"headers": {"Signature": {"absent": True}}}}) == {"count": 1}
     assert desk.ask("POST", count, {}).status == 400
-    assert desk.ask("POST", count, {"match": {"operaton": "x"}}).told() == [("FORMAT_ERROR", "match.operaton")]
-    assert desk.ask("GET", "/requests?limit=0").told() == [("FORMAT_ERROR", "limit")]
+    assert desk.ask("POST", count, {"match": {"operaton": "x"}}).errors() == [("FORMAT_ERROR", "match.operaton")]
+    assert desk.ask("GET", "/requests?limit=0").errors() == [("FORMAT_ERROR", "limit")]
     assert desk.ask("GET", "/requests/99").status == 404
     desk.do("DELETE", "/requests")
     assert desk.get("/requests") == {"requests": []}
@@ -306,7 +306,7 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(
     answer = desk.ask("POST", "/scenario", wrong)
     assert answer.status == 400
     if path is not None:
-        assert answer.told() == [("FORMAT_ERROR", path)]
+        assert answer.errors() == [("FORMAT_ERROR", path)]
     assert desk.service.bank.documents.dump() == before
     assert desk.get("/settings")["calendar"] == "always-open"
     assert desk.get("/rules")["rules"] == []
@@ -330,7 +330,7 @@ def test_a_scenario_that_breaks_off_leaves_memory_as_the_documents_are(
 
     monkeypatch.setattr(RuleSet, "add", full)
     answer = desk.ask("POST", "/scenario", {"name": "late-booking"})
-    assert (answer.status, answer.told()) == (503, [("SYSTEM_ERROR", None)])
+    assert (answer.status, answer.errors()) == (503, [("SYSTEM_ERROR", None)])
     assert desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
     assert desk.get("/settings")["calendar"] == "always-open"
     assert [rule["name"] for rule in desk.get("/rules")["rules"]] == ["stays"]
@@ -388,21 +388,21 @@ def test_a_refusal_between_two_creations_of_one_turn_lets_no_id_be_drawn_twice(
 def test_changes_that_are_taken_back_start_no_other_rule_anew(desk: ControlDesk, kari: DeskClient) -> None:
     desk.do("POST", "/rules", [{"name": name, "times": {"first": 1}, **DOWN} for name in ("gone", "once")])
     assert kari.get("/v1/accounts").status == 503
-    kept = desk.service.bank.documents.image()
+    image = desk.service.bank.documents.image()
     desk.do("DELETE", "/rules/gone")
     assert kari.get("/v1/accounts").status == 503
-    desk.service.bank.documents.restore(kept)
+    desk.service.bank.documents.restore(image)
     assert [(count["name"], count["matched"]) for count in desk.get("/rules")["counts"]] == [("gone", 1), ("once", 1)]
 
 
 def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> None:
     body = b"scenario: x\nrules:\n  - then: {delay: -1s}\nsumary: y\n"
     response = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=body)
-    told = [(entry["path"], entry["text"]) for entry in json.loads(response.body)["tppMessages"]]
+    problems = [(entry["path"], entry["text"]) for entry in json.loads(response.body)["tppMessages"]]
     assert response.status == 400
-    assert told[0][0] == "rules[0].then.delay"
-    assert told[0][1].startswith("Line 3, column 12: Expected a duration")
-    assert told[1] == ("sumary", "Line 4, column 1: There is no member 'sumary'; did you mean summary?")
+    assert problems[0][0] == "rules[0].then.delay"
+    assert problems[0][1].startswith("Line 3, column 12: Expected a duration")
+    assert problems[1] == ("sumary", "Line 4, column 1: There is no member 'sumary'; did you mean summary?")
     for broken in (b"scenario: [", b"\xff", b"- &a x"):
         assert desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=broken).status == 400
 
@@ -410,13 +410,13 @@ def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> No
 def test_what_does_not_fit_the_bank_has_line_and_column_as_well(desk: ControlDesk) -> None:
     body = b"scenario: x\nstart:\n  from: known-state\n  change:\n    - account: NO00\n      balance: '0.00'\n"
     response = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=body)
-    (told,) = json.loads(response.body)["tppMessages"]
-    assert told["path"] == "start.change[0].account"
-    assert told["text"].startswith("Line 5, column 7: There is no account NO00")
+    (message,) = json.loads(response.body)["tppMessages"]
+    assert message["path"] == "start.change[0].account"
+    assert message["text"].startswith("Line 5, column 7: There is no account NO00")
 
 
 @pytest.mark.parametrize(
-    "method, path, body, told",
+    "method, path, body, message",
     [
         ("POST", "/scenario", {"name": "slow-bnk"}, "name"),
         ("POST", "/reset", {"scenario": "slow-bnk"}, "scenario"),
@@ -425,10 +425,10 @@ def test_what_does_not_fit_the_bank_has_line_and_column_as_well(desk: ControlDes
     ],
 )
 def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(
-    desk: ControlDesk, method: str, path: str, body: dict[str, Any], told: str
+    desk: ControlDesk, method: str, path: str, body: dict[str, Any], message: str
 ) -> None:
     answer = desk.ask(method, path, body)
-    assert (answer.status, answer.told()) == (400, [("FORMAT_ERROR", told)])
+    assert (answer.status, answer.errors()) == (400, [("FORMAT_ERROR", message)])
     assert answer.texts() in (
         "There is no scenario 'slow-bnk'; did you mean slow-bank?",
         "Expected text, found the number 5; write it in quotes.",
@@ -461,10 +461,10 @@ def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: Contr
 def test_a_story_is_answered_as_everybody_is(
     desk: ControlDesk, registry: BankRegistry, authority: CertificateAuthority, method: str, path: str, body: Any
 ) -> None:
-    told = on(registry, authority).control(method, path, body)
+    received = on(registry, authority).control(method, path, body)
     content = b"" if body is None else json.dumps(body).encode()
     answer = desk.raw(method, path, ("Content-Type", "application/json"), body=content)
-    assert (told.status, told.headers, told.body) == (answer.status, tuple(answer.headers), answer.body)
+    assert (received.status, received.headers, received.body) == (answer.status, tuple(answer.headers), answer.body)
 
 
 def test_the_library_is_listed_shown_and_played_beside_the_bank(desk: ControlDesk, registry: BankRegistry) -> None:
@@ -513,7 +513,7 @@ def test_an_sca_is_found_by_token_target_and_latest(desk: ControlDesk, kari: Des
     redirect = desk.do("POST", f"/sca/{token}/approve", {"nationalId": KARI, "method": "HA2"})["redirect"]
     assert "psu-id=" in redirect
     again = desk.ask("POST", f"/sca/{token}/approve")
-    assert (again.status, again.told()) == (409, [("CONFLICT", None)])
+    assert (again.status, again.errors()) == (409, [("CONFLICT", None)])
 
 
 def test_latest_is_the_sca_opened_last_also_while_the_clock_stands_still(desk: ControlDesk, kari: DeskClient) -> None:
@@ -529,7 +529,7 @@ def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
     for end, code in ends.items():
         payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
         assert f"code={code}" in desk.do("POST", f"/sca/{payment}/{end}")["redirect"]
-    for failure, told in (
+    for failure, query in (
         ({"status": 401}, "?status=401&code=SCA_INVALID&message=The%20authentication%20failed."),
         ({"status": 404, "code": "NOT_FOUND", "message": "gone"}, "?status=404&code=NOT_FOUND&message=gone"),
         ({"code": "SCA_EXPIRED"}, "?status=401&code=SCA_EXPIRED&message="),
@@ -537,7 +537,7 @@ def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
         ({"status": 400, "system": "ident"}, "?system=ident&status=400&code=SCA_INVALID&message="),
     ):
         payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
-        assert told in desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
+        assert query in desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
     payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
     failure = {"status": 503, "code": "FORBIDDEN", "message": "Kom tilbake siden", "system": "ident"}
     redirect = desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
@@ -550,7 +550,7 @@ def test_an_approval_by_somebody_else_fails_and_one_with_a_mistake_changes_nothi
     payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
     wrong = {"context": "PRIVAT", "accounts": [1], "metod": "HA2"}
     answer = desk.ask("POST", f"/sca/{payment}/approve", wrong)
-    assert {path for _, path in answer.told()} == {"metod", "context", "accounts[0]"}
+    assert {path for _, path in answer.errors()} == {"metod", "context", "accounts[0]"}
     assert desk.get(f"/sca/{payment}")["status"] == "started"
     redirect = desk.do("POST", f"/sca/{payment}/approve", {"nationalId": "03817910172"})["redirect"]
     assert "code=PSU_CREDENTIALS_INVALID" in redirect
@@ -586,7 +586,7 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
 def test_a_session_that_cannot_be_leaves_nothing_behind(desk: ControlDesk, body: dict[str, Any], path: str) -> None:
     before = desk.service.bank.documents.dump()
     answer = desk.ask("POST", "/sessions", body)
-    assert (answer.status, answer.told()[0][1]) == (400, path)
+    assert (answer.status, answer.errors()[0][1]) == (400, path)
     assert desk.service.bank.documents.dump() == before
 
 
@@ -596,7 +596,7 @@ def test_payments_go_on_by_hand(desk: ControlDesk, kari: DeskClient) -> None:
     assert desk.do("POST", f"/payments/{payment}/advance")["transactionStatus"] == "ACTC"
     assert desk.do("POST", f"/payments/{payment}/advance", {"to": "ACSC"})["transactionStatus"] == "ACSC"
     assert desk.ask("POST", f"/payments/{payment}/advance").status == 409
-    assert desk.ask("POST", f"/payments/{payment}/advance", {"to": "DONE"}).told() == [("FORMAT_ERROR", "to")]
+    assert desk.ask("POST", f"/payments/{payment}/advance", {"to": "DONE"}).errors() == [("FORMAT_ERROR", "to")]
     assert desk.ask("POST", "/payments/none/advance").status == 404
     assert desk.get("/ledger")["balanced"] is True
 
@@ -608,7 +608,7 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
     assert "PRIVATE KEY" in issued.json["key"]
     listed = {tpp["name"]: tpp for tpp in desk.get("/tpps")["tpps"]}
     assert "key" not in listed["control test"]
-    assert desk.ask("POST", "/tpps", {"name": "control test"}).told() == [("CONFLICT", "name")]
+    assert desk.ask("POST", "/tpps", {"name": "control test"}).errors() == [("CONFLICT", "name")]
     again = desk.do("POST", "/tpps", {"name": "control test", "flaw": "expired", "replace": True})
     assert again["certificate"] != issued.json["certificate"]
     assert "CERTIFICATE" in desk.get("/certificate")["certificate"]
@@ -628,12 +628,12 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
 )
 def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any], path: str) -> None:
     answer = desk.ask("POST", "/tpps", body)
-    assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", path))
+    assert (answer.status, answer.errors()[0]) == (400, ("FORMAT_ERROR", path))
 
 
 def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankRegistry) -> None:
-    made = desk.ask("PUT", "/banks/a-1", {"fixtures": "empty", "seed": 7})
-    assert (made.status, made.json["baseUrl"]) == (201, "http://127.0.0.1:8080/banks/a-1")
+    created = desk.ask("PUT", "/banks/a-1", {"fixtures": "empty", "seed": 7})
+    assert (created.status, created.json["baseUrl"]) == (201, "http://127.0.0.1:8080/banks/a-1")
     service = registry.find("a-1")
     assert service is not None
     other = ControlDesk(desk.control, service, prefix="/banks/a-1")

@@ -47,8 +47,8 @@ def body_for(client: DeskClient, operation: str, example: Any) -> Any:
 def test_an_example_is_accepted(tpp: DeskClient, operation: str, title: str) -> None:
     tpp.log_in(KARI)
     row = ROWS[operation]
-    found = parameters(tpp, title)
-    path = re.sub(r"{([^}]+)}", lambda name: found[name[1]], row.path)
+    values = parameters(tpp, title)
+    path = re.sub(r"{([^}]+)}", lambda name: values[name[1]], row.path)
     answer = tpp.request(row.method, path, json=body_for(tpp, operation, BODIES[operation][title]))
     assert answer.status in row.answers, answer.text
     assert answer.status < 300, answer.text

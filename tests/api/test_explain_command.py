@@ -59,8 +59,8 @@ def test_a_date_that_the_bank_has_refused_is_the_cause(run: Run, tpp: DeskClient
     refused = tpp.get("/v1/accounts", headers=dated(**ago)).json()["tppMessages"]
     status, out, _ = run("explain", "--request", "latest")
     assert status == 1
-    told = [f"  {message['path']}: {message['text']}" for message in refused]
-    assert out.splitlines()[: len(told) + 1] == ["The bank refuses this request:", *told]
+    problems = [f"  {message['path']}: {message['text']}" for message in refused]
+    assert out.splitlines()[: len(problems) + 1] == ["The bank refuses this request:", *problems]
 
 
 def test_the_settings_are_those_of_the_bank(
@@ -79,8 +79,8 @@ def test_the_verdict_as_json_is_that_of_the_log(run: Run, tpp: DeskClient) -> No
     for tamper in (None, "without-query"):
         tpp.get("/v1/accounts?withBalance=true", tamper=tamper)
         entry = json.loads(run("requests", "show", "--output", "json")[1])
-        told = json.loads(run("explain", "--request", entry["id"], "--output", "json")[1])
-        assert told == entry["signature"]
+        verdict = json.loads(run("explain", "--request", entry["id"], "--output", "json")[1])
+        assert verdict == entry["signature"]
 
 
 @pytest.mark.inside

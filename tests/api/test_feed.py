@@ -90,7 +90,7 @@ def test_balances_and_ledger_stay_true(kari: DeskClient, desk: ControlDesk) -> N
 def test_a_feed_that_cannot_be_is_refused_with_every_mistake(desk: ControlDesk) -> None:
     feed = [{"effect": "newid"}, {"effect": "late", "hours": 2}, {"effect": "new-id", "when": {"creditorNme": "A"}}]
     refused = desk.ask("PUT", "/settings", {"feed": feed})
-    assert (refused.status, refused.told()) == (
+    assert (refused.status, refused.errors()) == (
         400,
         [
             ("FORMAT_ERROR", f"feed[{index}].{member}")

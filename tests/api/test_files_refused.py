@@ -75,8 +75,8 @@ def test_a_folder_that_may_not_be_changed_is_503(
     caplog.set_level(logging.ERROR)
     with pytest.MonkeyPatch.context() as patch:
         refuse(patch, "open", "mkdir", "rename", "replace", "unlink", "rmdir", "link", error=errno.EACCES)
-        status, told = asked(application, method, target, body)
-    assert (status, [message["code"] for message in told["tppMessages"]]) == (503, ["SYSTEM_ERROR"])
+        status, refusal = asked(application, method, target, body)
+    assert (status, [message["code"] for message in refusal["tppMessages"]]) == (503, ["SYSTEM_ERROR"])
     [logged] = caplog.records
     assert logged.exc_info is None
     assert files(tmp_path) == before
@@ -166,7 +166,7 @@ def test_what_cannot_be_signed_is_not_done_either(
     before = asked(application, "GET", "/_emulator/people")
     application.close()
     key = tmp_path / "bank" / "key.pem"
-    kept = key.read_bytes()
+    content = key.read_bytes()
     for damage, reason in (
         (b"no key", "not a private key in PEM"),
         ((tmp_path / "tpps" / "zed" / "key.pem").read_bytes(), "not the key of certificate.pem"),
@@ -183,7 +183,7 @@ def test_what_cannot_be_signed_is_not_done_either(
         at_the_wire = Response(413)
         again.refused(Request("POST", "/v1/consents"), at_the_wire)
         assert "Signature" not in dict(at_the_wire.headers)
-        key.write_bytes(kept)
+        key.write_bytes(content)
         assert "signature" in tpp.get("/v1/sandbox/customers").headers
         again.close()
 
@@ -205,8 +205,10 @@ def test_a_tpp_whose_files_are_damaged_is_named_until_it_is_issued_anew(
     key.unlink()
     seeding = {"tpp": "zed", "nationalId": "14888520059"}
     for method, path, body in (("GET", "tpps", None), ("POST", "tpps", {"name": "zed"}), ("POST", "sessions", seeding)):
-        status, told = asked(application, method, f"/_emulator/{path}", body)
-        assert (status, told["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
-        assert told["tppMessages"][0]["text"] == f"A certificate or its key cannot be read: {key}: the key is missing."
+        status, refusal = asked(application, method, f"/_emulator/{path}", body)
+        assert (status, refusal["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
+        assert (
+            refusal["tppMessages"][0]["text"] == f"A certificate or its key cannot be read: {key}: the key is missing."
+        )
     assert asked(application, "POST", "/_emulator/tpps", {"name": "zed", "replace": True})[0] == 201
     assert asked(application, "POST", "/_emulator/sessions", seeding)[0] == 200

@@ -39,10 +39,10 @@ BODIES = examples.bodies(NOW.date())
 @pytest.fixture
 def service(registry: BankRegistry, tmp_path: Path) -> Iterator[BankService]:
     """A bank in its known state on a disk."""
-    kept = BankRegistry(replace(registry._common, directory=tmp_path / "banks"))
-    fixtures.reset(kept.default.bank, "known-state", now=NOW, mode="frozen")
-    yield kept.default
-    kept.close()
+    registry_on_disk = BankRegistry(replace(registry._common, directory=tmp_path / "banks"))
+    fixtures.reset(registry_on_disk.default.bank, "known-state", now=NOW, mode="frozen")
+    yield registry_on_disk.default
+    registry_on_disk.close()
 
 
 class FullDisk:
@@ -74,7 +74,7 @@ def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
         assert answer.status == 201, answer.text
         return str(answer.json()["paymentId"])
 
-    found = {
+    ids = {
         "payment-service": "payments",
         "payment-product": "norwegian-domestic-credit-transfers",
         "paymentId": created(),
@@ -88,29 +88,29 @@ def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
     }
     cards = row.path.startswith("/v1/card-accounts")
     listed = tpp.get("/v1/card-accounts" if cards else "/v1/accounts").json()
-    found["id"] = listed["cardAccounts" if cards else "accounts"][0]["resourceId"]
+    ids["id"] = listed["cardAccounts" if cards else "accounts"][0]["resourceId"]
     if "cancellation" in row.path.lower():
-        found["paymentId"] = created(requestedExecutionDate="2026-03-20")
-        approve(tpp.service, found["paymentId"])
+        ids["paymentId"] = created(requestedExecutionDate="2026-03-20")
+        approve(tpp.service, ids["paymentId"])
     if "{authorisationId}" in row.path:
-        made = tpp.post(filled(row.path.rpartition("/")[0], found))
-        found["authorisationId"] = made.json()["authorisationId"]
+        authorisation = tpp.post(filled(row.path.rpartition("/")[0], ids))
+        ids["authorisationId"] = authorisation.json()["authorisationId"]
     if row.id == "getContactInformation":
-        tpp.put(filled(row.path, found), json=next(iter(BODIES["putContactInformation"].values())))
+        tpp.put(filled(row.path, ids), json=next(iter(BODIES["putContactInformation"].values())))
     last = row.path.rpartition("/")[2].strip("{}")
     if last in ("transactionId", "engagementId"):
-        listed = tpp.get(filled(row.path.rpartition("/")[0], found)).json()
+        listed = tpp.get(filled(row.path.rpartition("/")[0], ids)).json()
         if isinstance(listed, dict):
             listed = listed["transactions"]["booked"] if last == "transactionId" else listed["engagements"]
-        found[last] = listed[0].get(last) or listed[0]["id"]
-    return found
+        ids[last] = listed[0].get(last) or listed[0]["id"]
+    return ids
 
 
-def body_of(row: Operation, found: dict[str, str]) -> Any:
+def body_of(row: Operation, ids: dict[str, str]) -> Any:
     if row.id == "createPayment":
         return BODIES["createPayment"]["norwegian-domestic-credit-transfers"]
     if row.id == "createSigningBasket":
-        return {"paymentIds": [found["paymentId"]]}
+        return {"paymentIds": [ids["paymentId"]]}
     return next(iter(BODIES[row.id].values())) if row.body is not None else None
 
 
@@ -119,8 +119,8 @@ def test_a_full_disk_refuses_what_writes_and_nothing_else(
     service: BankService, authority: CertificateAuthority, disk: FullDisk, row: Operation
 ) -> None:
     tpp = DeskClient(service, authority).log_in(KARI)
-    found = parameters(tpp, row)
-    address, body = filled(row.path, found), body_of(row, found)
+    ids = parameters(tpp, row)
+    address, body = filled(row.path, ids), body_of(row, ids)
     documents = service.bank.documents
     before = documents.dump()
     sent = {"headers": {"X-Request-ID": "the-same-again"}, "json": body}
@@ -205,7 +205,7 @@ def test_a_full_disk_refuses_what_the_control_interface_writes(
         if asked.status < 300:
             break
         assert {view: desk.ask("GET", view).json for view in VIEWS} == before
-        assert (asked.status, asked.told()) == (503, [("SYSTEM_ERROR", None)])
+        assert (asked.status, asked.errors()) == (503, [("SYSTEM_ERROR", None)])
     else:
         disk.full = False
         assert desk.ask(method, path, CHANGES[change]).status < 300
@@ -216,7 +216,7 @@ def test_a_full_disk_refuses_what_the_control_interface_writes(
 def test_customers_that_were_made_before_the_disk_was_full_are_told_and_stay(desk: ControlDesk, disk: FullDisk) -> None:
     disk.full, disk.room = True, 3  # of a customer one for itself and one for its transactions
     refused = desk.ask("POST", "/generate", CHANGES["POST /generate"])
-    assert (refused.status, refused.told()) == (503, [("SYSTEM_ERROR", None)])
+    assert (refused.status, refused.errors()) == (503, [("SYSTEM_ERROR", None)])
     assert "generated and stored before: 2 customers" in refused.texts()
     assert len(desk.get("/people")["people"]) == 4 + 2
 
@@ -257,8 +257,8 @@ def test_watchers_hear_of_a_payment_when_it_is_kept_and_never_of_one_that_is_not
     else:
         documents.flush()
     disk.full = False
-    told = [(event["type"], event["status"]) for event in heard]
-    assert told == ([] if full else [("payment", "RCVD"), ("request", 201)])
+    events = [(event["type"], event["status"]) for event in heard]
+    assert events == ([] if full else [("payment", "RCVD"), ("request", 201)])
 
 
 def test_any_file_that_the_system_refuses_a_request_is_503_with_one_line_in_the_log(

@@ -239,7 +239,7 @@ def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
 @pytest.mark.parametrize(
-    ("headers", "status", "told"),
+    ("headers", "status", "message"),
     [
         ({"PSU-Corporate-ID": None}, 400, ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")),
         ({"PSU-Corporate-ID": None, "PSU-Context": None}, 400, ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")),
@@ -252,12 +252,12 @@ def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect
     ],
 )
 def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_accounts(
-    tpp: DeskClient, path: str, headers: dict[str, str | None], status: int, told: tuple[str, str]
+    tpp: DeskClient, path: str, headers: dict[str, str | None], status: int, message: tuple[str, str]
 ) -> None:
     """SPEC 7, corporate user without PSU-CORPORATE-ID; CONTRACT 3.3, an agreement that is not this customer's."""
     tpp.log_in(SIRI)
     refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
-    assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [told])
+    assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message])
     assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401)
     assert tpp.post(path).status == 201
     if headers.get("PSU-Context") != "PRIVATE":
@@ -273,17 +273,17 @@ def test_context_and_agreement_at_odds_are_told_with_the_other_headers(
     tpp: DeskClient, path: str, context: str, agreement: str | None, code: str
 ) -> None:
     tpp.log_in(SIRI)
-    said = {"PSU-Context": context, "PSU-Corporate-ID": agreement}
+    acting = {"PSU-Context": context, "PSU-Corporate-ID": agreement}
     method = "POST" if path == "/v1/consents" else "GET"
-    refused = tpp.request(method, path, headers={**said, "x-accept-fix": None})
-    told = [("HTTP_HEADER_REQUIRED", "x-accept-fix"), (code, "PSU-Corporate-ID")]
-    assert (refused.status, messages(refused)) == (400, told)
+    refused = tpp.request(method, path, headers={**acting, "x-accept-fix": None})
+    missing = [("HTTP_HEADER_REQUIRED", "x-accept-fix"), (code, "PSU-Corporate-ID")]
+    assert (refused.status, messages(refused)) == (400, missing)
 
 
 def test_the_agreements_are_listed_in_any_context(tpp: DeskClient) -> None:
     tpp.log_in(SIRI)
-    for said in ({"PSU-Context": "CORPORATE", "PSU-Corporate-ID": None}, {"PSU-Context": "PRIVATE"}):
-        assert tpp.get("/v1/agreements", headers=said).status == 200
+    for acting in ({"PSU-Context": "CORPORATE", "PSU-Corporate-ID": None}, {"PSU-Context": "PRIVATE"}):
+        assert tpp.get("/v1/agreements", headers=acting).status == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
@@ -308,9 +308,9 @@ def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(
     assert answer.status == 201
     assert answer.sca_redirect is not None
     assert tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False).body == answer.body
-    told = approve(service, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
+    redirect = approve(service, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
     assert service.bank.documents.exists(CONSENT, answer.json()["consentId"])
-    tpp.psu_id, tpp.session_id = told["psu-id"], told["tpp-session-id"]
+    tpp.psu_id, tpp.session_id = redirect["psu-id"], redirect["tpp-session-id"]
     accounts = tpp.get("/v1/accounts").json()["accounts"]
     assert [account["iban"] for account in accounts] == ["NO8599901000014"]
     assert tpp.get("/v1/card-accounts").json()["cardAccounts"] == []
@@ -324,11 +324,11 @@ def test_a_pisp_learns_who_the_psu_is_through_sca(
     pisp = DeskClient(service, authority, name="only-pisp")
     first = pisp.get(path)
     assert first.status == 401
-    told = approve(service, first.sca_redirect or "", national_id=EVEN, context="PRIVATE")
-    pisp.psu_id, pisp.session_id = told["psu-id"], told["tpp-session-id"]
+    redirect = approve(service, first.sca_redirect or "", national_id=EVEN, context="PRIVATE")
+    pisp.psu_id, pisp.session_id = redirect["psu-id"], redirect["tpp-session-id"]
     answer = pisp.get(path)
     assert answer.status == 200
-    assert answer.json()["psuId"] == told["psu-id"]
+    assert answer.json()["psuId"] == redirect["psu-id"]
     assert service.bank.documents.count(CONSENT) == 0
 
 
@@ -363,8 +363,8 @@ def test_choosing_another_agreement_starts_a_consent_flow_for_it(service: BankSe
     chosen = {"PSU-Corporate-ID": agreement["psuCorporateId"], "PSU-Context": "CORPORATE"}
     answer = tpp.get("/v1/accounts", headers=chosen)
     assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-Corporate-ID")])
-    told = approve(service, answer.sca_redirect or "", national_id=EVEN)
-    assert told["psu-corporate-id"] == agreement["psuCorporateId"]
+    redirect = approve(service, answer.sca_redirect or "", national_id=EVEN)
+    assert redirect["psu-corporate-id"] == agreement["psuCorporateId"]
     assert tpp.get("/v1/accounts", headers=chosen).status == 200
     assert tpp.get("/v1/accounts", headers={"PSU-Context": "PRIVATE"}).status == 200
 

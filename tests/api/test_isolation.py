@@ -88,7 +88,7 @@ class Estate:
 
 
 def filled(path: str, values: dict[str, str]) -> str:
-    return re.sub(r"{([^}]+)}", lambda found: values[found[1]], path)
+    return re.sub(r"{([^}]+)}", lambda match: values[match[1]], path)
 
 
 def _body(row: Operation) -> Any:

@@ -42,8 +42,8 @@ def test_the_document_is_valid(described: dict[str, Any]) -> None:
 
 
 def test_every_operation_stands_in_it_once(described: dict[str, Any]) -> None:
-    found = [method["operationId"] for path in described["paths"].values() for method in path.values()]
-    assert sorted(found) == sorted(row.id for row in table())
+    operations = [method["operationId"] for path in described["paths"].values() for method in path.values()]
+    assert sorted(operations) == sorted(row.id for row in table())
 
 
 def test_every_answer_and_body_has_a_schema_of_its_own(described: dict[str, Any]) -> None:
@@ -66,12 +66,12 @@ def test_the_lengths_of_the_specification_are_published_wherever_a_text_has_one(
     longest |= dict.fromkeys(("reference", "referenceType", "referenceIssuer", "endToEndIdentification"), 35)
     longest |= {"bban": 30, "iban": 34, "remittanceInformationUnstructured": 140, "text": 512, "psuMessage": 512}
     longest |= {"bankTransactionCode": 14, "purposeCode": 4, "endToEndId": 35, "proprietaryBankTransactionCode": 35}
-    found: dict[str, set[int]] = {}
+    lengths: dict[str, set[int]] = {}
     for schema in described["components"]["schemas"].values():
         for name, member in schema.get("properties", {}).items():
             if "maxLength" in member:
-                found.setdefault(name, set()).add(member["maxLength"])
-    assert {name: found[name] for name in longest} == {name: {most} for name, most in longest.items()}
+                lengths.setdefault(name, set()).add(member["maxLength"])
+    assert {name: lengths[name] for name in longest} == {name: {most} for name, most in longest.items()}
 
 
 def test_a_header_is_required_exactly_where_the_bank_demands_it(
@@ -83,7 +83,7 @@ def test_a_header_is_required_exactly_where_the_bank_demands_it(
         shown = [_resolved(described, one) for one in described["paths"][row.path][row.method.lower()]["parameters"]]
         listed = {one["name"]: one for one in shown if one["in"] == "header"}
         sent = {name: one["example"] for name, one in listed.items() if name not in SIGNATURE}
-        path = re.sub("{([^}]+)}", lambda found: examples.PATH.get(found[1], "x"), row.path)
+        path = re.sub("{([^}]+)}", lambda match: examples.PATH.get(match[1], "x"), row.path)
         body = b"{}" if row.body else b""
         for name in marked:
             answer = tpp.request(row.method, path, headers={**sent, name: None}, body=body, digest="Digest" in listed)
@@ -94,8 +94,8 @@ def test_a_header_is_required_exactly_where_the_bank_demands_it(
 def _resolved(described: dict[str, Any], parameter: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in parameter:
         return parameter
-    found: dict[str, Any] = described["components"]["parameters"][parameter["$ref"].rpartition("/")[2]]
-    return found
+    declared: dict[str, Any] = described["components"]["parameters"][parameter["$ref"].rpartition("/")[2]]
+    return declared
 
 
 def test_generators_find_each_schema_once_under_a_name_of_its_own(described: dict[str, Any]) -> None:
@@ -115,9 +115,9 @@ def test_the_control_interface_has_each_schema_once_under_a_name_without_a_modul
 def test_no_two_shapes_have_the_same_name() -> None:
     """The later one would stand in the document for both."""
     text = "".join(file.read_text() for file in Path(shapes.__path__[0]).glob("*.py"))
-    found = re.findall(r"^(?:class )?(\w+)(?=\(\w+\):| = .*\blist\[)", text, re.MULTILINE)
-    assert len(found) > 80
-    assert sorted(found) == sorted(set(found))
+    names = re.findall(r"^(?:class )?(\w+)(?=\(\w+\):| = .*\blist\[)", text, re.MULTILINE)
+    assert len(names) > 80
+    assert sorted(names) == sorted(set(names))
 
 
 def test_the_examples_of_answers_are_what_the_bank_answers() -> None:

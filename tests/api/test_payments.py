@@ -44,8 +44,8 @@ def kari(tpp: DeskClient) -> DeskClient:
 def created(client: DeskClient, path: str, body: dict[str, Any], **options: Any) -> dict[str, Any]:
     answer = client.post(path, json=body, **options)
     assert answer.status == 201, answer.json()
-    found: dict[str, Any] = answer.json()
-    return found
+    content: dict[str, Any] = answer.json()
+    return content
 
 
 def in_status(client: DeskClient, path: str, payment_id: str) -> str:
@@ -128,12 +128,12 @@ def test_the_answer_tells_fee_and_warnings(kari: DeskClient) -> None:
     abroad = created(kari, SEPA, {**BODIES[SEPA], "colour": "blue"})
     assert abroad["transactionFees"] == {"amount": "25.00", "currency": "NOK"}
     assert abroad["transactionFeeIndicator"] is True
-    assert [(told["category"], told["path"]) for told in abroad["tppMessages"]] == [("WARNING", "colour")]
+    assert [(message["category"], message["path"]) for message in abroad["tppMessages"]] == [("WARNING", "colour")]
     free = created(kari, STRAKS, domestic())
     assert {"transactionFees", "transactionFeeIndicator", "tppMessages", "psuMessage"}.isdisjoint(free)
     structured = created(kari, STRAKS, domestic(remittanceInformationStructured={"reference": "18"}))
-    (told,) = structured["tppMessages"]
-    assert (told["category"], told["path"]) == ("WARNING", "remittanceInformationStructured")
+    (message,) = structured["tppMessages"]
+    assert (message["category"], message["path"]) == ("WARNING", "remittanceInformationStructured")
 
 
 def test_the_name_check_stands_in_the_answer_the_details_and_on_the_customers_page(kari: DeskClient) -> None:
@@ -161,7 +161,7 @@ def test_an_unknown_product_is_404(kari: DeskClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "told"),
+    ("path", "body", "status", "expected"),
     [
         (STRAKS, domestic("1"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),
         (STRAKS, domestic(to="99921000011"), 400, [("FORMAT_ERROR", "creditorAccount.bban")]),
@@ -204,12 +204,12 @@ def test_an_unknown_product_is_404(kari: DeskClient) -> None:
     ],
 )
 def test_a_refused_payment_changes_nothing(
-    kari: DeskClient, path: str, body: dict[str, Any], status: int, told: list[tuple[str, str | None]] | None
+    kari: DeskClient, path: str, body: dict[str, Any], status: int, expected: list[tuple[str, str | None]] | None
 ) -> None:
     before = kari.service.bank.documents.dump()
     answer = kari.post(path, json=body)
     assert answer.status == status
-    assert messages(answer) == told if told is not None else messages(answer)[0][0] == "FORMAT_ERROR"
+    assert messages(answer) == expected if expected is not None else messages(answer)[0][0] == "FORMAT_ERROR"
     assert kari.service.bank.documents.dump() == before
 
 
@@ -244,14 +244,14 @@ def test_a_repeat_under_the_same_request_id_creates_nothing(kari: DeskClient) ->
 
 @pytest.mark.parametrize("path", BODIES)
 def test_details_echo_the_initiation(kari: DeskClient, path: str) -> None:
-    made = created(kari, path, BODIES[path])
-    answer = kari.get(f"{path}/{made['paymentId']}")
+    payment = created(kari, path, BODIES[path])
+    answer = kari.get(f"{path}/{payment['paymentId']}")
     body = answer.json()
     assert answer.status == 200
-    assert body["_links"] == made["_links"]
+    assert body["_links"] == payment["_links"]
     assert body.items() >= BODIES[path].items()
     assert (body["paymentId"], body["transactionStatus"], body["debtorName"]) == (
-        made["paymentId"],
+        payment["paymentId"],
         "RCVD",
         "Kari Kladd",
     )
@@ -309,21 +309,23 @@ def test_the_known_issue_hides_a_domestic_payment_until_it_is_approved(kari: Des
 
 def test_a_rejected_payment_says_why(kari: DeskClient) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
-    told = reject(kari.service, payment_id)
-    assert (told["status"], told["code"]) == ("401", "SCA_INVALID")
+    redirect = reject(kari.service, payment_id)
+    assert (redirect["status"], redirect["code"]) == ("401", "SCA_INVALID")
     body = kari.get(f"{STRAKS}/{payment_id}/status").json()
     assert (body["transactionStatus"], bool(body["psuMessage"])) == ("RJCT", True)
 
 
 @pytest.mark.parametrize(
-    ("language", "told"), [("nb-NO", "Du avviste betalingen."), ("en", "The payment was declined.")]
+    ("language", "message"), [("nb-NO", "Du avviste betalingen."), ("en", "The payment was declined.")]
 )
-def test_the_text_for_the_customer_is_in_the_language_of_the_answer(kari: DeskClient, language: str, told: str) -> None:
+def test_the_text_for_the_customer_is_in_the_language_of_the_answer(
+    kari: DeskClient, language: str, message: str
+) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
     reject(kari.service, payment_id)
     for path in (f"{STRAKS}/{payment_id}", f"{STRAKS}/{payment_id}/status"):
         answer = kari.get(path, headers={"Accept-Language": language})
-        assert (answer.headers["Content-Language"], answer.json()["psuMessage"]) == (language[:2], told)
+        assert (answer.headers["Content-Language"], answer.json()["psuMessage"]) == (language[:2], message)
 
 
 def test_with_polls_the_read_that_reaches_the_count_still_shows_the_old_status(kari: DeskClient) -> None:
@@ -410,31 +412,31 @@ def test_an_authorisation_that_was_declined_or_is_too_old_has_failed(kari: DeskC
 @pytest.mark.parametrize("over", ["another person", "too late", "a system fails"])
 def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, over: str) -> None:
     """Of a payment and of a basket, in details and status; startAuthorisation stays."""
-    made = [created(kari, STRAKS, domestic())]
-    made.append(created(kari, "/v1/signing-baskets", {"paymentIds": [made[0]["paymentId"]]}))
-    addresses = [one["_links"][name]["href"] for one in made for name in ("self", "status")]
+    signable = [created(kari, STRAKS, domestic())]
+    signable.append(created(kari, "/v1/signing-baskets", {"paymentIds": [signable[0]["paymentId"]]}))
+    addresses = [one["_links"][name]["href"] for one in signable for name in ("self", "status")]
     if over == "too late":
         advance(kari.service, minutes=10)  # who follows the link now is sent back with SCA_EXPIRED
     assert all("scaRedirect" in kari.get(address).json()["_links"] for address in addresses)
-    for one in made:
+    for one in signable:
         if over == "a system fails":
             sca.fail(kari.service.bank, sca_control.find(kari.service.bank, one.get("basketId") or one["paymentId"]))
         else:
-            told = approve(kari.service, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
-            assert told["code"] == ("SCA_EXPIRED" if over == "too late" else "PSU_CREDENTIALS_INVALID")
+            redirect = approve(kari.service, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
+            assert redirect["code"] == ("SCA_EXPIRED" if over == "too late" else "PSU_CREDENTIALS_INVALID")
     for address in addresses:
         body = kari.get(address).json()
         assert (body["transactionStatus"], set(body["_links"])) == ("RCVD", {"self", "status", "startAuthorisation"})
-    for one in made:
+    for one in signable:
         link = kari.post(one["_links"]["startAuthorisation"]["href"]).json()["_links"]["scaRedirect"]
         assert kari.get(one["_links"]["status"]["href"]).json()["_links"]["scaRedirect"] == link
 
 
 def test_an_earlier_sca_that_fails_leaves_the_link_to_the_later_one(kari: DeskClient) -> None:
-    made = created(kari, STRAKS, domestic())
-    status = made["_links"]["status"]["href"]
-    link = kari.post(made["_links"]["startAuthorisation"]["href"]).json()["_links"]["scaRedirect"]
-    approve(kari.service, made["_links"]["scaRedirect"]["href"], national_id=EVEN)
+    payment = created(kari, STRAKS, domestic())
+    status = payment["_links"]["status"]["href"]
+    link = kari.post(payment["_links"]["startAuthorisation"]["href"]).json()["_links"]["scaRedirect"]
+    approve(kari.service, payment["_links"]["scaRedirect"]["href"], national_id=EVEN)
     assert kari.get(status).json()["_links"]["scaRedirect"] == link
 
 
@@ -570,7 +572,7 @@ def test_a_corporate_payment_names_its_agreement(service: BankService, authority
 
 
 def test_the_identity_number_stands_in_for_a_psu_id(service: BankService, tpp: DeskClient) -> None:
-    made = created(tpp, STRAKS, domestic(), headers={"X-PSU-IDENTITY": KARI})
-    told = approve(service, made["paymentId"])
-    tpp.psu_id = told["psu-id"]
-    assert in_status(tpp, STRAKS, made["paymentId"]) == "ACTC"
+    payment = created(tpp, STRAKS, domestic(), headers={"X-PSU-IDENTITY": KARI})
+    redirect = approve(service, payment["paymentId"])
+    tpp.psu_id = redirect["psu-id"]
+    assert in_status(tpp, STRAKS, payment["paymentId"]) == "ACTC"

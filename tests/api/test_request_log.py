@@ -26,11 +26,11 @@ def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(
     number = LARGE_KEPT // len(body) + 10
     for _ in range(number):
         assert tpp.post(SEPA, body=body).status == 400
-    kept = [len(exchange.request.body) for exchange in service.log.newest()]
-    assert len(kept) == number
-    assert kept[0] == len(body)
-    assert kept[-1] == BODY_KEPT
-    assert sum(kept) < LARGE_KEPT + 2 * len(body) + number * BODY_KEPT
+    sizes = [len(exchange.request.body) for exchange in service.log.newest()]
+    assert len(sizes) == number
+    assert sizes[0] == len(body)
+    assert sizes[-1] == BODY_KEPT
+    assert sum(sizes) < LARGE_KEPT + 2 * len(body) + number * BODY_KEPT
     oldest = service.log.entries(limit=1000)[-1]
     assert oldest.detail()["request"]["body"].endswith(f" ... ({len(body)} bytes in all)")
     assert oldest.operation == "createPayment"
@@ -69,10 +69,10 @@ def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
 
 def test_a_refusal_and_a_signing_string_name_nobody(service: BankService, tpp: DeskClient) -> None:
     tpp.post(SEPA, json={}, headers={"X-PSU-IDENTITY": f"{KARI}x"})
-    told = service.log.entries(limit=1)[0]
-    assert KARI not in json.dumps(told.summary())
-    assert KARI not in json.dumps(told.detail())
-    assert f"{KARI[:7]}*****" in json.dumps(told.summary())
+    entry = service.log.entries(limit=1)[0]
+    assert KARI not in json.dumps(entry.summary())
+    assert KARI not in json.dumps(entry.detail())
+    assert f"{KARI[:7]}*****" in json.dumps(entry.summary())
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_an_identity_number_in_a_wrong_place_is_masked_too(
     path = sent.pop("path")
     answer = tpp.post(path, **sent) if "json" in sent else tpp.get(path, **sent)
     assert answer.status >= 400
-    told = service.log.entries(limit=1)[0]
-    whole = told.detail()
+    entry = service.log.entries(limit=1)[0]
+    whole = entry.detail()
     if "json" in sent:
         assert KARI in whole["request"].pop("body")  # the sandbox data that it is, and its Digest must fit
-    assert KARI not in json.dumps([told.summary(), whole])
+    assert KARI not in json.dumps([entry.summary(), whole])
 
 
 def test_account_numbers_are_not_masked(service: BankService, tpp: DeskClient) -> None:
@@ -104,6 +104,6 @@ def test_account_numbers_are_not_masked(service: BankService, tpp: DeskClient) -
 
 def test_a_refused_request_does_not_keep_what_it_was_refused_in(service: BankService, tpp: DeskClient) -> None:
     assert tpp.get("/v1/accounts", headers={"Date": None}).status == 400
-    kept = service.log.entries(limit=1)[0].signature
-    assert isinstance(kept, SignatureRefused)
-    assert kept.__traceback__ is None
+    verdict = service.log.entries(limit=1)[0].signature
+    assert isinstance(verdict, SignatureRefused)
+    assert verdict.__traceback__ is None

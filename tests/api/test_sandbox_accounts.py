@@ -58,21 +58,21 @@ def balanced(service: BankService) -> bool:
 
 
 def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, service: BankService) -> None:
-    made = ok(tpp.post(ACCOUNTS, json=POSTED), 201)
-    path = f"{ACCOUNTS}/{made['id']}"
-    assert made == {
+    account = ok(tpp.post(ACCOUNTS, json=POSTED), 201)
+    path = f"{ACCOUNTS}/{account['id']}"
+    assert account == {
         **POSTED,
-        "id": made["id"],
+        "id": account["id"],
         "_links": {
             "self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]},
             "transactions": {"href": f"{path}/transactions", "verbs": ["GET", "POST", "DELETE"]},
         },
     }
-    assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(ACCOUNTS))[0] == made
-    kept = service.bank.documents.get(ACCOUNT, made["id"])
-    assert kept is not None
-    assert (kept["cashAccountType"], kept["usage"], kept["booked"], kept["opening"]) == (
+    assert ok(tpp.get(path)) == account
+    assert ok(tpp.get(ACCOUNTS))[0] == account
+    stored = service.bank.documents.get(ACCOUNT, account["id"])
+    assert stored is not None
+    assert (stored["cashAccountType"], stored["usage"], stored["booked"], stored["opening"]) == (
         "CACC",
         "PRIV",
         "1000.00",
@@ -93,16 +93,16 @@ def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, serv
     for posted, shown in (("500.00", "900.00"), (500, 900)):
         path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**POSTED, 'creditLine': posted}), 201)['id']}"
         assert ok(tpp.get(path))["creditLine"] == posted
-        kept = service.bank.documents.get(ACCOUNT, path.rpartition("/")[2]) or {}
-        service.bank.documents.put(ACCOUNT, {**kept, "creditLine": "900.00"})
+        stored = service.bank.documents.get(ACCOUNT, path.rpartition("/")[2]) or {}
+        service.bank.documents.put(ACCOUNT, {**stored, "creditLine": "900.00"})
         assert ok(tpp.get(path))["creditLine"] == shown
         ok(tpp.delete(path), 204)
 
 
 def test_only_customer_numbers_and_currency_are_required(tpp: DeskClient) -> None:
     least = {name: POSTED[name] for name in ("customerNumber", "bban", "iban", "currency")}
-    made = ok(tpp.post(ACCOUNTS, json=least), 201)
-    assert made["balances"] == [
+    account = ok(tpp.post(ACCOUNTS, json=least), 201)
+    assert account["balances"] == [
         {"balanceType": "closingBooked", "balanceAmount": {"amount": "0.00", "currency": "NOK"}}
     ]
     refused = tpp.post(ACCOUNTS, json={})
@@ -119,9 +119,9 @@ def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
     replaced = ok(tpp.put(account, json=body))
     assert {name: replaced[name] for name in body} == body
     assert len(ok(tpp.get(f"{account}/transactions"))) == 1
-    kept = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
-    assert kept is not None
-    assert (kept["booked"], kept["opening"], kept["cashAccountType"]) == ("2000.00", "1975.00", "SVGS")
+    stored = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
+    assert stored is not None
+    assert (stored["booked"], stored["opening"], stored["cashAccountType"]) == ("2000.00", "1975.00", "SVGS")
     assert balanced(service)
     refused = tpp.put(account, json={**body, "currency": "EUR", "balances": []})
     assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
@@ -196,9 +196,9 @@ def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, service: BankServ
 
 def test_one_transaction_or_an_array_of_them_is_answered_in_kind(tpp: DeskClient, account: str) -> None:
     one = {"amount": 10, "currency": "NOK", "bookingDate": "2026-03-01", "valueDate": "2026-03-02"}
-    made = ok(tpp.post(f"{account}/transactions", json=one), 201)
-    link = {"self": {"href": f"{account}/transactions/{made['id']}", "verbs": ["GET"]}}
-    assert made == {**one, "id": made["id"], "_links": link}
+    transaction = ok(tpp.post(f"{account}/transactions", json=one), 201)
+    link = {"self": {"href": f"{account}/transactions/{transaction['id']}", "verbs": ["GET"]}}
+    assert transaction == {**one, "id": transaction["id"], "_links": link}
     many = ok(tpp.post(f"{account}/transactions", json=[one, {**one, "amount": "-2.50"}]), 201)
     assert [entry["amount"] for entry in many] == [10, "-2.50"]
     assert ok(tpp.post(f"{account}/transactions", json=[]), 201) == []
@@ -216,10 +216,10 @@ def test_a_sandbox_transaction_has_every_field_in_whole_units(tpp: DeskClient, a
         "ultimateDebtor": "Bak",
         "purposeCode": "OTHR",
     }
-    made = ok(tpp.post(f"{account}/transactions", json=body), 201)
+    transaction = ok(tpp.post(f"{account}/transactions", json=body), 201)
     shown = ok(tpp.get(f"{account}/transactions"))
     expected = {
-        "id": made["id"],
+        "id": transaction["id"],
         "amount": 100,
         "currency": "NOK",
         "valueDate": "2026-03-02",
@@ -233,10 +233,10 @@ def test_a_sandbox_transaction_has_every_field_in_whole_units(tpp: DeskClient, a
         "ultimateCreditor": "",
         "purposeCode": "OTHR",
         "bookingDate": "2026-03-01",
-        "_links": made["_links"],
+        "_links": transaction["_links"],
     }
     assert shown == [expected]
-    assert ok(tpp.get(made["_links"]["self"]["href"])) == expected
+    assert ok(tpp.get(transaction["_links"]["self"]["href"])) == expected
     client = tpp.log_in(KARI)
     booked = ok(client.get(f"/v1/accounts/{account.rpartition('/')[2]}/transactions"))["transactions"]["booked"]
     assert booked[0]["transactionAmount"] == {"amount": "99.50", "currency": "NOK"}
@@ -280,15 +280,15 @@ def test_posted_transactions_are_history_and_leave_the_balance(
     tpp: DeskClient, service: BankService, account: str
 ) -> None:
     ok(tpp.post(f"{account}/transactions", json=[{"amount": -300}, {"amount": 50}]), 201)
-    kept = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
-    assert kept is not None
-    assert (kept["booked"], kept["opening"]) == ("1000.00", "1250.00")
+    stored = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
+    assert stored is not None
+    assert (stored["booked"], stored["opening"]) == ("1000.00", "1250.00")
     assert balanced(service)
     ok(tpp.delete(f"{account}/transactions"), 204)
     assert ok(tpp.get(f"{account}/transactions")) == []
-    kept = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
-    assert kept is not None
-    assert (kept["booked"], kept["opening"]) == ("1000.00", "1000.00")
+    stored = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
+    assert stored is not None
+    assert (stored["booked"], stored["opening"]) == ("1000.00", "1000.00")
     assert balanced(service)
 
 
@@ -375,11 +375,11 @@ def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: De
     held = service.bank.documents.find(ACCOUNT, bban="99901000014")[0]["id"]
     absent = {"iban": "", "bban": ""}
     body = {"amount": 1, "currency": "NOK", "creditorAccount": absent, "debtorAccount": {**absent, "bban": "1"}}
-    made = ok(tpp.post(f"{ACCOUNTS}/{held}/transactions", json=body), 201)
-    kept = service.bank.documents.get(TRANSACTION, made["id"]) or {}
-    assert "creditorAccount" not in kept
-    assert kept["debtorAccount"] == {"bban": "1"}
-    shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions/{made['id']}"))
+    transaction = ok(tpp.post(f"{ACCOUNTS}/{held}/transactions", json=body), 201)
+    stored = service.bank.documents.get(TRANSACTION, transaction["id"]) or {}
+    assert "creditorAccount" not in stored
+    assert stored["debtorAccount"] == {"bban": "1"}
+    shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions/{transaction['id']}"))
     assert (shown["creditorAccount"], shown["debtorAccount"]) == (absent, {"iban": "", "bban": "1"})
 
 
@@ -421,18 +421,18 @@ def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: De
 
 
 def test_a_card_account_is_made_read_replaced_and_removed(tpp: DeskClient) -> None:
-    made = ok(tpp.post(CARDS, json=CARD), 201)
-    path = f"{CARDS}/{made['resourceId']}"
-    assert made == {
+    card = ok(tpp.post(CARDS, json=CARD), 201)
+    path = f"{CARDS}/{card['resourceId']}"
+    assert card == {
         **CARD,
-        "resourceId": made["resourceId"],
+        "resourceId": card["resourceId"],
         "_links": {
             "self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]},
             "transactions": {"href": f"{path}/transactions", "verbs": ["GET", "POST", "DELETE"]},
         },
     }
-    assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(CARDS))[0] == made
+    assert ok(tpp.get(path)) == card
+    assert ok(tpp.get(CARDS))[0] == card
     replaced = ok(tpp.put(path, json={**CARD, "name": "Nytt kort", "accountNumber": ""}))
     assert (replaced["name"], replaced["accountNumber"]) == ("Nytt kort", "")
     ok(tpp.delete(path), 204)
@@ -458,18 +458,22 @@ def test_card_transactions_are_made_listed_read_and_removed(tpp: DeskClient) -> 
         "transactionDetails": "Kafé",
         "invoiced": True,
     }
-    made = ok(tpp.post(path, json=body), 201)
-    assert made == {**body, "id": made["id"], "_links": {"self": {"href": f"{path}/{made['id']}", "verbs": ["GET"]}}}
+    transaction = ok(tpp.post(path, json=body), 201)
+    assert transaction == {
+        **body,
+        "id": transaction["id"],
+        "_links": {"self": {"href": f"{path}/{transaction['id']}", "verbs": ["GET"]}},
+    }
     shown = ok(tpp.get(path))[0]
     assert shown == {
         **body,
         "originalAmount": {"amount": "-10.00", "currency": "EUR"},
         "markupFee": {"amount": "2.50", "currency": "NOK"},
         "maskedPan": CARD["maskedPan"],
-        "id": made["id"],
-        "_links": made["_links"],
+        "id": transaction["id"],
+        "_links": transaction["_links"],
     }
-    assert ok(tpp.get(f"{path}/{made['id']}")) == ok(tpp.get(f"{path}/kj%C3%B8p-1")) == shown
+    assert ok(tpp.get(f"{path}/{transaction['id']}")) == ok(tpp.get(f"{path}/kj%C3%B8p-1")) == shown
     unknown = tpp.get(f"{path}/other")
     assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
     for change, expected in (

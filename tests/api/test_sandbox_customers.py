@@ -28,8 +28,8 @@ AGREEMENTS = "/v1/sandbox/agreements"
 
 
 def by_number(tpp: DeskClient, number: str, query: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = next(c for c in ok(tpp.get(CUSTOMERS + query)) if c["customerNumber"] == number)
-    return found
+    customer: dict[str, Any] = next(c for c in ok(tpp.get(CUSTOMERS + query)) if c["customerNumber"] == number)
+    return customer
 
 
 def test_initialize_answers_the_known_customers(tpp: DeskClient, service: BankService) -> None:
@@ -55,21 +55,21 @@ def test_initialize_reads_no_body_and_needs_no_digest(tpp: DeskClient) -> None:
 
 
 def test_a_customer_is_made_read_replaced_and_removed(tpp: DeskClient) -> None:
-    made = ok(tpp.post(CUSTOMERS, json={"customerNumber": "12345678", "name": "Ny Kunde", "type": "PRIVATE"}), 201)
-    path = f"{CUSTOMERS}/{made['customerId']}"
-    assert made == {
-        "customerId": made["customerId"],
+    customer = ok(tpp.post(CUSTOMERS, json={"customerNumber": "12345678", "name": "Ny Kunde", "type": "PRIVATE"}), 201)
+    path = f"{CUSTOMERS}/{customer['customerId']}"
+    assert customer == {
+        "customerId": customer["customerId"],
         "customerNumber": "12345678",
         "customerType": "private",
         "customerName": "Ny Kunde",
         "_links": {"self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]}},
     }
-    assert list(made) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
-    assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(CUSTOMERS))[0] == made
+    assert list(customer) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
+    assert ok(tpp.get(path)) == customer
+    assert ok(tpp.get(CUSTOMERS))[0] == customer
     replaced = ok(tpp.put(path, json={"customerNumber": "87654321", "name": "Nytt Navn", "type": "corporate"}))
     assert replaced == {
-        **made,
+        **customer,
         "customerNumber": "87654321",
         "customerType": "corporate",
         "customerName": "Nytt Navn",
@@ -160,9 +160,9 @@ def test_an_agreement_names_the_number_that_its_firm_has(tpp: DeskClient, number
 
 
 def test_a_person_who_becomes_a_customer_has_one_name(tpp: DeskClient, service: BankService) -> None:
-    made = ok(tpp.post(CUSTOMERS, json={**_body(SIRI), "name": "Siri Ny"}), 201)
+    customer = ok(tpp.post(CUSTOMERS, json={**_body(SIRI), "name": "Siri Ny"}), 201)
     assert people.names(service.bank)[SIRI] == "Siri Ny"
-    ok(tpp.put(f"{CUSTOMERS}/{made['customerId']}", json={**_body(SIRI), "name": "Siri Nyere"}))
+    ok(tpp.put(f"{CUSTOMERS}/{customer['customerId']}", json={**_body(SIRI), "name": "Siri Nyere"}))
     assert people.names(service.bank)[SIRI] == "Siri Nyere"
 
 
@@ -199,8 +199,8 @@ def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_custom
 
 
 def test_who_acts_for_a_firm_only_does_so_under_its_own_number(tpp: DeskClient, service: BankService) -> None:
-    made = ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
-    ok(tpp.put(f"{CUSTOMERS}/{made['customerId']}", json=_body("87654321")))
+    customer = ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
+    ok(tpp.put(f"{CUSTOMERS}/{customer['customerId']}", json=_body("87654321")))
     assert people.agreements_of(service.bank, SIRI) == people.agreements_of(service.bank, "87654321") == []
 
 
@@ -264,7 +264,7 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
     (own,) = people.agreements_of(service.bank, EVEN)
     path = f"{AGREEMENTS}/{own['id']}/engagements"
     viewed = {"customer": EVEN, "account": {"iban": "NO4299901100019"}, "roles": ["VIEW"]}
-    made = ok(tpp.post(path, json=viewed), 201)
+    engagement = ok(tpp.post(path, json=viewed), 201)
     roles = {e["account"]["iban"]: e["roles"] for e in ok(tpp.get(path))}
     assert roles == {"NO4299901100019": ["VIEW"], "NO2099901100027": ["VIEW", "REGISTER"]}
 
@@ -273,7 +273,7 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
         return people.may_pay_from(service.bank, EVEN, people.CORPORATE, own["id"], account)
 
     assert (may_pay("99901100019"), may_pay("99901100027")) == (False, True)
-    ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
+    ok(tpp.delete(f"{path}/{engagement['engagementId']}"), 204)
     assert may_pay("99901100019")
 
 
@@ -322,8 +322,8 @@ def test_an_engagement_takes_nothing_along_that_was_there_before_it(tpp: DeskCli
     path = f"{AGREEMENTS}/{agreement['id']}/engagements"
     ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
     account = {"iban": "NO2799911000012"}
-    made = ok(tpp.post(path, json={"customer": SIRI, "account": account, "roles": ["VIEW"]}), 201)
-    ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
+    added = ok(tpp.post(path, json={"customer": SIRI, "account": account, "roles": ["VIEW"]}), 201)
+    ok(tpp.delete(f"{path}/{added['engagementId']}"), 204)
     assert [a["id"] for a in people.agreements_of(service.bank, SIRI)] == [agreement["id"]]
     admitted = [
         ok(tpp.post(path, json={"customer": KARI, "account": account, "roles": [role]}), 201)
@@ -348,11 +348,11 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
             }
         ],
     }
-    made = ok(tpp.post(AGREEMENTS, json=body), 201)
-    path = f"{AGREEMENTS}/{made['agreementId']}"
-    (engagement,) = made["engagements"]
-    assert made == {
-        "agreementId": made["agreementId"],
+    agreement = ok(tpp.post(AGREEMENTS, json=body), 201)
+    path = f"{AGREEMENTS}/{agreement['agreementId']}"
+    (engagement,) = agreement["engagements"]
+    assert agreement == {
+        "agreementId": agreement["agreementId"],
         **body,
         "engagements": [
             {
@@ -368,13 +368,13 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
             "engagements": {"href": f"{path}/engagements", "verbs": ["GET", "POST"]},
         },
     }
-    assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(AGREEMENTS))[0] == made
+    assert ok(tpp.get(path)) == agreement
+    assert ok(tpp.get(AGREEMENTS))[0] == agreement
     assert ok(tpp.get(f"{path}/engagements")) == [engagement]
     assert ok(tpp.get(f"{path}/engagements/{engagement['engagementId']}")) == engagement
 
     client = tpp.log_in(KARI, context="CORPORATE")
-    assert client.psu_corporate_id == made["agreementId"]
+    assert client.psu_corporate_id == agreement["agreementId"]
     assert [a["iban"] for a in ok(client.get("/v1/accounts"))["accounts"]] == ["NO8199911100017"]
 
     ok(tpp.delete(f"{path}/engagements/{engagement['engagementId']}"), 204)
@@ -390,9 +390,9 @@ def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: Des
         for number in (KARI, EVEN)
     ]
     body = {"owner": "310001031", "name": "To i fellesskap", "signatures": 2, "engagements": engagements}
-    made = ok(tpp.post(AGREEMENTS, json=body), 201)
-    assert made["signatures"] == 2
-    agreement = made["agreementId"]
+    created = ok(tpp.post(AGREEMENTS, json=body), 201)
+    assert created["signatures"] == 2
+    agreement = created["agreementId"]
     kari = tpp.log_in(KARI, context="CORPORATE", agreement=agreement)
     payment = {**BODIES[DOMESTIC], "debtorAccount": {"bban": "99911100017", "currency": "NOK"}}
     path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
@@ -413,20 +413,20 @@ def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(
 ) -> None:
     for number in ("310001104", "310001112"):
         ok(tpp.post(CUSTOMERS, json={**_body(number), "type": "corporate"}), 201)
-    made = ok(tpp.post(AGREEMENTS, json={"owner": "310001112", "name": "Nettbank"}), 201)
+    created = ok(tpp.post(AGREEMENTS, json={"owner": "310001112", "name": "Nettbank"}), 201)
     listed = people.listing(service.bank, 100)
     assert {person["nationalId"] for person in listed} == {KARI, EVEN, SIRI, TOR, "310001112"}
-    assert [agreement["psuCorporateId"] for agreement in listed[0]["agreements"]] == [made["agreementId"]]
+    assert [agreement["psuCorporateId"] for agreement in listed[0]["agreements"]] == [created["agreementId"]]
     tpp.log_in("310001112")
-    assert tpp.psu_corporate_id == made["agreementId"]
+    assert tpp.psu_corporate_id == created["agreementId"]
 
 
 def test_owner_and_customer_may_be_customer_ids(tpp: DeskClient) -> None:
     firm, kari = by_number(tpp, "310001031"), by_number(tpp, KARI)
     engagement = {"customer": kari["customerId"], "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
     body = {"owner": firm["customerId"], "name": "A", "engagements": [engagement]}
-    made = ok(tpp.post(AGREEMENTS, json=body), 201)
-    assert (made["owner"], made["engagements"][0]["customer"]) == ("310001031", KARI)
+    agreement = ok(tpp.post(AGREEMENTS, json=body), 201)
+    assert (agreement["owner"], agreement["engagements"][0]["customer"]) == ("310001031", KARI)
 
 
 def test_what_an_agreement_names_must_be_there(tpp: DeskClient, service: BankService) -> None:
@@ -443,9 +443,9 @@ def test_what_an_agreement_names_must_be_there(tpp: DeskClient, service: BankSer
 
 
 def test_a_private_customers_accounts_join_its_own_agreement_by_themselves(tpp: DeskClient) -> None:
-    made = ok(tpp.post(AGREEMENTS, json={"owner": KARI, "name": "Enkeltpersonforetak"}), 201)
-    path = f"{AGREEMENTS}/{made['agreementId']}/engagements"
-    assert [e["account"]["iban"] for e in made["engagements"]] == ["NO8599901000014", "NO6399901000022"]
+    agreement = ok(tpp.post(AGREEMENTS, json={"owner": KARI, "name": "Enkeltpersonforetak"}), 201)
+    path = f"{AGREEMENTS}/{agreement['agreementId']}/engagements"
+    assert [e["account"]["iban"] for e in agreement["engagements"]] == ["NO8599901000014", "NO6399901000022"]
     account = {"customerNumber": KARI, "bban": "99901000030", "iban": "NO4199901000030", "currency": "NOK"}
     ok(tpp.post("/v1/sandbox/accounts", json=account), 201)
     engagements = ok(tpp.get(path))
@@ -460,20 +460,20 @@ def test_a_private_customers_accounts_join_its_own_agreement_by_themselves(tpp: 
 
 def test_an_own_account_that_is_engaged_by_name_stands_there_once(tpp: DeskClient) -> None:
     engagement = {"customer": KARI, "account": {"iban": "NO8599901000014"}, "roles": ["VIEW"]}
-    made = ok(tpp.post(AGREEMENTS, json={"owner": KARI, "name": "A", "engagements": [engagement]}), 201)
-    shown = [(e["account"]["iban"], e["roles"]) for e in made["engagements"]]
+    agreement = ok(tpp.post(AGREEMENTS, json={"owner": KARI, "name": "A", "engagements": [engagement]}), 201)
+    shown = [(e["account"]["iban"], e["roles"]) for e in agreement["engagements"]]
     assert shown == [("NO8599901000014", ["VIEW"]), ("NO6399901000022", ["VIEW", "REGISTER"])]
 
 
 def test_with_its_last_engagement_a_person_leaves_an_agreement(tpp: DeskClient, service: BankService) -> None:
     engagement = {"customer": KARI, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
-    made = ok(tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement] * 2}), 201)
-    path = f"{AGREEMENTS}/{made['agreementId']}"
-    for left, entry in ((True, made["engagements"][0]), (False, made["engagements"][1])):
+    agreement = ok(tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement] * 2}), 201)
+    path = f"{AGREEMENTS}/{agreement['agreementId']}"
+    for left, entry in ((True, agreement["engagements"][0]), (False, agreement["engagements"][1])):
         ok(tpp.delete(f"{path}/engagements/{entry['engagementId']}"), 204)
-        kept = service.bank.documents.get(AGREEMENT, made["agreementId"])
-        assert kept is not None
-        assert kept["persons"] == ([KARI] if left else [])
+        stored = service.bank.documents.get(AGREEMENT, agreement["agreementId"])
+        assert stored is not None
+        assert stored["persons"] == ([KARI] if left else [])
 
 
 def test_contact_information_is_the_tpps_own(

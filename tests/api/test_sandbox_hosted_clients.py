@@ -121,9 +121,9 @@ def transaction(amount: Any, name: str) -> dict[str, Any]:
 
 
 def test_a_customer_with_accounts_transactions_and_a_card(script: Script) -> None:
-    made = script.post("/customers", {"customerNumber": "55555555", "name": "Testkunde", "type": "PRIVATE"})
-    assert list(made) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
-    assert (made["customerType"], made["customerName"]) == ("private", "Testkunde")
+    customer = script.post("/customers", {"customerNumber": "55555555", "name": "Testkunde", "type": "PRIVATE"})
+    assert list(customer) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
+    assert (customer["customerType"], customer["customerName"]) == ("private", "Testkunde")
 
     body = account("55555555", "73787675014", "NO4073787675014", 15000)
     answered = script.post("/accounts", body)

@@ -139,8 +139,8 @@ def test_a_shortage_is_told_as_that(
 
     monkeypatch.setattr(Thread, "start", exhausted)
     assert main.run(["serve", "--ephemeral", "--port", "0", "--state", str(tmp_path / "state")]) == 2
-    told = "bank-emulator: there is not enough memory, or the system allows no more threads (--debug shows where)\n"
-    assert capfd.readouterr().err == told
+    message = "bank-emulator: there is not enough memory, or the system allows no more threads (--debug shows where)\n"
+    assert capfd.readouterr().err == message
 
 
 def test_a_full_disk_is_told_with_the_directory(

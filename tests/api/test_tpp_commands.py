@@ -72,14 +72,14 @@ def test_a_file_that_the_system_refuses_is_named(run: Run, state: Path) -> None:
 def test_tpps_are_listed_with_roles_and_end(run: Run, state: Path) -> None:
     [line] = run("tpp", "list")[1].splitlines()
     assert line.startswith("demo  PSDNO-SBX-demo  AISP, PISP  20")
-    [told] = json.loads(run("tpp", "list", "--output", "json")[1])
-    assert (told["roles"], line.endswith(told["validUntil"])) == (["AISP", "PISP"], True)
+    [listed] = json.loads(run("tpp", "list", "--output", "json")[1])
+    assert (listed["roles"], line.endswith(listed["validUntil"])) == (["AISP", "PISP"], True)
 
 
 def test_the_help_tells_every_flaw_and_what_it_needs_to_be_refused(run: Run) -> None:
     assert tuple(tpp.FLAWS) == FLAWS
-    told = "".join(run("tpp", "new", "--help")[1].split())  # its lines may break within a name
-    assert [flaw for flaw in FLAWS if flaw not in told] == []
+    help_text = "".join(run("tpp", "new", "--help")[1].split())  # its lines may break within a name
+    assert [flaw for flaw in FLAWS if flaw not in help_text] == []
 
 
 def test_a_keystore_has_a_password(run: Run, state: Path) -> None:

@@ -74,7 +74,7 @@ def shop(service: BankService, authority: CertificateAuthority) -> Shop:
     return shop
 
 
-def made(service: BankService) -> int:
+def orders_of(service: BankService) -> int:
     return service.bank.documents.count(PAYMENT)
 
 
@@ -95,7 +95,7 @@ def test_one_that_simply_orders_again_pays_twice(shop: Shop) -> None:
                     break
             except Lost:
                 continue
-    assert made(shop.service) > ORDERS
+    assert orders_of(shop.service) > ORDERS
 
 
 @pytest.mark.inside  # how late an answer is, is known there

@@ -30,10 +30,10 @@ STEP = 0.5  # seconds between two looks of the customer
 
 @lru_cache(maxsize=1)
 def authority() -> CertificateAuthority:
-    made = CertificateAuthority(None, clock=real_now)
-    made.demo()
-    made.issue("ais", roles=["AISP"])
-    return made
+    authority = CertificateAuthority(None, clock=real_now)
+    authority.demo()
+    authority.issue("ais", roles=["AISP"])
+    return authority
 
 
 class Refused(Exception):

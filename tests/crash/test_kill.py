@@ -47,7 +47,7 @@ class Customer(threading.Thread):
         self._dice = dice
         self._request_id = str(uuid.uuid4())  # of the latest creation
         self.statuses: dict[str, set[str]] = {}
-        self.told = 0
+        self.acknowledged = 0
         self.complaint: AssertionError | None = None
 
     def _client_of(self, bank: Served) -> TppClient:
@@ -79,7 +79,7 @@ class Customer(threading.Thread):
         payment = self.create(self._client)
         # What was acknowledged must be there; what was under way at the kill may be there.
         self.statuses[payment] = {"RCVD"}
-        self.told += 1
+        self.acknowledged += 1
         self._acknowledged.release()
         choice = self._dice.random()
         if choice < 0.5:
@@ -93,8 +93,8 @@ class Customer(threading.Thread):
 
 
 def payments(bank: Served) -> dict[str, dict[str, Any]]:
-    found = control(bank.url, "GET", "payments?limit=1000")["payments"]
-    return {payment["paymentId"]: payment for payment in found}
+    listed = control(bank.url, "GET", "payments?limit=1000")["payments"]
+    return {payment["paymentId"]: payment for payment in listed}
 
 
 def killed_once(state: Path, dice: random.Random, durability: str) -> int:
@@ -119,11 +119,11 @@ def killed_once(state: Path, dice: random.Random, durability: str) -> int:
     again = start(state)
     try:
         known = payments(again)
-        told = {payment for customer in customers for payment in customer.statuses}
+        answered = {payment for customer in customers for payment in customer.statuses}
         retried = {customer.retry(again) for customer in customers}
         assert len(retried) == len(customers)
-        assert known.keys() - told <= retried, "a payment whose answer was lost is made twice"
-        assert payments(again).keys() == told | retried
+        assert known.keys() - answered <= retried, "a payment whose answer was lost is made twice"
+        assert payments(again).keys() == answered | retried
         for customer in customers:
             for payment, allowed in customer.statuses.items():
                 assert payment in known, f"the acknowledged payment {payment} is gone"
@@ -135,7 +135,7 @@ def killed_once(state: Path, dice: random.Random, durability: str) -> int:
         if again.process.poll() is None:
             again.process.kill()
         again.process.communicate()
-    return sum(customer.told for customer in customers)
+    return sum(customer.acknowledged for customer in customers)
 
 
 @pytest.mark.crash
@@ -149,5 +149,5 @@ def test_three_kills_lose_nothing(tmp_path: Path, durability: str) -> None:
 @pytest.mark.long
 def test_a_hundred_kills_lose_nothing(tmp_path: Path) -> None:
     dice = random.Random(100)
-    told = sum(killed_once(tmp_path / "state", dice, dice.choice(["process", "power"])) for _ in range(100))
-    assert told > 1000
+    acknowledged = sum(killed_once(tmp_path / "state", dice, dice.choice(["process", "power"])) for _ in range(100))
+    assert acknowledged > 1000

@@ -35,7 +35,7 @@ class Recorder:
 
     def __init__(self, client: DeskClient) -> None:
         self.client = client
-        self.found: Found = {}
+        self.answers: Found = {}
         self._rows = {row.id: row for row in table()}
 
     def __call__(self, operation: str, path: str, body: Any = None, *, title: str = "from the known state") -> Any:
@@ -50,7 +50,7 @@ class Recorder:
         self._keep(examples.REFUSED, title, self.client.request(method, path, **options))
 
     def _keep(self, place: str, title: str, answer: TppResponse) -> None:
-        self.found.setdefault(place, {}).setdefault(str(answer.status), {}).setdefault(title, answer.json())
+        self.answers.setdefault(place, {}).setdefault(str(answer.status), {}).setdefault(title, answer.json())
 
 
 def recorded() -> Found:
@@ -72,7 +72,7 @@ def recorded() -> Found:
     record.client.log_in(SIRI, context="CORPORATE")
     _company(record)
     _sandbox(record, bodies)
-    return dict(sorted(record.found.items()))
+    return dict(sorted(record.answers.items()))
 
 
 def _refusals(record: Recorder, body: Mapping[str, Any]) -> None:
@@ -184,8 +184,8 @@ def _sandbox(record: Recorder, bodies: Mapping[str, Any]) -> None:
 
 
 def _sandbox_transactions(record: Recorder, one: str, path: str, bodies: Mapping[str, Any]) -> None:
-    made = [record(f"create{one}s", path, body, title=title) for title, body in bodies[f"create{one}s"].items()]
-    record(f"get{one}", f"{path}/{made[0]['id']}")
+    entries = [record(f"create{one}s", path, body, title=title) for title, body in bodies[f"create{one}s"].items()]
+    record(f"get{one}", f"{path}/{entries[0]['id']}")
     record(f"list{one}s", path)
 
 
@@ -195,9 +195,9 @@ def _engagements(record: Recorder, path: str, body: Any) -> None:
     record("createSandboxEngagement", path, {**body, "customer": "310001007"})
 
 
-def written(found: Found) -> str:
+def written(answers: Found) -> str:
     """The file as it stands in the package."""
-    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
 
 
 if __name__ == "__main__":

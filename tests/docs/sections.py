@@ -78,9 +78,9 @@ def errors() -> str:
 
     when = {}
     for section in manual.pages()["reference/errors"].sections:
-        found = re.search(r"\*\*When:\*\* (.+?)(?:\.\s|\.?\n- )", section.text, re.DOTALL)
-        if found:
-            when[section.title] = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(found[1].split()))
+        match = re.search(r"\*\*When:\*\* (.+?)(?:\.\s|\.?\n- )", section.text, re.DOTALL)
+        if match:
+            when[section.title] = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(match[1].split()))
     rows = ((f"[`{code}`](#{code.lower()})", int(status), when.get(code, "")) for code, status in STATUS.items())
     return _table(("Code", "HTTP status", "When"), rows)
 

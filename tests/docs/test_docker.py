@@ -31,9 +31,9 @@ def test_every_variable_that_is_set_is_one_that_serve_reads() -> None:
 
 
 def test_the_settings_of_the_example_are_read_as_they_are_meant() -> None:
-    told = read({}, {**environment_of_the_image(), **COMPOSE["services"]["bank"]["environment"]})
-    assert (told.host, told.port, str(told.state), told.seed) == ("0.0.0.0", 8080, "/state", 1)
-    assert (told.control_token, told.allow_host) == ("for-tests-only", ("bank",))
+    settings = read({}, {**environment_of_the_image(), **COMPOSE["services"]["bank"]["environment"]})
+    assert (settings.host, settings.port, str(settings.state), settings.seed) == ("0.0.0.0", 8080, "/state", 1)
+    assert (settings.control_token, settings.allow_host) == ("for-tests-only", ("bank",))
 
 
 def test_three_processes_share_a_store_behind_a_balancer() -> None:
@@ -51,11 +51,11 @@ def test_three_processes_share_a_store_behind_a_balancer() -> None:
 
 
 def test_what_is_copied_exists_and_reaches_the_build() -> None:
-    kept = (ROOT / ".docker" / "Dockerfile.dockerignore").read_text().splitlines()
+    patterns = (ROOT / ".docker" / "Dockerfile.dockerignore").read_text().splitlines()
     for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE):
         for source in sources.split():
             assert (ROOT / source).exists()
-            assert f"!{source}" in kept
+            assert f"!{source}" in patterns
 
 
 def test_the_image_runs_without_rights_and_looks_after_itself() -> None:

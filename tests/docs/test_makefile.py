@@ -26,8 +26,10 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def planned(checkout: Path, *variables: str) -> list[str]:
-    told = subprocess.run(["make", "-n", "run", *variables], cwd=checkout, capture_output=True, text=True, check=True)
-    return [step for step in ("-m venv", "-m pip", "serve") if step in told.stdout]
+    dry_run = subprocess.run(
+        ["make", "-n", "run", *variables], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    return [step for step in ("-m venv", "-m pip", "serve") if step in dry_run.stdout]
 
 
 def test_a_complete_environment_is_used_as_it_is(checkout: Path) -> None:

@@ -137,8 +137,8 @@ def test_every_code_path_that_is_named_exists(file: Path) -> None:
 def test_no_text_for_users_sends_them_to_a_document_that_they_do_not_have(file: Path) -> None:
     if file.stem in ("rules-and-code",):
         return
-    found = re.findall(r"\b(?:SPEC|CONTRACT) ?[0-9]+", without_generated(file.read_text()))
-    assert found == []
+    citations = re.findall(r"\b(?:SPEC|CONTRACT) ?[0-9]+", without_generated(file.read_text()))
+    assert citations == []
 
 
 def without_generated(text: str) -> str:
@@ -230,9 +230,9 @@ def test_the_command_line_prints_the_manual(
 )
 def test_an_error_names_a_page_that_there_is(line: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert run(line) == 2
-    told = capfd.readouterr().err.splitlines()[-1]
-    named = re.search(r"bank-emulator docs ([\w-]*)", told)
-    assert named is not None, told
+    error = capfd.readouterr().err.splitlines()[-1]
+    named = re.search(r"bank-emulator docs ([\w-]*)", error)
+    assert named is not None, error
     assert named[1] == "lists" or run(["docs", named[1]]) == 0
 
 

@@ -28,15 +28,15 @@ TEXT = README.read_text()
 
 def shown_commands() -> list[str]:
     """Every `bank-emulator ...` that is shown: in code blocks, where a line may go on, and in the running text."""
-    found = []
+    commands = []
     for file in texts():
         joined = re.sub(r"^```.*?^```$", "", file.read_text(), flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
         blocks = re.findall(r"^ {4,}(.*bank-emulator .*)$", joined, re.MULTILINE)
         inline = [" ".join(text.split()) for text in re.findall(r"`(bank-emulator\s[^`]+)`", joined)]
         for line in [*blocks, *inline]:
             for part in re.findall(r"(?<![\w./:-])bank-emulator ((?:[^&|;>#)]|\\.)+)", line):
-                found.append(part.strip())
-    return sorted({part for part in found if not part.startswith("COMMAND")})
+                commands.append(part.strip())
+    return sorted({part for part in commands if not part.startswith("COMMAND")})
 
 
 @pytest.mark.parametrize("line", shown_commands())
@@ -46,9 +46,9 @@ def test_a_shown_command_is_one_that_exists(line: str) -> None:
     command: click.Command = group
     while isinstance(command, click.Group) and words:
         assert words[0] in command.list_commands(context), words
-        found = command.get_command(context, words[0])
-        assert found is not None
-        context, command, words = click.Context(found, parent=context, info_name=words[0]), found, words[1:]
+        subcommand = command.get_command(context, words[0])
+        assert subcommand is not None
+        context, command, words = click.Context(subcommand, parent=context, info_name=words[0]), subcommand, words[1:]
     if any(word.startswith("-") for word in words) or words:
         command.make_context(context.info_name or "", words, resilient_parsing=False)
 
@@ -62,12 +62,12 @@ def block(start: str, text: str = TEXT) -> str:
     lines = text.splitlines()
     first = next(number for number, line in enumerate(lines) if line.strip().startswith(start))
     depth = len(lines[first]) - len(lines[first].lstrip())
-    found = []
+    blocks = []
     for line in lines[first:]:
         if line.strip() and len(line) - len(line.lstrip()) < depth:
             break
-        found.append(line[depth:])
-    return "\n".join(found).strip() + "\n"
+        blocks.append(line[depth:])
+    return "\n".join(blocks).strip() + "\n"
 
 
 def test_the_shown_scenario_is_one_that_the_loader_reads() -> None:

@@ -21,8 +21,8 @@ def wait(browser: Chrome) -> WebDriverWait[Chrome]:
 
 def button(browser: Chrome, name: str) -> WebElement:
     """The button that carries this text or accessible name."""
-    [found] = [one for one in browser.find_elements(By.TAG_NAME, "button") if one.accessible_name == name]
-    return found
+    [button] = [one for one in browser.find_elements(By.TAG_NAME, "button") if one.accessible_name == name]
+    return button
 
 
 def press(browser: Chrome, element: WebElement) -> None:

@@ -56,11 +56,11 @@ def control(bank: Served, method: str, path: str, body: Any = None) -> Any:
 
 
 def test_a_new_tpp_is_listed_and_its_key_is_for_its_owner(bank: Served) -> None:
-    made = run(bank, "tpp", "new", "shop", "--role", "PISP")
-    assert made.returncode == 0, made.stderr
+    issued = run(bank, "tpp", "new", "shop", "--role", "PISP")
+    assert issued.returncode == 0, issued.stderr
     folder = bank.state / "tpps" / "shop"
     files = [folder / "certificate.pem", folder / "key.pem", folder / "keystore.p12"]
-    assert made.stdout.splitlines() == [str(file) for file in files]
+    assert issued.stdout.splitlines() == [str(file) for file in files]
     assert stat.S_IMODE(files[1].stat().st_mode) == 0o600
     assert load_pkcs12(files[2].read_bytes(), b"bank-emulator").key is not None
     listed = json.loads(run(bank, "tpp", "list", "--output", "json").stdout)
@@ -70,11 +70,11 @@ def test_a_new_tpp_is_listed_and_its_key_is_for_its_owner(bank: Served) -> None:
     assert "the TPP shop already exists" in again.stderr
 
 
-@pytest.mark.parametrize("name, flaw, told", [("x", "crooked", "There is no flaw"), ("../out", "expired", "")])
-def test_a_tpp_that_cannot_be_is_wrong_use(bank: Served, name: str, flaw: str, told: str) -> None:
+@pytest.mark.parametrize("name, flaw, message", [("x", "crooked", "There is no flaw"), ("../out", "expired", "")])
+def test_a_tpp_that_cannot_be_is_wrong_use(bank: Served, name: str, flaw: str, message: str) -> None:
     refused = run(bank, "tpp", "new", name, "--flaw", flaw)
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -92,8 +92,8 @@ def test_a_body_comes_from_a_file_or_stdin_and_headers_are_given_or_left_out(ban
     body = {"customerNumber": "55555555", "name": "Ny Kunde", "type": "private"}
     file = tmp_path / "body.json"
     file.write_text(json.dumps(body))
-    made = run(bank, "request", "POST", "/v1/sandbox/customers", "--json", f"@{file}")
-    assert json.loads(made.stdout)["customerName"] == "Ny Kunde"
+    created = run(bank, "request", "POST", "/v1/sandbox/customers", "--json", f"@{file}")
+    assert json.loads(created.stdout)["customerName"] == "Ny Kunde"
     twice = run(bank, "request", "POST", "/v1/sandbox/customers", "--json", "@-", "--fail", given=json.dumps(body))
     assert (twice.returncode, twice.stderr) == (1, "HTTP 409\n")
     without = run(bank, "request", "GET", "/v1/accounts", "-H", "TPP-Redirect-URI;")
@@ -185,7 +185,7 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["GET", "/v1/accounts", "--url", "http://127.0.0.1:1"], "does not answer"),
         (["GET", "/v1/accounts", "--tpp", "nobody"], "bank-emulator tpp new nobody"),
@@ -198,10 +198,10 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
         (["GÉT", "/v1/accounts"], "'GÉT' is not an HTTP method, such as GET"),
     ],
 )
-def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[str], told: str) -> None:
+def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[str], message: str) -> None:
     refused = run(bank, "request", *arguments)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -327,9 +327,9 @@ def spoilt(bank: Served, tamper: str) -> None:
 
 def test_the_latest_request_of_the_log_is_explained(bank: Served) -> None:
     spoilt(bank, "without-query")
-    told = run(bank, "explain", "--request", "latest")
-    assert told.returncode == 1
-    assert "without the query" in told.stdout
+    explained = run(bank, "explain", "--request", "latest")
+    assert explained.returncode == 1
+    assert "without the query" in explained.stdout
     run(bank, "request", "GET", "/v1/accounts")
     assert run(bank, "explain", "--request", "latest").returncode == 0
 
@@ -349,9 +349,9 @@ def test_what_curl_printed_is_explained(bank: Served, tmp_path: Path) -> None:
     for name, value in headers.items():
         curl += ["-H", f"{name}: {value}"]
     printed = subprocess.run(curl, capture_output=True, text=True, timeout=30).stderr
-    told = run(bank, "explain", "-", "--output", "json", given=printed)
-    assert told.returncode == 1
-    assert "query" in told.stdout
+    explained = run(bank, "explain", "-", "--output", "json", given=printed)
+    assert explained.returncode == 1
+    assert "query" in explained.stdout
     file = tmp_path / "printed.txt"
     file.write_text(printed.replace("?withBalance=true", ""))
     assert run(bank, "explain", str(file)).stdout.startswith("The signature is valid.")
@@ -396,8 +396,8 @@ def test_no_command_is_listed_with_its_summary_cut_off() -> None:
 
     nouns = [name for name, command in group.commands.items() if hasattr(command, "commands")]
     for noun in [None, *nouns]:
-        told = CliRunner().invoke(group, [*([noun] if noun else []), "--help"], terminal_width=80).output
-        listed = told.partition("Commands:\n")[2].partition("\n\n")[0]
+        help_text = CliRunner().invoke(group, [*([noun] if noun else []), "--help"], terminal_width=80).output
+        listed = help_text.partition("Commands:\n")[2].partition("\n\n")[0]
         assert listed
         assert "..." not in listed
 
@@ -496,18 +496,18 @@ def test_damage_is_named_refused_and_mended_with_a_copy_kept(state: Path) -> Non
     content[len(content) // 3] ^= 0x55
     journal.write_bytes(bytes(content))
 
-    found = checked(state)
-    assert found.returncode == 3
-    assert journal.name in found.stderr
-    assert "--repair" in found.stderr
+    result = checked(state)
+    assert result.returncode == 3
+    assert journal.name in result.stderr
+    assert "--repair" in result.stderr
 
     with pytest.raises(RuntimeError, match="damaged"), served(state):
         pass
 
     mended = json.loads(checked(state, "--repair", "--output", "json").stdout)[0]
     assert mended["actions"]
-    [kept] = [file for file in Path(mended["copies"]).rglob("*") if file.name.startswith(journal.name)]
-    assert kept.read_bytes() == bytes(content)
+    [copy] = [file for file in Path(mended["copies"]).rglob("*") if file.name.startswith(journal.name)]
+    assert copy.read_bytes() == bytes(content)
     assert checked(state).returncode == 0
     with served(state) as running:
         assert run(running, "people").returncode == 0
@@ -533,14 +533,14 @@ def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(state
     file = state / "banks" / "default" / "snapshots" / "bad.snapshot.json"
     file.write_bytes(file.read_bytes()[:-10])
     for flags in ((), ("--repair",)):
-        found = checked(state, *flags)
-        assert found.returncode == 3
-        assert str(file) in found.stderr
-        assert "good.snapshot.json" not in found.stdout + found.stderr
-        assert found.stdout.startswith("default: intact, ")
-        assert "bad.snapshot.json at byte 0: " in found.stdout
-    [told] = json.loads(checked(state, "--output", "json").stdout)
-    assert [entry["file"] for entry in told["snapshots"]] == [str(file)]
+        result = checked(state, *flags)
+        assert result.returncode == 3
+        assert str(file) in result.stderr
+        assert "good.snapshot.json" not in result.stdout + result.stderr
+        assert result.stdout.startswith("default: intact, ")
+        assert "bad.snapshot.json at byte 0: " in result.stdout
+    [report] = json.loads(checked(state, "--output", "json").stdout)
+    assert [entry["file"] for entry in report["snapshots"]] == [str(file)]
     with served(state) as running:
         assert run(running, "snapshot", "list").returncode == 0
 

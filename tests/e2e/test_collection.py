@@ -20,10 +20,10 @@ INSTALL_SECONDS, RUN_SECONDS = 300, 120
 
 def npx(package: str) -> list[str]:
     """The command of an npm package, which is installed at its first use; skips the test where that is not possible."""
-    found = shutil.which("npx")
-    if found is None:
+    npx = shutil.which("npx")
+    if npx is None:
         pytest.skip("npm is not on this machine")
-    command = [found, "--yes", "--prefer-offline", package]
+    command = [npx, "--yes", "--prefer-offline", package]
     try:
         tried = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=INSTALL_SECONDS)
     except subprocess.TimeoutExpired:

@@ -38,8 +38,8 @@ def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
 
 
 def seeded(served: ServedPages) -> None:
-    made = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    session = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
 
 
 def paid(served: ServedPages) -> str:
@@ -84,7 +84,7 @@ def test_every_page_fits_names_its_controls_and_draws_no_complaint(
     served.control("PUT", "clock", {"mode": "frozen"})  # else a payment progresses, and the page is redrawn
     if device == "phone":
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    found: dict[str, object] = {}
+    violations: dict[str, object] = {}
     for page in [*pages, "/docs", "/docs/control"]:
         browser.get(served.url + page)
         wrong: dict[str, object] = {"complaints": complaints(browser), "nameless": nameless(browser)}
@@ -92,8 +92,8 @@ def test_every_page_fits_names_its_controls_and_draws_no_complaint(
         if page.startswith("/console"):
             wrong["axe"] = findings(browser, on_another_screen=device == "phone")
         if any(wrong.values()):
-            found[page] = wrong
-    assert found == {}
+            violations[page] = wrong
+    assert violations == {}
 
 
 @pytest.mark.parametrize("device", ["desktop", "phone"])
@@ -129,8 +129,8 @@ def test_the_name_of_a_bank_goes_on_in_the_next_line(served: ServedPages, browse
     if device == "phone":
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     browser.get(f"{served.url}/banks/{name}/console")
-    told, side = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".brand small", ".side"))
-    assert told["x"] + told["width"] <= side["x"] + side["width"]
+    label, side = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".brand small", ".side"))
+    assert label["x"] + label["width"] <= side["x"] + side["width"]
 
 
 @pytest.mark.parametrize("width", [1280, 1000, 390])
@@ -150,8 +150,8 @@ def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
     }
     path = f"/v1/sandbox/card-accounts/{card['resourceId']}/transactions"
     assert served.call("POST", path, json=spent)["id"]
-    made = served.control("POST", "sessions", {"tpp": "demo", "nationalId": number})
-    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    session = served.control("POST", "sessions", {"tpp": "demo", "nationalId": number})
+    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
     body = straks(debtorAccount={"bban": account["bban"], "currency": "NOK"})
     assert served.call("POST", STRAKS, json=body, headers={"PSU-Context": "PRIVATE"})["paymentId"]
     documents = served.emulator.service.bank.documents
@@ -232,8 +232,8 @@ def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, brow
 
 
 def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPages, browser: Chrome) -> None:
-    def shows(said: str) -> None:
-        wait(browser).until(lambda window: said in window.find_element(By.TAG_NAME, "main").text, said)
+    def shows(text: str) -> None:
+        wait(browser).until(lambda window: text in window.find_element(By.TAG_NAME, "main").text, text)
 
     def opened(page: str) -> None:
         browser.get(f"{served.url}/console{page}")
@@ -261,8 +261,8 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     shows("The bank has no customers")
     served.control("POST", "reset", {})
     shows("184,312.50 NOK")
-    made = served.control("POST", "generate", {"customers": 1})["customers"][0]
-    shows(made["customerNumber"])
+    customer = served.control("POST", "generate", {"customers": 1})["customers"][0]
+    shows(customer["customerNumber"])
     opened("")
     served.control("POST", "rules", {"name": "late answers", "then": {"delay": "1s"}})
     shows("1 active rule: late answers")

@@ -52,15 +52,15 @@ def test_every_kind_of_page_fits_names_its_controls_and_draws_no_complaint(
 ) -> None:
     if device == "phone":
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    found: dict[str, object] = {}
+    violations: dict[str, object] = {}
     for page in PAGES:
         browser.get(url + page)
         wrong = {"complaints": complaints(browser), "nameless": nameless(browser), "wide": is_too_wide(browser)}
         wrong["awkward"] = awkward(browser)
         wrong["findings"] = findings(browser, on_another_screen=device == "phone")
         if any(wrong.values()):
-            found[page] = wrong
-    assert found == {}
+            violations[page] = wrong
+    assert violations == {}
 
 
 # What a page has: the levels of its headings, its ids, and the number of its scripts.

@@ -32,18 +32,18 @@ Run = Callable[..., tuple[int, Any]]
 
 def program(name: str) -> str:
     """The path of a program that an example is written for."""
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         pytest.fail(f"{name} is missing: the example written for it cannot be run (.ci/tools installs it)")
-    return found
+    return program
 
 
 def optional(name: str) -> str:
     """The path of a program of a language that not every machine has."""
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         pytest.skip(f"{name} is not on this machine")
-    return found
+    return program
 
 
 def pem_files(tpp: TestTpp, folder: Path) -> tuple[Path, Path]:
@@ -121,12 +121,12 @@ def dotnet(tpp: TestTpp, folder: Path) -> Run:
 def mono(tpp: TestTpp, folder: Path) -> Run:
     compiler, assembly = optional("mcs"), folder.parent / "Sign.exe"  # compiled once for all tests
     if not assembly.exists():
-        made = subprocess.run(
+        built = subprocess.run(
             [compiler, "-r:System.Net.Http.dll", f"-out:{assembly}", str(EXAMPLES / "Sign.cs")],
             capture_output=True,
             text=True,
         )
-        assert made.returncode == 0, made.stderr
+        assert built.returncode == 0, built.stderr
     return by_environment([optional("mono"), str(assembly)], tpp, folder)
 
 

@@ -74,9 +74,9 @@ def test_from_nothing_to_booked_money_and_through_a_restart(browser: Chrome, tmp
         first = tpp.get("/v1/accounts")
         assert first.status == 401
         assert first.sca_redirect is not None
-        told = tpp.remember(approve(browser, first.sca_redirect, KARI, back))
-        assert told["context"] == "PRIVATE"
-        assert told["tpp-session-id"] == tpp.session_id
+        redirect = tpp.remember(approve(browser, first.sca_redirect, KARI, back))
+        assert redirect["context"] == "PRIVATE"
+        assert redirect["tpp-session-id"] == tpp.session_id
 
         accounts = tpp.get("/v1/accounts").json()["accounts"]
         own = {account["bban"]: account for account in accounts}
@@ -106,15 +106,15 @@ def test_from_nothing_to_booked_money_and_through_a_restart(browser: Chrome, tmp
         listing = tpp.get(f"/v1/sandbox/accounts/{own[DEBTOR]['resourceId']}/transactions?limit=10").json()
         assert [entry["amount"] for entry in listing].count(-250) == 2
         assert bank.stop() == 0
-        kept = {"tpp": tpp, "payments": payments, "after": before[DEBTOR] - 500}
+        outcome = {"tpp": tpp, "payments": payments, "after": before[DEBTOR] - 500}
 
     with served(state) as bank:
         again = TppClient(bank.url, Identity.from_folder(state / "tpps" / "demo"))
-        again.psu_id, again.session_id = kept["tpp"].psu_id, kept["tpp"].session_id
-        for payment in kept["payments"]:
+        again.psu_id, again.session_id = outcome["tpp"].psu_id, outcome["tpp"].session_id
+        for payment in outcome["payments"]:
             assert again.get(f"{STRAKS}/{payment}/status").json()["transactionStatus"] == "ACSC"
         assert again.get("/v1/accounts").status == 200
-        assert balance(bank.url, DEBTOR) == kept["after"]
+        assert balance(bank.url, DEBTOR) == outcome["after"]
         assert control(bank.url, "GET", "ledger")["balanced"] is True
 
 

@@ -37,8 +37,8 @@ def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
 
 def waiting(served: ServedPages) -> str:
     """A consent, and a payment that waits for Kari; its id."""
-    made = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    session = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
     return str(served.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
 
 

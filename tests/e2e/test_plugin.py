@@ -134,8 +134,8 @@ def test_the_clock_refuses_what_is_no_way_forwards(bank: RunningBank, by: Any) -
 
 def test_a_customer_approves_by_link_by_id_and_as_the_latest(bank: RunningBank) -> None:
     tpp = bank.tpp(roles=["AISP"])
-    told = tpp.approve(str(tpp.get("/v1/accounts").sca_redirect), nationalId=EVEN)
-    assert (told["psu-id"], told["context"]) == (tpp.psu_id, "PRIVATE")
+    redirect = tpp.approve(str(tpp.get("/v1/accounts").sca_redirect), nationalId=EVEN)
+    assert (redirect["psu-id"], redirect["context"]) == (tpp.psu_id, "PRIVATE")
     assert [account["name"] for account in tpp.get("/v1/accounts").json()["accounts"]] == [
         "Brukskonto",
         "Valutakonto EUR",
@@ -284,7 +284,7 @@ def test_the_factory_makes_banks_with_other_flags_settings_and_times(bank_factor
     one = bank_factory(now=now, seed=7, links="absolute", settings={"calendar": "norway"})
     two = bank_factory(now=now, seed=7, links="absolute", settings={"calendar": "norway"})
     assert one.clock.now == two.clock.now == now
-    first, second = (created(made.tpp().log_in()) for made in (one, two))
+    first, second = (created(bank.tpp().log_in()) for bank in (one, two))
     assert first == second
     assert one.tpp().log_in().get("/v1/accounts").json()["accounts"][0]["_links"]["self"]["href"].startswith(one.url)
     empty = bank_factory(fixtures="empty")
@@ -308,8 +308,8 @@ def test_a_state_directory_of_none_is_none(
 
 
 def test_links_for_others_carry_the_public_address(bank_factory: BankFactory) -> None:
-    made = bank_factory(public_url="https://bank.example")
-    assert str(made.tpp().get("/v1/accounts").sca_redirect).startswith("https://bank.example/sca/")
+    bank = bank_factory(public_url="https://bank.example")
+    assert str(bank.tpp().get("/v1/accounts").sca_redirect).startswith("https://bank.example/sca/")
 
 
 def test_an_option_that_means_nothing_in_a_test_is_refused(bank_factory: BankFactory) -> None:
@@ -360,16 +360,16 @@ def test_a_bank_that_could_not_be_made_lets_go_of_its_folder(
 
 
 def test_a_kept_bank_that_is_refused_stays_as_it_was(bank_factory: BankFactory, tmp_path: Path) -> None:
-    def kept(**options: Any) -> RunningBank:
+    def stored_bank(**options: Any) -> RunningBank:
         return bank_factory(state=tmp_path, **options)
 
-    first = kept()
+    first = stored_bank()
     payment = created(first.tpp().log_in())
     first.stop()
     anew = {"scenario": ("lost-answer",), "now": datetime(2030, 1, 1, tzinfo=UTC)}
     with pytest.raises(BankError):
-        kept(**anew, settings={"nope": 1})
-    assert [found["paymentId"] for found in kept().payments()] == [payment]
+        stored_bank(**anew, settings={"nope": 1})
+    assert [entry["paymentId"] for entry in stored_bank().payments()] == [payment]
 
 
 def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
@@ -472,9 +472,9 @@ def test_the_log_shows_what_was_said_to_a_client_that_takes_gzip(
 ) -> None:
     tpp, gzip = bank.tpp().log_in(), {"Accept-Encoding": "gzip"}
     bank.apply({"scenario": "slow", "summary": "Slow.", "start": {"from": "current"}, "rules": rules})
-    made = tpp.post(DOMESTIC, json=PAYMENT, headers=gzip)
+    created = tpp.post(DOMESTIC, json=PAYMENT, headers=gzip)
     refused = tpp.post(DOMESTIC, json={}, headers=gzip)
-    assert {made.headers["Content-Encoding"], refused.headers["Content-Encoding"]} == {"gzip"}
+    assert {created.headers["Content-Encoding"], refused.headers["Content-Encoding"]} == {"gzip"}
     [second, first] = bank.requests(operation="createPayment")
     assert first["paymentId"] == bank.payments()[0]["paymentId"]
     assert {message["code"] for message in second["messages"]} == {"FORMAT_ERROR"}

@@ -72,19 +72,19 @@ def browser(window: Chrome) -> Iterator[Chrome]:
 def sca_link(served: ServedPages, back: str, **headers: str) -> str:
     """Where a TPP that wants to read accounts is told to send its customer."""
     served.emulator.tpp.forget()
-    told = served.call("GET", "/v1/accounts", headers={"TPP-Redirect-URI": back, **headers})
-    return str(told["_links"]["scaRedirect"]["href"])
+    answer = served.call("GET", "/v1/accounts", headers={"TPP-Redirect-URI": back, **headers})
+    return str(answer["_links"]["scaRedirect"]["href"])
 
 
 def payment_link(served: ServedPages, back: str, *, person: str = KARI, **headers: str) -> tuple[str, str]:
     served.emulator.tpp.forget()
-    told: Any = served.call(
+    answer: Any = served.call(
         "POST",
         STRAKS,
         json=straks(),
         headers={"TPP-Redirect-URI": back, "X-PSU-IDENTITY": person, "PSU-Context": "PRIVATE", **headers},
     )
-    return told["_links"]["scaRedirect"]["href"], told["paymentId"]
+    return answer["_links"]["scaRedirect"]["href"], answer["paymentId"]
 
 
 def type_number(browser: Chrome, number: str) -> None:
@@ -109,9 +109,9 @@ def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(
     browser.find_elements(By.CSS_SELECTOR, ".choice")[1].click()
     press(browser, button(browser, "Godkjenn"))
     assert heading(browser) == "Back at the TPP"
-    told = served.emulator.tpp.remember(browser.current_url)
-    assert told["context"] == "PRIVATE"
-    assert told["state"] == "1"
+    redirect = served.emulator.tpp.remember(browser.current_url)
+    assert redirect["context"] == "PRIVATE"
+    assert redirect["state"] == "1"
     assert "referer" not in _Tpp.seen[0]
     assert [account["bban"] for account in served.call("GET", "/v1/accounts")["accounts"]] == ["99901000014"]
     assert complaints(browser) == []
@@ -155,8 +155,8 @@ def test_a_payment_shows_what_is_approved_and_only_its_person_may(
         assert expected in shown
     press(browser, button(browser, "Approve"))
     assert "psu-id=" in browser.current_url
-    [kept] = [one for one in served.control("GET", "payments")["payments"] if one["paymentId"] == payment]
-    assert kept["transactionStatus"] != "RCVD"
+    [stored] = [one for one in served.control("GET", "payments")["payments"] if one["paymentId"] == payment]
+    assert stored["transactionStatus"] != "RCVD"
 
 
 def test_a_second_tab_finds_the_page_used_up(served: ServedPages, browser: Chrome, tpp_site: str) -> None:

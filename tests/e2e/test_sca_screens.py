@@ -42,11 +42,15 @@ def served() -> Iterator[ServedPages]:
         yield running
 
 
-def told(served: ServedPages, method: str, path: str, body: Any = None, **headers: str) -> Any:
+def body_of(served: ServedPages, method: str, path: str, body: Any = None, **headers: str) -> Any:
     """The answer to a TPP with a long name, in Kari's private context."""
-    said = {"TPP-Redirect-URI": "https://tpp.example/back", "PSU-Context": "PRIVATE", "PSU-Accept-Language": "nb"}
-    said |= {"TPP-Brand-Logging-Information": NAME, **headers}
-    return served.call(method, path, headers=said, **({} if body is None else {"json": body}))
+    headers_sent = {
+        "TPP-Redirect-URI": "https://tpp.example/back",
+        "PSU-Context": "PRIVATE",
+        "PSU-Accept-Language": "nb",
+    }
+    headers_sent |= {"TPP-Brand-Logging-Information": NAME, **headers}
+    return served.call(method, path, headers=headers_sent, **({} if body is None else {"json": body}))
 
 
 def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
@@ -54,8 +58,8 @@ def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
     bank = served.emulator.service.bank
     psu = served.run(sessions.seed, bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)["psuId"]
     served.emulator.tpp.psu_id = psu
-    made = [told(served, "POST", STRAKS, straks(), **headers) for _ in range(count)]
-    for one in made:
+    payments = [body_of(served, "POST", STRAKS, straks(), **headers) for _ in range(count)]
+    for one in payments:
         payment = bank.documents.get(PAYMENT, one["paymentId"]) or {}
         payment["initiation"] |= {
             "creditorName": NAME,
@@ -64,7 +68,7 @@ def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
             "remittanceInformationUnstructured": MESSAGE,
         }
         served.run(bank.documents.put, PAYMENT, payment)
-    return made
+    return payments
 
 
 def at_approval(browser: Chrome, opened: Any) -> None:
@@ -82,10 +86,10 @@ def as_wide_as(browser: Chrome, width: int) -> None:
 @pytest.mark.parametrize("what", ["payment", "in the app", "basket", "accounts"])
 def test_nothing_that_is_approved_is_out_of_sight(served: ServedPages, browser: Chrome, what: str) -> None:
     if what == "accounts":
-        opened, shown = told(served, "GET", "/v1/accounts"), ["9990 10 00014", "9990 10 00022"]
+        opened, shown = body_of(served, "GET", "/v1/accounts"), ["9990 10 00014", "9990 10 00022"]
     elif what == "basket":
         ids = [one["paymentId"] for one in payments(served, 10)]
-        opened, shown = told(served, "POST", "/v1/signing-baskets", {"paymentIds": ids}), [MESSAGE]
+        opened, shown = body_of(served, "POST", "/v1/signing-baskets", {"paymentIds": ids}), [MESSAGE]
     else:
         preferred = "false" if what == "in the app" else "true"
         [opened] = payments(served, 1, **{"TPP-Redirect-Preferred": preferred})
@@ -103,7 +107,7 @@ def test_nothing_that_is_approved_is_out_of_sight(served: ServedPages, browser: 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Chrome, width: int) -> None:
     as_wide_as(browser, width)
-    browser.get(told(served, "GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
+    browser.get(body_of(served, "GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
     for _ in ("identity", "method"):
         # the strip of customers is moved sideways on a telephone
         assert cut_off(browser, but=".people") == []

@@ -36,7 +36,7 @@ class Run:
     """A bank with a token, a past, and all that it has told: answers by address, then its log."""
 
     bank: Served
-    told: dict[str, bytes] = field(default_factory=dict)
+    texts: dict[str, bytes] = field(default_factory=dict)
     log: str = ""
     keys: list[str] = field(default_factory=list)
 
@@ -69,15 +69,15 @@ class Run:
                 text = bytes(answer.read())
         except HTTPError as refused:
             text = refused.read()
-        self.told[path] = text
+        self.texts[path] = text
         return text
 
     def walk(self) -> None:
         """Every console page that is linked to from another, and every GET of the control interface."""
         waiting = ["/console", *(f"/console/{place}" for place, _ in PAGES if "{" not in place)]
-        while waiting and len(self.told) < 250:
+        while waiting and len(self.texts) < 250:
             path = waiting.pop(0)
-            if path in self.told:
+            if path in self.texts:
                 continue
             links = LINK.findall(self.look(path).decode(errors="replace"))
             waiting += [link for link in links if link.startswith("/console") and not link.endswith("/events")]
@@ -88,11 +88,11 @@ class Run:
             parameter = next((name for name in ids if name in row.path), None)
             for value in ids[parameter] if parameter else [""]:
                 path = row.path.replace(parameter or "{}", value).lstrip("/")
-                self.told[f"control {path}"] = self.control("GET", path)
+                self.texts[f"control {path}"] = self.control("GET", path)
 
     def _requests(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.control("GET", "requests"))["requests"]
-        return found
+        entries: list[dict[str, Any]] = json.loads(self.control("GET", "requests"))["requests"]
+        return entries
 
 
 def _lived(run: Run) -> None:
@@ -102,9 +102,9 @@ def _lived(run: Run) -> None:
     run.keys = [issued["key"], *(path.read_text() for path in state.rglob("*key*.pem"))]
     shop = TppClient(run.bank.url, Identity.from_pem(issued["certificate"], issued["key"]))
     named: dict[str, str | None] = {"X-PSU-IDENTITY": KARI, "PSU-ID": None}
-    made = shop.post(DOMESTIC, json=BODY, headers=named)
-    assert made.status == 201, made.text
-    run.control("POST", f"sca/{made.json()['paymentId']}/approve", {})
+    created = shop.post(DOMESTIC, json=BODY, headers=named)
+    assert created.status == 201, created.text
+    run.control("POST", f"sca/{created.json()['paymentId']}/approve", {})
     for tamper in ("bit-flipped", "other-key", "reordered", "other-body"):
         assert shop.post(DOMESTIC, json=BODY, headers=named, tamper=tamper).status == 400
     for number in (f"{KARI[:6]} {KARI[6:]}", f"{KARI}x"):
@@ -131,17 +131,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 def test_the_walk_sees_the_pages_and_the_operations(run: Run) -> None:
-    places = {path.partition("?")[0] for path in run.told if path.startswith("/console")}
+    places = {path.partition("?")[0] for path in run.texts if path.startswith("/console")}
     assert len(places) > 25
-    assert sum(path.startswith("control requests/") for path in run.told) >= 8
-    assert b"tppMessages" not in run.told["control tpps"]
+    assert sum(path.startswith("control requests/") for path in run.texts) >= 8
+    assert b"tppMessages" not in run.texts["control tpps"]
     assert "documents in" in run.log
 
 
 def test_every_file_of_the_state_is_for_its_owner_only(run: Run) -> None:
-    found = [path for path in run.bank.state.rglob("*") if path.is_file()]
-    assert sum("key" in path.name for path in found) >= 3
-    for path in found:
+    files = [path for path in run.bank.state.rglob("*") if path.is_file()]
+    assert sum("key" in path.name for path in files) >= 3
+    for path in files:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     for path in (run.bank.state, *(path for path in run.bank.state.rglob("*") if path.is_dir())):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
@@ -151,20 +151,20 @@ def test_no_private_key_is_told_after_its_issue(run: Run) -> None:
     assert len(run.keys) >= 3
     lines = {line for key in run.keys for line in key.splitlines() if len(line) == 64}
     assert lines
-    for where, text in {**run.told, "the log": run.log.encode()}.items():
+    for where, text in {**run.texts, "the log": run.log.encode()}.items():
         assert b"PRIVATE KEY" not in text, where
         # A few words of explanation on a page are no key: the lines of the base64 are looked for themselves.
         assert not any(line.encode() in text for line in lines), where
 
 
 def test_the_control_token_is_told_nowhere(run: Run) -> None:
-    for where, text in {**run.told, "the log": run.log.encode()}.items():
+    for where, text in {**run.texts, "the log": run.log.encode()}.items():
         assert TOKEN.encode() not in text, where
 
 
 def test_identity_numbers_are_masked_in_the_log_and_in_the_logged_requests(run: Run) -> None:
     assert KARI not in run.log
-    for where, text in run.told.items():
+    for where, text in run.texts.items():
         if where.startswith("control requests"):
             assert KARI.encode() not in text, where
             assert f"{KARI[:6]} {KARI[6:]}".encode() not in text, where

@@ -27,8 +27,8 @@ PATIENCE = 30
 
 
 def environment(**variables: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BANK_EMULATOR_")}
-    return {**kept, **variables}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BANK_EMULATOR_")}
+    return {**inherited, **variables}
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -37,12 +37,12 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=environment())
 
 
-def assert_refused(done: subprocess.CompletedProcess[str], said: str, status: int = 2) -> None:
+def assert_refused(done: subprocess.CompletedProcess[str], text: str, status: int = 2) -> None:
     """One line on stderr, nothing on stdout."""
     assert done.returncode == status, done.stderr
     assert done.stdout == ""
     assert re.fullmatch(r"bank-emulator: [^\n]+\n", done.stderr), done.stderr
-    assert said in done.stderr
+    assert text in done.stderr
 
 
 def status_of(url: str) -> int:
@@ -76,8 +76,8 @@ def test_it_is_ready_when_it_says_so(bank: Served) -> None:
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", bank.url)
     assert status_of(f"{bank.url}/health") == 200
     with urllib.request.urlopen(f"{bank.url}/ready", timeout=PATIENCE) as answer:
-        told = json.load(answer)
-    assert {"version", "fixtures"} <= set(told)
+        about = json.load(answer)
+    assert {"version", "fixtures"} <= set(about)
 
 
 def test_the_same_app_answers_over_tls_with_a_certificate_of_the_sandbox_ca(bank: Served) -> None:
@@ -163,8 +163,8 @@ def _listens(port: int) -> bool:
 def test_an_ephemeral_bank_keeps_no_documents(tmp_path: Path) -> None:
     with served(tmp_path / "state", "--ephemeral") as running:
         assert running.stop() == 0
-    kept = {path.name for path in (tmp_path / "state").rglob("*") if path.is_file()}
-    assert {name for name in kept if name.endswith((".json", ".jsonl"))} == set()
+    names = {path.name for path in (tmp_path / "state").rglob("*") if path.is_file()}
+    assert {name for name in names if name.endswith((".json", ".jsonl"))} == set()
 
 
 def test_variables_stand_in_for_flags(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_log_is_json_on_stderr_when_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, text",
     [
         (["--prt", "0"], "--prt"),
         (["--port", "x"], "--port"),
@@ -204,13 +204,13 @@ def test_the_log_is_json_on_stderr_when_asked_for(tmp_path: Path) -> None:
         (["extra"], "extra"),
     ],
 )
-def test_wrong_use_is_2_and_one_line_that_names_the_flag(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_wrong_use_is_2_and_one_line_that_names_the_flag(tmp_path: Path, arguments: list[str], text: str) -> None:
     state = ["--state", str(tmp_path / "state")]
-    assert_refused(command("serve", "--port", "0", *state, *arguments), said)
+    assert_refused(command("serve", "--port", "0", *state, *arguments), text)
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, text",
     [
         (["--host", "203.0.113.1", "--control-token", "t"], "--host: "),
         (["--host", "no.such.host.invalid", "--control-token", "t"], "--host: "),
@@ -218,8 +218,8 @@ def test_wrong_use_is_2_and_one_line_that_names_the_flag(tmp_path: Path, argumen
         (["--scenario", "no-such-scenario"], "--scenario"),
     ],
 )
-def test_what_cannot_be_served_is_2_and_named(tmp_path: Path, arguments: list[str], said: str) -> None:
-    assert_refused(run("serve", "--port", "0", "--state", str(tmp_path / "state"), *arguments), said)
+def test_what_cannot_be_served_is_2_and_named(tmp_path: Path, arguments: list[str], text: str) -> None:
+    assert_refused(run("serve", "--port", "0", "--state", str(tmp_path / "state"), *arguments), text)
 
 
 @pytest.mark.parametrize("text", [None, "customers: 3\n", "accounts: [{iban: NO1, customer: nobody}]\n"])

@@ -51,8 +51,8 @@ def certificate(data: bytes) -> None:
     """TPP-Signature-Certificate, as text and as the DER inside, and the roles in its extension."""
     for text in (data.decode("latin-1"), b64encode(data).decode()):
         with suppress(CertificateUnreadable):
-            found = read_certificate(text).certificate
-            compare_key_id(key_id_for(found), found)
+            certificate = read_certificate(text).certificate
+            compare_key_id(key_id_for(certificate), certificate)
     with suppress(StatementsUnreadable):
         psd2_roles(data)
 

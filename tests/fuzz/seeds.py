@@ -22,14 +22,14 @@ from emulator.packaged import folder
 def _captures() -> list[bytes]:
     """A signed request as raw HTTP, as what curl shows and as JSON; some signed in a wrong way."""
     identity = authority_for(None).issue("fuzz")
-    found = []
+    inputs = []
     for tamper in (None, "without-query", "bit-flipped"):
         sent = signed_headers("POST", "/v1/payments?a=b", identity, body=b"{}", tamper=tamper)
         lines = [f"{name}: {value}" for name, value in sent.items()]
-        found.append("\r\n".join(["POST /v1/payments?a=b HTTP/1.1", *lines, "", "{}"]))
+        inputs.append("\r\n".join(["POST /v1/payments?a=b HTTP/1.1", *lines, "", "{}"]))
     curl = "\n".join(["> POST /v1/payments?a=b HTTP/1.1", *(f"> {line}" for line in lines), ">", "< HTTP/1.1 400"])
     har = json.dumps({"method": "POST", "url": "http://a/v1/payments?a=b", "headers": sent, "body": "{}"})
-    return [text.encode() for text in (*found, curl, har)]
+    return [text.encode() for text in (*inputs, curl, har)]
 
 
 def laden_certificate() -> bytes:
@@ -37,15 +37,15 @@ def laden_certificate() -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "A")])
     place = x509.UniformResourceIdentifier("http://a/b")
-    told: list[x509.GeneralName] = [x509.DNSName("a.b"), x509.RFC822Name("a@b.c"), x509.DirectoryName(name), place]
+    names: list[x509.GeneralName] = [x509.DNSName("a.b"), x509.RFC822Name("a@b.c"), x509.DirectoryName(name), place]
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7, now, now + timedelta(1))
     for extension in (
-        x509.SubjectAlternativeName([*told, x509.IPAddress(ip_address("192.0.2.1"))]),
+        x509.SubjectAlternativeName([*names, x509.IPAddress(ip_address("192.0.2.1"))]),
         x509.BasicConstraints(ca=True, path_length=1),
         x509.KeyUsage(True, True, False, False, False, True, False, False, False),
         x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]),
-        x509.NameConstraints(told, None),
+        x509.NameConstraints(names, None),
         x509.AuthorityInformationAccess([x509.AccessDescription(AuthorityInformationAccessOID.OCSP, place)]),
         x509.CRLDistributionPoints([x509.DistributionPoint([place], None, None, None)]),
         x509.CertificatePolicies([x509.PolicyInformation(NameOID.COMMON_NAME, ["http://a/b"])]),
@@ -59,10 +59,10 @@ def laden_certificate() -> bytes:
 def seeds(name: str) -> list[bytes]:
     """Some good input for the reader `name`."""
     if name == "certificate":
-        made = authority_for(None).issue("fuzz").certificate
-        der = made.public_bytes(Encoding.DER)
+        certificate = authority_for(None).issue("fuzz").certificate
+        der = certificate.public_bytes(Encoding.DER)
         statements = psd2_statements(["PISP", "AISP"]).value
-        return [b64encode(der), made.public_bytes(Encoding.PEM), der, statements, laden_certificate()]
+        return [b64encode(der), certificate.public_bytes(Encoding.PEM), der, statements, laden_certificate()]
     if name == "capture":
         return _captures()
     if name == "json":

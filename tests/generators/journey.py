@@ -24,8 +24,8 @@ def control(bank: str, path: str, body: dict[str, object]) -> dict[str, str]:
     data = json.dumps(body).encode()
     request = urllib.request.Request(f"{bank}/_emulator/{path}", data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=30) as answer:
-        told: dict[str, str] = json.load(answer)
-    return told
+        answer_body: dict[str, str] = json.load(answer)
+    return answer_body
 
 
 def main(proxy: str, bank: str) -> None:

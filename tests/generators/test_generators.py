@@ -64,8 +64,8 @@ def test_redocly_and_spectral_find_no_error(folder: Path, name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", LINTED)
 def test_the_types_that_openapi_typescript_makes_are_strict(folder: Path, name: str) -> None:
-    made = run(npm_tool("openapi-typescript"), f"{name}.json", "--output", f"{name}.ts", cwd=folder)
-    assert made.returncode == 0, made.stderr
+    generated = run(npm_tool("openapi-typescript"), f"{name}.json", "--output", f"{name}.ts", cwd=folder)
+    assert generated.returncode == 0, generated.stderr
     checked = run(npm_tool("tsc"), "--strict", "--noEmit", f"{name}.ts", cwd=folder)
     assert checked.returncode == 0, checked.stdout
 
@@ -75,9 +75,9 @@ def client_of(folder: Path, name: str, language: str) -> Path:
     target = folder / f"{name}-{language}"
     if not target.exists():
         command = (*JAVA, "-jar", generator(), "generate", "-i", f"{name}.json", "-g", language, "-o", target)
-        made = run(*command, cwd=folder)
-        assert made.returncode == 0, made.stdout + made.stderr
-        assert "ERROR" not in made.stdout, made.stdout
+        generated = run(*command, cwd=folder)
+        assert generated.returncode == 0, generated.stdout + generated.stderr
+        assert "ERROR" not in generated.stdout, generated.stdout
     return target
 
 
@@ -121,8 +121,8 @@ def test_a_payment_is_made_with_the_generated_python_client(folder: Path, bank: 
 def test_a_payment_is_made_with_the_generated_typescript_client(folder: Path, bank: Served) -> None:
     client = client_of(folder, "by-proxy", "typescript-fetch")
     flags = ("--strict", "--target", "es2020", "--lib", "es2020,dom", "--module", "commonjs")
-    made = run(npm_tool("tsc"), *flags, "--outDir", client / "built", client / "index.ts", cwd=folder)
-    assert made.returncode == 0, made.stdout
+    compiled = run(npm_tool("tsc"), *flags, "--outDir", client / "built", client / "index.ts", cwd=folder)
+    assert compiled.returncode == 0, compiled.stdout
     with proxy(bank) as address:
         went = run("node", HERE / "journey.cjs", client / "built", address, bank.url)
     assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr

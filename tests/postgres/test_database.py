@@ -36,8 +36,8 @@ async def database(store_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-def change(first: int, *, made: bool = False) -> Work:
-    work = Work(uuid4(), new_banks=[(BANK, 1)] if made else [])
+def change(first: int, *, new: bool = False) -> Work:
+    work = Work(uuid4(), new_banks=[(BANK, 1)] if new else [])
     work.appended.append(Appended(BANK, first, [(b"{}", None)], 1000 + first, None))
     return work
 
@@ -67,7 +67,7 @@ async def test_tables_of_something_else_are_left_alone(store_url: str, database:
 
 async def test_a_second_process_waits_for_the_head_and_gets_the_tail(store_url: str, database: Database) -> None:
     await begin(database)
-    work = change(1, made=True)
+    work = change(1, new=True)
     assert await database.commit(work) == []
     other = Database(store_url, SCHEMA)
     transaction = await other.begin({BANK: NOWHERE})
@@ -84,7 +84,7 @@ async def test_a_lost_connection_at_the_commit_is_told_apart_from_a_refused_one(
     store_url: str, database: Database
 ) -> None:
     await begin(database)
-    first = change(1, made=True)
+    first = change(1, new=True)
     await database.commit(first)
     await begin(database, BANK)
     with pytest.raises(StoreUnreachable):
@@ -119,7 +119,7 @@ async def test_a_large_commit_may_take_longer(database: Database, size: int, lim
 
 async def test_a_checkpoint_holds_what_is_stored_and_readers_see_it(database: Database) -> None:
     await begin(database)
-    await database.commit(change(1, made=True))
+    await database.commit(change(1, new=True))
     snapshot = b'{"_store":{},"payment":{"1":{"id":"p1","status":"ACSC"}}}'
     await database.checkpoint(BANK, 1, 1, snapshot)
     content = await database.load(BANK)

@@ -27,8 +27,8 @@ def test_the_seed_of_the_first_process_is_that_of_all(tmp_path: Path, store_url:
     node = Node("node", tmp_path / "node", ("--store", store_url)).start()
     try:
         control(node.url, "PUT", "banks/other")
-        (made,) = (one for one in control(f"{node.url}/banks/other", "GET", "state")["meta"] if one["id"] == "bank")
-        assert made["seed"] == 7
+        (meta,) = (one for one in control(f"{node.url}/banks/other", "GET", "state")["meta"] if one["id"] == "bank")
+        assert meta["seed"] == 7
     finally:
         node.kill()
 

@@ -129,8 +129,8 @@ def test_what_is_lost_doubled_or_made_up_is_found() -> None:
     wanted = [Creation("a", ("1",)), Creation("b", ("2", "2")), Creation("c", ()), Creation("d", ())]
     assert list(judge_creations(wanted, {"1": "a", "2": "b", "3": "c"})) == []
     creations = [*wanted, Creation("e", ("8", "9"))]
-    found = list(map(str, judge_creations(creations, {"2": "b", "3": "c", "4": "c", "5": "x"})))
-    assert found == [
+    problems = list(map(str, judge_creations(creations, {"2": "b", "3": "c", "4": "c", "5": "x"})))
+    assert problems == [
         "lost: a: acknowledged as 1, and lost",
         "doubled: c: stored 2 times: 3, 4",
         "doubled: e: repeats were answered with several payments: 8, 9",
@@ -190,9 +190,9 @@ def test_a_change_that_is_missing_doubled_or_late_in_a_stream_is_found(
     seen: list[str], complete: bool, text: str
 ) -> None:
     shown = [(one.split()[0], one.split()[1]) for one in seen]
-    found = list(judge_events(EventStream("s", 0, shown, complete), CHANGES))
-    assert {problem.kind for problem in found} == {"events"}
-    assert any(text in problem.text for problem in found)
+    problems = list(judge_events(EventStream("s", 0, shown, complete), CHANGES))
+    assert {problem.kind for problem in problems} == {"events"}
+    assert any(text in problem.text for problem in problems)
 
 
 def test_a_list_may_repeat_items_on_the_next_page_but_lacks_and_doubles_none() -> None:

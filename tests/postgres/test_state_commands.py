@@ -43,9 +43,9 @@ def test_a_service_is_moved_there_and_back(tmp_path: Path, store_url: str, capsy
     first, last = tmp_path / "first", tmp_path / "last"
     held = filled(first)
     assert run(["state", "copy", str(first), store_url]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("Copied 2 banks, 1 snapshot and 2 TPPs from ")
-    assert "emulator-password" not in said
+    output = capsys.readouterr().out
+    assert output.startswith("Copied 2 banks, 1 snapshot and 2 TPPs from ")
+    assert "emulator-password" not in output
     assert run(["state", "check", "--store", store_url]) == 0
     assert "default: intact, " in capsys.readouterr().out
     with served(tmp_path / "beside", "--store", store_url) as bank:
@@ -108,9 +108,9 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
         )
     capsys.readouterr()
     assert run(["state", "check", "--store", store_url]) == 3
-    said = capsys.readouterr()
-    assert "changes are missing between" in said.out
-    assert said.err.startswith("bank-emulator: default is damaged: ")
+    output = capsys.readouterr()
+    assert "changes are missing between" in output.out
+    assert output.err.startswith("bank-emulator: default is damaged: ")
 
 
 def test_a_check_makes_no_tables_and_migrates_none(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,8 @@ from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import data
 from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
-from emulator.store import Image
 from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work, statements
+from emulator.store.snapshot import Tables, snapshot_bytes
 from tests.postgres.process import HEADERS, Process, process
 
 SCHEMA = "bank_emulator"
@@ -95,7 +95,7 @@ async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch:
 
     one.turns._runner._settled = Counted()
     one.turns._runner._settled.set()
-    made = one.ask("PUT", "banks/green", {"fixtures": "empty"})
+    creating = one.ask("PUT", "banks/green", {"fixtures": "empty"})
     await reached.wait()
     listed = asyncio.ensure_future(one.control("GET", "banks", bank="blue"))
     asked = one.ask("GET", "clock", bank="green")
@@ -106,7 +106,7 @@ async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch:
     assert not asked.done()
     stored.set()
     assert "green" in [bank["name"] for bank in (await listed)["banks"]]
-    assert (await status(made), await status(asked)) == (201, 200)
+    assert (await status(creating), await status(asked)) == (201, 200)
 
 
 async def test_a_bank_that_could_not_be_stored_was_never_there(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,11 +118,11 @@ async def test_a_bank_that_could_not_be_stored_was_never_there(one: Process, mon
         return await whole(work)
 
     commits(monkeypatch, refused)
-    made, tpp = (
+    creating, tpp = (
         one.ask("PUT", "banks/green", {"fixtures": "empty"}),
         one.ask("POST", "tpps", {"name": "other"}, bank="blue"),
     )
-    assert (await status(made), await status(tpp)) == (503, 201)
+    assert (await status(creating), await status(tpp)) == (503, 201)
     assert [bank["name"] for bank in (await one.control("GET", "banks"))["banks"]] == ["default", "blue"]
     monkeypatch.undo()
     await one.control("PUT", "banks/green", {"fixtures": "empty"}, status=201)
@@ -309,13 +309,13 @@ async def test_a_large_snapshot_is_stored_between_turns_and_has_the_bank_as_it_w
     monkeypatch.setattr(snapshots, "LARGE", 0)
     monkeypatch.setattr(statements, "SAVE_SNAPSHOT", "no turn writes the content")
     await one.control("PUT", "snapshots/first", status=201)
-    goes_on, whole = threading.Event(), Image.to_bytes
+    goes_on = threading.Event()
 
-    def to_bytes(self: Image) -> bytes:
+    def when_allowed(tables: Tables) -> bytes:
         goes_on.wait(60)
-        return whole(self)
+        return snapshot_bytes(tables)
 
-    monkeypatch.setattr(Image, "to_bytes", to_bytes)
+    monkeypatch.setattr(snapshots, "snapshot_bytes", when_allowed)
     await one.control("PUT", "settings", {"progression": "manual"})
     request = Request("PUT", "/_emulator/snapshots/first", HEADERS, b"{}")
     assert isinstance(await one.go_on(request), Unfinished)

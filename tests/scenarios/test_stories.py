@@ -18,7 +18,7 @@ def story(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "steps, told",
+    "steps, message",
     [
         ([{**ACCOUNTS, "as": {"nationalId": "00000000000"}}], "/_emulator/sessions answered 400: The bank knows no"),
         (
@@ -32,10 +32,10 @@ def story(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         ([{"tpp": "GET https://other.example/v1/accounts"}], "The request cannot be sent"),
     ],
 )
-def test_it_says_why(steps: list[dict[str, Any]], told: str, stage_play: Play) -> None:
+def test_it_says_why(steps: list[dict[str, Any]], message: str, stage_play: Play) -> None:
     played = stage_play(story(*steps))
     assert [step.outcome for step in played.steps] == ["failed"]
-    assert told in played.steps[0].differences[0]
+    assert message in played.steps[0].differences[0]
 
 
 def test_without_a_name_the_owner_of_the_account_acts(stage_play: Play) -> None:
@@ -96,7 +96,7 @@ def test_a_customer_who_is_not_known_yet_acts_in_the_context_and_agreement_that_
 
 
 def test_who_acts_may_be_somebody_whom_an_earlier_step_has_made(stage_play: Play) -> None:
-    made = {
+    created = {
         "control": "POST generate",
         "json": {"customers": 1, "accountsPerCustomer": 2, "transactionsPerAccount": 1, "seed": 1},
         "save": {"somebody": "customers[0].nationalId", "iban": "customers[0].accounts[1]"},
@@ -105,8 +105,8 @@ def test_who_acts_may_be_somebody_whom_an_earlier_step_has_made(stage_play: Play
     shared = {"status": 200, "json": {"accounts": [{"iban": "${iban}"}]}}
     read = {"tpp": "GET /v1/accounts", "as": acting, "expect": shared}
     checked = {"control": "GET consents", "expect": {"json": {"consents": [{"nationalId": "${somebody}"}]}}}
-    for told in (story(made, read, checked), story(made, {**read, "as": {}}, checked, **{"as": acting})):
-        played = stage_play(told)
+    for each in (story(created, read, checked), story(created, {**read, "as": {}}, checked, **{"as": acting})):
+        played = stage_play(each)
         assert played.passed, [step.differences for step in played.steps]
 
 
@@ -127,9 +127,9 @@ def test_a_customer_may_fail_in_its_own_words(stage_play: Play) -> None:
 
 
 def test_sandbox_data_needs_no_customer(stage_play: Play) -> None:
-    made = {"customerNumber": "12345678", "name": "Nina Ny", "type": "private"}
+    customer = {"customerNumber": "12345678", "name": "Nina Ny", "type": "private"}
     steps = [
-        {"tpp": "POST /v1/sandbox/customers", "json": made, "expect": {"status": 201}},
+        {"tpp": "POST /v1/sandbox/customers", "json": customer, "expect": {"status": 201}},
         {"tpp": "GET /v1/sandbox/customers", "expect": {"json": [{"customerName": "Nina Ny"}]}},
         {"tpp": "POST /v1/sandbox/customers", "body": "{", "expect": {"status": 400}},
     ]

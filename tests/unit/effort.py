@@ -11,11 +11,11 @@ from typing import Any
 
 def calls(work: Callable[[], object]) -> int:
     """How many calls of Python functions `work` comes to."""
-    made = 0
+    calls_made = 0
 
     def note(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal made
-        made += event == "call"
+        nonlocal calls_made
+        calls_made += event == "call"
 
     before = sys.getprofile()
     collects = gc.isenabled()
@@ -27,4 +27,4 @@ def calls(work: Callable[[], object]) -> int:
         sys.setprofile(before)
         if collects:
             gc.enable()
-    return made
+    return calls_made

@@ -98,7 +98,7 @@ class BankMachine(RuleBasedStateMachine):
 
     def _documents(self) -> dict[str, list[Document]]:
         """All documents but the bank's own notes, which keep the settings and where ids begin."""
-        return {kind: found for kind, found in self.bank.documents.dump().items() if kind != "meta"}
+        return {kind: documents for kind, documents in self.bank.documents.dump().items() if kind != "meta"}
 
     def _told(self, event: dict[str, Any]) -> None:
         if event["type"] == "payment" and event["id"] in self.known:
@@ -121,9 +121,9 @@ class BankMachine(RuleBasedStateMachine):
         return list(self.known.items())[place % len(self.known)]
 
     def _document(self, payment_id: str) -> Document:
-        found = self.bank.documents.get(PAYMENT, payment_id)
-        assert found is not None
-        return found
+        stored = self.bank.documents.get(PAYMENT, payment_id)
+        assert stored is not None
+        return stored
 
     # what may happen
 
@@ -203,12 +203,12 @@ class BankMachine(RuleBasedStateMachine):
             parts.append(Part(tag, target, Decimal(part["instructedAmount"]["amount"])))
         product = products.find(*kind)
         order = initiation.PaymentOrder(tpp_id=TPP, initiation=body, approach=HOW, national_id=who)
-        made = self._attempt(lambda: initiation.initiate(self.bank, product, order))
-        if made is not None:
-            self.known[made["id"]] = Known(who, product.flow, made["debtorAccountId"], parts, ["RCVD"])
+        payment_id = self._attempt(lambda: initiation.initiate(self.bank, product, order))
+        if payment_id is not None:
+            self.known[payment_id["id"]] = Known(who, product.flow, payment_id["debtorAccountId"], parts, ["RCVD"])
             if approved:
-                self._authenticate(made["id"], who, "approve")
-        return made is not None
+                self._authenticate(payment_id["id"], who, "approve")
+        return payment_id is not None
 
     @precondition(lambda self: self.known)
     @rule(place=PLACES, act=st.sampled_from(["approve", "approve", "approve", "reject", "expire", "stranger"]))
@@ -268,11 +268,11 @@ class BankMachine(RuleBasedStateMachine):
                 :10
             ] or ids
         owner = {"tpp_id": TPP, "national_id": who, "context": "PRIVATE", "agreement": None}
-        made = self._attempt(lambda: baskets.create(self.bank, payment_ids=ids, how=HOW, **owner))
-        if made is not None:
-            self.baskets[made["id"]] = ids
+        basket_id = self._attempt(lambda: baskets.create(self.bank, payment_ids=ids, how=HOW, **owner))
+        if basket_id is not None:
+            self.baskets[basket_id["id"]] = ids
             if approved:
-                self._authenticate(made["id"], who, "approve")
+                self._authenticate(basket_id["id"], who, "approve")
 
     @precondition(lambda self: self.baskets)
     @rule(place=PLACES, act=st.sampled_from(["approve", "approve", "reject", "expire", "stranger", "delete"]))

@@ -22,9 +22,9 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def record(text: str, *args: object, at: float = 0.0, name: str = "emulator") -> logging.LogRecord:
-    made = logging.LogRecord(name, logging.ERROR, __file__, 0, text, args, None)
-    made.created = at
-    return made
+    record = logging.LogRecord(name, logging.ERROR, __file__, 0, text, args, None)
+    record.created = at
+    return record
 
 
 def lines_of(reading: int) -> list[str]:

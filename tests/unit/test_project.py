@@ -147,10 +147,10 @@ def test_a_member_that_the_bank_asks_for_is_declared() -> None:
 def test_a_variable_says_what_it_holds() -> None:
     """Names such as `found` say only that something was."""
     named = defaultdict(set)
-    for path in sorted((ROOT / "emulator").rglob("*.py")):
+    for path in sorted(chain((ROOT / "emulator").rglob("*.py"), (ROOT / "tests").rglob("*.py"))):
         functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTIONS)]
         for node in chain.from_iterable(map(ast.walk, functions)):
             match node:
-                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name):
                     named[name].add(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in named.items() if name in VAGUE} == {}

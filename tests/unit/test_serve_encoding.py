@@ -37,10 +37,10 @@ def test_any_value_is_understood(value: str) -> None:
 
 
 def test_the_coding_is_said_and_the_same_bytes_give_the_same_bytes() -> None:
-    made = Response(200, [("Content-Type", "text/plain")], b"hei" * 9)
-    answers = [encoded(made, "gzip") for _ in range(2)]
+    response = Response(200, [("Content-Type", "text/plain")], b"hei" * 9)
+    answers = [encoded(response, "gzip") for _ in range(2)]
     assert answers[0] == answers[1]
-    assert made == Response(200, [("Content-Type", "text/plain")], b"hei" * 9)
+    assert response == Response(200, [("Content-Type", "text/plain")], b"hei" * 9)
     assert answers[0].headers[1:] == [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
     assert gzip.decompress(answers[0].body) == b"hei" * 9
 

@@ -122,10 +122,10 @@ def test_any_text_is_read_or_refused(flag: Any, text: str) -> None:
     try:
         read({flag.member: text}, {})
     except ConfigurationError as error:
-        said = str(error)
+        message = str(error)
     else:
         return
-    assert said.startswith(f"--{flag.name} ")
+    assert message.startswith(f"--{flag.name} ")
 
 
 def test_settings_of_an_earlier_run_go_before_the_flags_and_the_log_says_so(
@@ -138,8 +138,8 @@ def test_settings_of_an_earlier_run_go_before_the_flags_and_the_log_says_so(
     again = assemble(ServeSettings(state=tmp_path, profile="documented"))
     assert again.default.bank.settings.profile == "lenient"
     again.close()
-    told = [record.getMessage() for record in caplog.records if "settings" in record.getMessage()]
-    assert told == ["settings of an earlier run, until the next reset: profile lenient, date_skew 60"]
+    notes = [record.getMessage() for record in caplog.records if "settings" in record.getMessage()]
+    assert notes == ["settings of an earlier run, until the next reset: profile lenient, date_skew 60"]
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,18 @@ print(len(contexts) > 0, sum(len(each.get_ca_certs()) for each in contexts), os.
 """
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("stays", [True, False])
 def test_the_server_is_imported_without_reading_trust_roots_and_what_the_user_set_stays(
-    tmp_path: Path, told: bool
+    tmp_path: Path, stays: bool
 ) -> None:
     roots = tmp_path / "roots.pem"
     roots.write_text(CertificateAuthority(None, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)).certificate_pem)
     environment = dict(os.environ)
     environment.pop("SSL_CERT_FILE", None)
-    if told:
+    if stays:
         environment["SSL_CERT_FILE"] = str(roots)
     done = subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "0", str(roots) if told else "None"]
+    assert done.stdout.split() == ["True", "0", str(roots) if stays else "None"]
 
 
 def test_a_start_goes_on_where_nobody_can_read_that_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:

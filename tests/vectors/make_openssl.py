@@ -158,8 +158,8 @@ def build(folder: Path) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        made = build(Path(temporary))
+        vectors = build(Path(temporary))
     file = Path(__file__).with_name("openssl.json")
-    recorded = {"madeBy": openssl("version").decode().strip(), "vectors": made}
+    recorded = {"madeBy": openssl("version").decode().strip(), "vectors": vectors}
     file.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n")
-    print(f"{len(made)} vectors in {file.name}")
+    print(f"{len(vectors)} vectors in {file.name}")

@@ -13,7 +13,6 @@ from emulator.api.messages import Response
 from emulator.web.console.screen import ControlRefused, Screen, quote_segment
 
 MOST = 100
-Row = dict[str, Any]
 
 
 def listing(screen: Screen) -> Response:

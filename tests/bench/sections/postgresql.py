@@ -110,8 +110,8 @@ def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
         for number in range(BANKS):
             port = processes[number % PROCESSES].port
             milliseconds(port, "PUT", f"banks/b{number}", expect=201)
-        made = (perf_counter() - began) * 1000 / BANKS
-        yield Row("postgresql", f"{BANKS} banks over {PROCESSES} processes: making one", made, "ms")
+        creating = (perf_counter() - began) * 1000 / BANKS
+        yield Row("postgresql", f"{BANKS} banks over {PROCESSES} processes: making one", creating, "ms")
         asked = [_first(processes[(number + 1) % PROCESSES].port, f"b{number}") for number in range(ASKED)]
         yield Row("postgresql", "its first request at another process", median(asked), "ms")
         loop = Loop()

@@ -16,13 +16,13 @@ from tests.unit.effort import calls
 
 
 def seeded(bank: Bank, who: str = KARI, **more: Any) -> Claim:
-    made = sessions.seed(bank, tpp_id=TPP, national_id=who, **more)
+    session = sessions.seed(bank, tpp_id=TPP, national_id=who, **more)
     return Claim(
         TPP,
-        psu_id=made["psuId"],
-        session_id=made["tppSessionId"],
-        agreement=made.get("psuCorporateId"),
-        context="CORPORATE" if "psuCorporateId" in made else None,
+        psu_id=session["psuId"],
+        session_id=session["tppSessionId"],
+        agreement=session.get("psuCorporateId"),
+        context="CORPORATE" if "psuCorporateId" in session else None,
     )
 
 
@@ -67,13 +67,13 @@ def test_own_but_not_shared_is_a_matter_of_consent(bank: Bank) -> None:
 
 
 def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_has_it(bank: Bank) -> None:
-    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
-    assert kept is not None
-    bank.documents.put(AGREEMENT, {**kept, "id": "b", "engagements": list(kept["engagements"])})
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    assert agreement is not None
+    bank.documents.put(AGREEMENT, {**agreement, "id": "b", "engagements": list(agreement["engagements"])})
     claim = seeded(bank, OLA, agreement=AGREEMENT_ID)
     access.account_reader(bank, claim, resource="f-4")
-    kept["engagements"] = kept["engagements"][:1]
-    bank.documents.put(AGREEMENT, kept)
+    agreement["engagements"] = agreement["engagements"][:1]
+    bank.documents.put(AGREEMENT, agreement)
     for unattended in (claim, changed(claim, attended=False)):
         assert refused(bank, unattended, resource="f-4", quota="balances").code == "CONSENT_INVALID"
     access.account_reader(bank, claim, resource="f-3")
@@ -222,12 +222,12 @@ def test_paying_needs_register_and_view(bank: Bank, account: str, may: bool) -> 
 
 
 def test_a_private_customers_engagement_gives_rights_to_nobody_else(bank: Bank) -> None:
-    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
     document = bank.documents.get(ACCOUNT, "f-4")
-    assert kept is not None
+    assert agreement is not None
     assert document is not None
     karis = {"id": "e-3", "customer": "c-kari", "accountId": "f-4", "roles": ["VIEW", "REGISTER"]}
-    shared = {**kept, "persons": [OLA, KARI], "engagements": [*kept["engagements"], karis]}
+    shared = {**agreement, "persons": [OLA, KARI], "engagements": [*agreement["engagements"], karis]}
     bank.documents.put(AGREEMENT, shared)
     assert people.may_pay_from(bank, KARI, "CORPORATE", AGREEMENT_ID, document)
     assert not people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT_ID, document)

@@ -89,13 +89,13 @@ class AccessAgainstModel(RuleBasedStateMachine):
             agreement=agreement,
             accounts=None if whole or purpose == "user" else accounts[:1],
         )
-        told = {name: values[0] for name, values in parse_qs(urlsplit(redirect or "").query).items()}
-        assert self.known.setdefault((tpp, person), told["psu-id"]) == told["psu-id"]
+        query = {name: values[0] for name, values in parse_qs(urlsplit(redirect or "").query).items()}
+        assert self.known.setdefault((tpp, person), query["psu-id"]) == query["psu-id"]
         owner = (tpp, person, context)
         for other in self.sessions:
-            if (*other[:2], other[3]) == owner and other[2] != told["tpp-session-id"] and self._lives(other):
+            if (*other[:2], other[3]) == owner and other[2] != query["tpp-session-id"] and self._lives(other):
                 self.sessions[other] = (self.sessions[other][0], self.now)
-        self.sessions[tpp, person, told["tpp-session-id"], context, agreement] = (self.now, self.now + HOUR)
+        self.sessions[tpp, person, query["tpp-session-id"], context, agreement] = (self.now, self.now + HOUR)
         if purpose != "user":
             self.consents[tpp, *acting] = Shared(self.now, [*accounts, *cards] if whole else accounts[:1])
 

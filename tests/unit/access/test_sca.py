@@ -20,10 +20,10 @@ BACK = "https://tpp.example/back?state=1"
 
 def opened(bank: Bank, purpose: str = "access", **more: Any) -> dict[str, Any]:
     known = {"redirectUri": BACK, "sessionId": "s-1", **more}
-    said = {member: value for member, value in known.items() if value is not None}
-    found = sca.get(bank, sca.open_sca(bank, TPP, purpose, said))
-    assert found is not None
-    return found
+    approach = {member: value for member, value in known.items() if value is not None}
+    authentication = sca.get(bank, sca.open_sca(bank, TPP, purpose, approach))
+    assert authentication is not None
+    return authentication
 
 
 def query(redirect: str | None) -> dict[str, str]:
@@ -32,13 +32,13 @@ def query(redirect: str | None) -> dict[str, str]:
 
 
 def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> None:
-    found = opened(bank)
-    assert sca.step(bank, found) == "identity"
-    assert sca.identify(bank, found, KARI) is None
-    assert sca.step(bank, found) == "method"
-    sca.choose_method(bank, found, "HA2")
-    assert sca.step(bank, found) == "approve"
-    answer = query(sca.complete(bank, found, ["a-1"]))
+    authentication = opened(bank)
+    assert sca.step(bank, authentication) == "identity"
+    assert sca.identify(bank, authentication, KARI) is None
+    assert sca.step(bank, authentication) == "method"
+    sca.choose_method(bank, authentication, "HA2")
+    assert sca.step(bank, authentication) == "approve"
+    answer = query(sca.complete(bank, authentication, ["a-1"]))
     psu = people.psu_for(bank, TPP, KARI)
     assert answer == {"state": "1", "psu-id": psu["id"], "tpp-session-id": "s-1", "context": "PRIVATE"}
     [session] = sessions.with_id(bank, TPP, "s-1")
@@ -46,7 +46,7 @@ def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> N
     consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
     assert consent is not None
     assert (consent["accounts"], consent["cards"]) == (["a-1"], [])
-    after = sca.get(bank, found["id"])
+    after = sca.get(bank, authentication["id"])
     assert after is not None
     assert after["status"] == "finalised"
 
@@ -56,38 +56,38 @@ def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> N
     [("HA2", "approve"), ("ANYBRAND_MOBILE", "approve"), ("ANYBRANDID", "approve"), ("CARRIER_PIGEON", "method")],
 )
 def test_a_preferred_method_that_the_bank_has_is_not_asked_again(bank: Bank, preferred: str, step: str) -> None:
-    found = opened(bank, method=sca.offered_method(preferred))
-    sca.identify(bank, found, KARI)
-    assert sca.step(bank, found) == step
+    authentication = opened(bank, method=sca.offered_method(preferred))
+    sca.identify(bank, authentication, KARI)
+    assert sca.step(bank, authentication) == step
 
 
 def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
-    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
-    assert kept is not None
-    bank.documents.put(AGREEMENT, {**kept, "persons": [OLA, KARI]})
-    found = opened(bank, method="HA2")
-    sca.identify(bank, found, KARI)
-    assert sca.step(bank, found) == "context"
-    sca.choose_context(bank, found, "CORPORATE", AGREEMENT_ID)
-    answer = query(sca.complete(bank, found))
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    assert agreement is not None
+    bank.documents.put(AGREEMENT, {**agreement, "persons": [OLA, KARI]})
+    authentication = opened(bank, method="HA2")
+    sca.identify(bank, authentication, KARI)
+    assert sca.step(bank, authentication) == "context"
+    sca.choose_context(bank, authentication, "CORPORATE", AGREEMENT_ID)
+    answer = query(sca.complete(bank, authentication))
     assert (answer["psu-corporate-id"], answer["context"]) == (AGREEMENT_ID, "CORPORATE")
     with pytest.raises(BankError) as refused:
-        sca.choose_context(bank, found, "CORPORATE", "another")
+        sca.choose_context(bank, authentication, "CORPORATE", "another")
     assert [message.path for message in refused.value.messages] == ["agreement"]
 
 
 def test_a_firms_number_is_nobodys_while_somebody_acts_for_it(bank: Bank) -> None:
-    found = opened(bank)
+    authentication = opened(bank)
     firm = next(c for c in bank.documents.all(CUSTOMER) if c["type"] == "corporate")
-    assert "PSU_CREDENTIALS_INVALID" in str(sca.identify(bank, found, firm["customerNumber"]))
+    assert "PSU_CREDENTIALS_INVALID" in str(sca.identify(bank, authentication, firm["customerNumber"]))
     for agreement in bank.documents.find(AGREEMENT, owner=firm["id"]):
         bank.documents.put(AGREEMENT, {**agreement, "persons": []})
     assert sca.identify(bank, opened(bank), firm["customerNumber"]) is None
 
 
 def test_a_session_is_no_other_tpps_whatever_stands_in_their_ids(bank: Bank) -> None:
-    sca.identify(bank, found := opened(bank, method="HA2", sessionId="S|1"), KARI)
-    sca.complete(bank, found)
+    sca.identify(bank, authentication := opened(bank, method="HA2", sessionId="S|1"), KARI)
+    sca.complete(bank, authentication)
     assert len(sessions.with_id(bank, TPP, "S|1")) == 1
     assert sessions.with_id(bank, f"{TPP}|S", "1") == []
 
@@ -116,17 +116,17 @@ def test_accounts_are_refused_where_none_are_shared(bank: Bank, purpose: str) ->
 
 
 def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank) -> None:
-    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
-    assert kept is not None
-    bank.documents.put(AGREEMENT, {**kept, "persons": [OLA, KARI]})
-    found = opened(bank, method="HA2", context="PRIVATE")
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    assert agreement is not None
+    bank.documents.put(AGREEMENT, {**agreement, "persons": [OLA, KARI]})
+    authentication = opened(bank, method="HA2", context="PRIVATE")
     with pytest.raises(BankError, match="asks for the context PRIVATE only"):
-        sca_control.approve(bank, found, national_id=KARI, context="CORPORATE")
+        sca_control.approve(bank, authentication, national_id=KARI, context="CORPORATE")
 
 
 def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -> None:
-    found = opened(bank)
-    answer = query(sca_control.approve(bank, found, national_id=OLA))
+    authentication = opened(bank)
+    answer = query(sca_control.approve(bank, authentication, national_id=OLA))
     assert answer["psu-corporate-id"] == AGREEMENT_ID
     consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="CORPORATE", agreement=AGREEMENT_ID)
     assert consent is not None
@@ -134,22 +134,22 @@ def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -
 
 
 def test_an_unknown_person_fails_the_sca_and_leaves_no_session(bank: Bank) -> None:
-    found = opened(bank)
-    answer = query(sca.identify(bank, found, "12345678901"))
+    authentication = opened(bank)
+    answer = query(sca.identify(bank, authentication, "12345678901"))
     assert (answer["status"], answer["code"]) == ("401", "PSU_CREDENTIALS_INVALID")
     assert "system" not in answer
     assert not sessions.with_id(bank, TPP, "s-1")
 
 
 def test_only_the_person_behind_a_request_may_complete_it(bank: Bank) -> None:
-    found = opened(bank, nationalId=KARI)
-    assert query(sca.identify(bank, found, OLA))["code"] == "PSU_CREDENTIALS_INVALID"
+    authentication = opened(bank, nationalId=KARI)
+    assert query(sca.identify(bank, authentication, OLA))["code"] == "PSU_CREDENTIALS_INVALID"
 
 
 def test_ten_minutes_are_too_long(bank: Bank) -> None:
-    found = opened(bank)
+    authentication = opened(bank)
     advance(bank, minutes=10)
-    answer = query(sca_control.approve(bank, found, national_id=KARI))
+    answer = query(sca_control.approve(bank, authentication, national_id=KARI))
     assert (answer["status"], answer["code"]) == ("401", "SCA_EXPIRED")
 
 
@@ -164,15 +164,15 @@ def test_a_scripted_outcome_wins_over_the_customers(bank: Bank, scripted: str, s
 
 
 def test_an_abandoned_sca_stays_open_without_a_redirect(bank: Bank) -> None:
-    found = opened(bank, outcome="abandon")
-    assert sca_control.approve(bank, found, national_id=KARI) is None
-    assert sca.is_open(found)
+    authentication = opened(bank, outcome="abandon")
+    assert sca_control.approve(bank, authentication, national_id=KARI) is None
+    assert sca.is_open(authentication)
 
 
 def test_an_ended_sca_cannot_be_used_again(bank: Bank) -> None:
-    found = opened(bank)
-    sca_control.approve(bank, found, national_id=KARI)
-    for again in (lambda: sca_control.approve(bank, found), lambda: sca_control.reject(bank, found)):
+    authentication = opened(bank)
+    sca_control.approve(bank, authentication, national_id=KARI)
+    for again in (lambda: sca_control.approve(bank, authentication), lambda: sca_control.reject(bank, authentication)):
         with pytest.raises(BankError) as refused:
             again()
         assert refused.value.code == "CONFLICT"
@@ -225,16 +225,16 @@ def test_of_several_scas_of_one_thing_the_newest_open_one_is_meant(bank: Bank) -
 
 
 def test_an_sca_that_nobody_has_completed_in_time_is_shown_as_expired(bank: Bank) -> None:
-    found = opened(bank)
-    assert sca_control.view(bank, found)["status"] == "started"
+    authentication = opened(bank)
+    assert sca_control.view(bank, authentication)["status"] == "started"
     advance(bank, minutes=10)
-    assert sca_control.view(bank, found)["status"] == "expired"
+    assert sca_control.view(bank, authentication)["status"] == "expired"
 
 
 def test_what_is_no_more_voids_its_sca(bank: Bank) -> None:
-    found = opened(bank, purpose="payment", target="p-1")
+    authentication = opened(bank, purpose="payment", target="p-1")
     sca.void(bank, "p-1")
-    after = sca.get(bank, found["id"])
+    after = sca.get(bank, authentication["id"])
     assert after is not None
     assert not sca.is_open(after)
 
@@ -283,13 +283,13 @@ def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: 
         sca_control.approve(bank, opened(bank), national_id=KARI)
         sca_control.approve(bank, opened(bank), national_id=OLA, context="PRIVATE")
         sca_control.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT_ID)
-    found = sessions.with_id(bank, TPP, "s-1")
-    assert sorted((s["nationalId"], s["context"]) for s in found) == [
+    stored = sessions.with_id(bank, TPP, "s-1")
+    assert sorted((s["nationalId"], s["context"]) for s in stored) == [
         (KARI, "PRIVATE"),
         (OLA, "CORPORATE"),
         (OLA, "PRIVATE"),
     ]
-    assert all(sessions.is_live(bank, session) for session in found)
+    assert all(sessions.is_live(bank, session) for session in stored)
 
 
 def test_revoked_consents_do_not_pile_up(bank: Bank) -> None:
@@ -310,5 +310,5 @@ def test_scas_that_nobody_completes_do_not_pile_up(bank: Bank, monkeypatch: pyte
     monkeypatch.setattr(sca, "PASSING_KEPT", 20)
     for number in range(50):
         opened(bank, purpose=("access", "consent", "user")[number % 3], target=f"t-{number}")
-    left = [found["target"] for found in bank.documents.all(SCA)]
+    left = [document["target"] for document in bank.documents.all(SCA)]
     assert left == [f"t-{number}" for number in range(30, 50)]

@@ -24,7 +24,7 @@ def bank() -> Bank:
 
 
 def account(bank: Bank, bban: str) -> Document:
-    found = bank.documents.first(ACCOUNT, bban=bban)
-    if found is None:
+    account = bank.documents.first(ACCOUNT, bban=bban)
+    if account is None:
         raise LookupError(bban)
-    return found
+    return account

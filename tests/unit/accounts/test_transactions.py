@@ -21,12 +21,12 @@ from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account
 
 def pages(bank: Bank, bban: str, limit: int, **window: Any) -> list[list[str]]:
     """The ids on each page, walking on until there is no further one."""
-    found = []
+    pages = []
     for offset in range(0, 1000 * limit, limit):
         page = transactions.page(bank, account(bank, bban)["id"], Window(offset=offset, limit=limit, **window))
-        found.append([entry["id"] for shelf in ("pending", "booked") for entry in page.entries.get(shelf, ())])
+        pages.append([entry["id"] for shelf in ("pending", "booked") for entry in page.entries.get(shelf, ())])
         if not page.more:
-            return found
+            return pages
     raise AssertionError("the pages do not end")
 
 

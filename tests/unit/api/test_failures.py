@@ -9,13 +9,13 @@ from emulator.api.render import failed
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "text"),
     [
         (MemoryError(), "not enough memory"),
         (OSError(28, "No space left on device"), "read or write its files"),
     ],
 )
-def test_what_fails_the_bank_for_a_while_is_told(error: Exception, said: str) -> None:
+def test_what_fails_the_bank_for_a_while_is_told(error: Exception, text: str) -> None:
     refusal = failed(Request("POST", "/_emulator/generate", [], b"", "http://127.0.0.1"), error)
     assert (refusal.status, refusal.messages[0].code) == (503, "SYSTEM_ERROR")
-    assert said in refusal.messages[0].text
+    assert text in refusal.messages[0].text

@@ -109,8 +109,8 @@ def test_what_is_older_than_a_day_goes_as_others_come(bank: Bank) -> None:
     bank.clock.advance(WINDOW + timedelta(seconds=1))
     for number in range(2 * SWEEP):
         create(bank, f"new {number}", Reply(201, {}))
-    kept = [document["id"] for document in bank.documents.all(REPEAT)]
-    assert kept == [f"TPP|new {number}" for number in range(2 * SWEEP)]
+    ids = [document["id"] for document in bank.documents.all(REPEAT)]
+    assert ids == [f"TPP|new {number}" for number in range(2 * SWEEP)]
 
 
 def test_what_is_not_a_day_old_stays(bank: Bank) -> None:

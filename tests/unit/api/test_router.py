@@ -53,8 +53,8 @@ router = routes(ROWS)
 def test_a_path_finds_its_operation_and_decoded_parameters(
     method: str, path: str, operation: str, params: dict[str, str]
 ) -> None:
-    found = router.find(method, path)
-    assert (found.operation.id, found.params) == (operation, params)
+    match = router.find(method, path)
+    assert (match.operation.id, match.params) == (operation, params)
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,11 @@ def test_a_recovery_tells_how_far_it_is(directory: Path, monkeypatch: pytest.Mon
     for number in range(5):
         store.put(NOTE, {"id": f"n{number}"})
     store.log.discard()
-    told: list[tuple[int, int]] = []
-    open_store(directory, KINDS, progress=lambda done, total: told.append((done, total))).log.discard()
+    progress: list[tuple[int, int]] = []
+    open_store(directory, KINDS, progress=lambda done, total: progress.append((done, total))).log.discard()
     total = sum(path.stat().st_size for path in directory.glob("*.json*"))
-    assert {of for _, of in told} == {total}
-    done = [at for at, _ in told]
+    assert {of for _, of in progress} == {total}
+    done = [at for at, _ in progress]
     assert done == sorted(done)
     assert done[0] == 0
     assert len(done) == 6
@@ -95,7 +95,7 @@ def test_the_address_answers_while_the_documents_are_read(tmp_path: Path, monkey
     plain = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{port_of(plain)}"
     seen: list[tuple[int, bytes]] = []
-    made = object()
+    application = object()
 
     def read(settings: ServeSettings, progress: Progress) -> Any:
         assert threading.current_thread() is not threading.main_thread()
@@ -105,10 +105,10 @@ def test_the_address_answers_while_the_documents_are_read(tmp_path: Path, monkey
             urlopen(f"{url}/ready")
         except HTTPError as refused:
             seen.append((refused.code, refused.read()))
-        return made
+        return application
 
     monkeypatch.setattr(serve, "_application", read)
-    assert serve._starting(ServeSettings(state=tmp_path, port=0), plain) is made
+    assert serve._starting(ServeSettings(state=tmp_path, port=0), plain) is application
     assert [status for status, _ in seen] == [200, 503]
     assert b'"percent":25' in seen[1][1]
 

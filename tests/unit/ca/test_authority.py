@@ -46,8 +46,8 @@ def test_the_first_start_makes_a_ca_and_a_demo_tpp(tmp_path: Path) -> None:
     first = authority(state)
     demo = first.demo()
     assert first.certificate.subject.rfc4514_string() == CA_NAME
-    made = sorted(str(path.relative_to(state)) for path in state.rglob("*"))
-    assert made == ["ca-key.pem", "ca.pem", "tpps", "tpps/demo", "tpps/demo/certificate.pem", "tpps/demo/key.pem"]
+    files = sorted(str(path.relative_to(state)) for path in state.rglob("*"))
+    assert files == ["ca-key.pem", "ca.pem", "tpps", "tpps/demo", "tpps/demo/certificate.pem", "tpps/demo/key.pem"]
     demo.certificate.verify_directly_issued_by(first.certificate)
     assert identity(demo.certificate).roles == frozenset({"PISP", "AISP"})
     assert isinstance(demo.key, rsa.RSAPrivateKey)
@@ -62,9 +62,9 @@ def test_a_certificate_may_call_a_tpp_by_another_name_than_it_is_kept_under(shar
 
 def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    made = authority(state)
-    made.issue("demo", keystore_password="secret")
-    made.answer_credentials()
+    ca = authority(state)
+    ca.issue("demo", keystore_password="secret")
+    ca.answer_credentials()
     for path in (state, *state.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
@@ -81,14 +81,14 @@ def test_a_later_start_finds_what_was_made(tmp_path: Path) -> None:
     assert second.answer_credentials().certificate == authority(tmp_path).answer_credentials().certificate
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_tpps_are_listed_newest_first(tmp_path: Path, kept: bool) -> None:
-    made = authority(tmp_path if kept else None)
+@pytest.mark.parametrize("stored", [True, False])
+def test_tpps_are_listed_newest_first(tmp_path: Path, stored: bool) -> None:
+    ca = authority(tmp_path if stored else None)
     for name in ("b", "c", "a"):
-        made.issue(name)
-    assert [tpp.name for tpp in made.tpps()] == ["a", "c", "b"]
-    made.issue("c", replace=True)
-    assert [tpp.name for tpp in made.tpps()] == ["c", "a", "b"]
+        ca.issue(name)
+    assert [tpp.name for tpp in ca.tpps()] == ["a", "c", "b"]
+    ca.issue("c", replace=True)
+    assert [tpp.name for tpp in ca.tpps()] == ["c", "a", "b"]
 
 
 def test_in_memory_nothing_is_written_and_everything_is_found(shared: CertificateAuthority) -> None:
@@ -131,12 +131,12 @@ def test_a_demo_tpp_of_another_ca_stays(tmp_path: Path) -> None:
 
 def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
     for place in (None, tmp_path):
-        made = authority(place)
-        first = made.issue("one")
+        ca = authority(place)
+        first = ca.issue("one")
         with pytest.raises(TppExists, match="one"):
-            made.issue("one")
-        assert made.issue("one", replace=True).certificate != first.certificate
-        assert len(made.tpps()) == 1
+            ca.issue("one")
+        assert ca.issue("one", replace=True).certificate != first.certificate
+        assert len(ca.tpps()) == 1
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "ø", "a\nb", "-a"])
@@ -192,12 +192,12 @@ def test_special_characters_are_all_those_that_rfc_2253_escapes(shared: Certific
 
 
 def test_the_keystore_holds_key_and_chain(tmp_path: Path) -> None:
-    made = authority(tmp_path)
-    issued = made.issue("store", keystore_password="secret")
+    ca = authority(tmp_path)
+    issued = ca.issue("store", keystore_password="secret")
     store = pkcs12.load_pkcs12((tmp_path / "tpps" / "store" / "keystore.p12").read_bytes(), b"secret")
     assert store.cert is not None
     assert store.cert.certificate == issued.certificate
-    assert [extra.certificate for extra in store.additional_certs] == [made.certificate]
+    assert [extra.certificate for extra in store.additional_certs] == [ca.certificate]
     assert isinstance(store.key, rsa.RSAPrivateKey)
     assert store.key.private_numbers() == issued.key.private_numbers()
 
@@ -247,20 +247,20 @@ def test_a_start_that_was_killed_between_key_and_certificate_is_finished(tmp_pat
 
 
 def test_two_starts_at_once_agree_on_one_ca(tmp_path: Path) -> None:
-    found: list[CertificateAuthority] = []
+    authorities: list[CertificateAuthority] = []
     barrier = threading.Barrier(6)
 
     def start() -> None:
         barrier.wait()
-        found.append(authority(tmp_path))
+        authorities.append(authority(tmp_path))
 
     threads = [threading.Thread(target=start) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({entry.certificate_pem for entry in found}) == 1
-    assert len(found) == 6
+    assert len({entry.certificate_pem for entry in authorities}) == 1
+    assert len(authorities) == 6
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ca-key.pem", "ca.pem"]
 
 
@@ -320,8 +320,8 @@ def test_with_power_what_is_issued_is_on_the_medium(
 
     monkeypatch.setattr(os, "fsync", noted)
     state = tmp_path / "state"
-    made = CertificateAuthority(state, clock=lambda: NOW, power=power)
-    made.issue("acme")
+    ca = CertificateAuthority(state, clock=lambda: NOW, power=power)
+    ca.issue("acme")
     assert bool(synced) is power
     if power:
         assert (tmp_path.name, ["state"]) in synced

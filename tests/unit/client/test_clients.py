@@ -109,8 +109,8 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def client(server: str, credentials: Credentials) -> Iterator[TppClient]:
-    with TppClient(server, credentials) as made:
-        yield made
+    with TppClient(server, credentials) as tpp:
+        yield tpp
 
 
 def headers_of(answer: Any) -> dict[str, str]:
@@ -119,15 +119,15 @@ def headers_of(answer: Any) -> dict[str, str]:
 
 def test_a_signed_request_arrives_with_its_required_headers(client: TppClient) -> None:
     answer = client.post("/v1/payments/sepa-credit-transfers?allowLogicalDuplicate=true", json={"a": "ø"})
-    told = answer.json()
+    body = answer.json()
     assert answer.status == 200
-    assert (told["tpp"], told["notes"], told["body"]) == ("PSDNO-SBX-3", [], '{"a":"ø"}')
-    assert told["target"] == "/v1/payments/sepa-credit-transfers?allowLogicalDuplicate=true"
+    assert (body["tpp"], body["notes"], body["body"]) == ("PSDNO-SBX-3", [], '{"a":"ø"}')
+    assert body["target"] == "/v1/payments/sepa-credit-transfers?allowLogicalDuplicate=true"
     sent = headers_of(answer)
     assert sent["digest"] == digest_value('{"a":"ø"}'.encode())
     assert {"x-accept-fix", "tpp-session-id", "tpp-redirect-uri", "psu-ip-address", "x-request-id", "date"} <= set(sent)
     assert "psu-id" not in sent
-    assert len(told["headers"]) == len(sent)
+    assert len(body["headers"]) == len(sent)
 
 
 @pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
@@ -167,24 +167,24 @@ def test_a_signature_that_is_given_is_sent_as_it_is(client: TppClient, name: str
 
 
 def test_defaults_hold_for_every_request(server: str, credentials: Credentials) -> None:
-    with TppClient(server, credentials, defaults={"PSU-Context": "PRIVATE", "x-accept-fix": None}) as made:
-        sent = headers_of(made.get("/v1/x"))
+    with TppClient(server, credentials, defaults={"PSU-Context": "PRIVATE", "x-accept-fix": None}) as tpp:
+        sent = headers_of(tpp.get("/v1/x"))
     assert sent["psu-context"] == "PRIVATE"
     assert "x-accept-fix" not in sent
 
 
 def test_a_base_address_may_end_in_a_path(server: str, credentials: Credentials) -> None:
-    with TppClient(f"{server}/banks/a/", credentials) as made:
-        assert made.get("/v1/x").json()["target"] == "/banks/a/v1/x"
-        assert made.get(f"{server}/banks/a/v1/y?z=%20#f").json()["target"] == "/banks/a/v1/y?z=%20"
-        assert made.get("/v1/x").json()["tpp"]
+    with TppClient(f"{server}/banks/a/", credentials) as tpp:
+        assert tpp.get("/v1/x").json()["target"] == "/banks/a/v1/x"
+        assert tpp.get(f"{server}/banks/a/v1/y?z=%20#f").json()["target"] == "/banks/a/v1/y?z=%20"
+        assert tpp.get("/v1/x").json()["tpp"]
 
 
 def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, credentials: Credentials) -> None:
     """As the Location of what was made in a named bank says it; links leave the base address out."""
-    with TppClient(f"{server}/banks/a", credentials) as made:
-        assert made.get("/banks/a/v1/x?y=1#z").json()["target"] == "/banks/a/v1/x?y=1"
-        assert made.get("/banks/ab/v1/x").json()["target"] == "/banks/a/banks/ab/v1/x"
+    with TppClient(f"{server}/banks/a", credentials) as tpp:
+        assert tpp.get("/banks/a/v1/x?y=1#z").json()["target"] == "/banks/a/v1/x?y=1"
+        assert tpp.get("/banks/ab/v1/x").json()["target"] == "/banks/a/banks/ab/v1/x"
 
 
 @pytest.mark.parametrize(
@@ -227,22 +227,22 @@ UNSENDABLE: list[tuple[str, str, dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("method, path, headers, told", UNSENDABLE)
+@pytest.mark.parametrize("method, path, headers, message", UNSENDABLE)
 async def test_what_no_request_can_carry_is_refused_by_both_clients(
-    client: TppClient, method: str, path: str, headers: dict[str, str], told: str
+    client: TppClient, method: str, path: str, headers: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         client.request(method, path, headers=headers)
     async with AsyncTppClient(client.base_url, client.identity) as asynchronous:
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             await asynchronous.request(method, path, headers=headers)
 
 
 def test_what_an_sca_tells_is_remembered(client: TppClient) -> None:
-    told = client.remember(
+    query = client.remember(
         "https://tpp.example/callback?keep=1&psu-id=P&psu-corporate-id=C&tpp-session-id=S&context=CORPORATE"
     )
-    assert told == {
+    assert query == {
         "keep": "1", "psu-id": "P", "psu-corporate-id": "C", "tpp-session-id": "S", "context": "CORPORATE"
     }  # fmt: skip
     sent = headers_of(client.get("/v1/x"))
@@ -341,10 +341,10 @@ def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> N
 
 def test_tampering_works_with_a_wrapped_signature(server: str, authority: CertificateAuthority) -> None:
     special = authority.issue("wrapped", flaw="special-characters")
-    with TppClient(server, special) as made:
-        assert made.get("/v1/x").json()["notes"] == []
+    with TppClient(server, special) as tpp:
+        assert tpp.get("/v1/x").json()["notes"] == []
         for tamper in TAMPERINGS.keys() - {"no-digest"}:
-            assert made.post("/v1/x?y=1", json={}, tamper=tamper).json()["messages"], tamper
+            assert tpp.post("/v1/x?y=1", json={}, tamper=tamper).json()["messages"], tamper
 
 
 def test_an_unknown_tampering_is_refused(client: TppClient) -> None:
@@ -353,17 +353,17 @@ def test_an_unknown_tampering_is_refused(client: TppClient) -> None:
 
 
 async def test_the_asynchronous_client_does_the_same(server: str, credentials: Credentials) -> None:
-    async with AsyncTppClient(f"{server}/banks/a", credentials) as made:
-        answer = await made.post("/v1/x%2Fy%41?z=%20+&b=a,b%7E", json={"a": "ø"})
-        told = answer.json()
-        assert (told["tpp"], told["notes"]) == ("PSDNO-SBX-3", [])
-        assert told["target"] == "/banks/a/v1/x%2Fy%41?z=%20+&b=a,b%7E"
-        assert (await made.get("/v1/x", headers={"PSU-IP-Address": None})).json()["tpp"]
-        assert (await made.put("/v1/x", body=b"x")).json()["body"] == "x"
-        assert (await made.delete("/v1/x", tamper="other-key")).json()["messages"]
+    async with AsyncTppClient(f"{server}/banks/a", credentials) as tpp:
+        answer = await tpp.post("/v1/x%2Fy%41?z=%20+&b=a,b%7E", json={"a": "ø"})
+        body = answer.json()
+        assert (body["tpp"], body["notes"]) == ("PSDNO-SBX-3", [])
+        assert body["target"] == "/banks/a/v1/x%2Fy%41?z=%20+&b=a,b%7E"
+        assert (await tpp.get("/v1/x", headers={"PSU-IP-Address": None})).json()["tpp"]
+        assert (await tpp.put("/v1/x", body=b"x")).json()["body"] == "x"
+        assert (await tpp.delete("/v1/x", tamper="other-key")).json()["messages"]
         assert answer.headers["x-twice"] == "1, 2"
-    assert (await made.get("/v1/x")).status == 200
-    await made.close()
+    assert (await tpp.get("/v1/x")).status == 200
+    await tpp.close()
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])

@@ -44,8 +44,8 @@ async def proxy(
 ) -> AsyncIterator[str]:
     """A proxy before `target`; its address."""
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    made = SigningProxy(AsyncTppClient(target, authority.demo(), timeout=timeout), log=log)
-    running = asyncio.ensure_future(made.run("127.0.0.1", 0, ready.set_result))
+    running_proxy = SigningProxy(AsyncTppClient(target, authority.demo(), timeout=timeout), log=log)
+    running = asyncio.ensure_future(running_proxy.run("127.0.0.1", 0, ready.set_result))
     try:
         yield await asyncio.wait_for(ready, PATIENCE)
     finally:
@@ -119,7 +119,7 @@ async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "head, body, status, told",
+    "head, body, status, message_part",
     [
         (
             b"GET /v1/x HTTP/1.1\r\nTPP-Redirect-URI: http://x/\xe6",
@@ -133,14 +133,19 @@ async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
     ],
 )
 async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
-    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, head: bytes, body: bytes, status: int, told: str
+    authority: CertificateAuthority,
+    monkeypatch: pytest.MonkeyPatch,
+    head: bytes,
+    body: bytes,
+    status: int,
+    message_part: str,
 ) -> None:
     monkeypatch.setattr("emulator.client.proxy.LARGEST_BODY", 3)
     async with proxy("http://127.0.0.1:1", authority) as address:
         answer = await asked_raw(address, head, body)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     [message] = json.loads(answer.partition(b"\r\n\r\n")[2])["tppMessages"]
-    assert (message["category"], message["code"], told in message["text"]) == ("ERROR", "BAD_REQUEST", True)
+    assert (message["category"], message["code"], message_part in message["text"]) == ("ERROR", "BAD_REQUEST", True)
 
 
 async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: CertificateAuthority) -> None:
@@ -148,16 +153,16 @@ async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: C
         await asyncio.Event().wait()
         raise AssertionError
 
-    told: list[str] = []
+    lines: list[str] = []
     async with (
         bank(answer) as target,
-        proxy(target, authority, log=told.append, timeout=0.01) as address,
+        proxy(target, authority, log=lines.append, timeout=0.01) as address,
         ClientSession() as http,
         http.get(f"{address}/v1/accounts") as got,
     ):
         assert got.status == 502
         assert (await got.json())["tppMessages"][0]["text"] == f"{target} does not answer: TimeoutError"
-    assert told == ["GET /v1/accounts -> no answer: TimeoutError"]
+    assert lines == ["GET /v1/accounts -> no answer: TimeoutError"]
 
 
 async def test_a_client_that_gives_up_ends_the_request_at_the_bank(authority: CertificateAuthority) -> None:

@@ -85,8 +85,8 @@ def oslo(text: str) -> datetime:
 )
 def test_cut_off_and_moves_in_norway(requested, approved, expected, moved):
     wanted = date.fromisoformat(requested) if requested else None
-    found = effective_date(wanted, oslo(approved).astimezone(UTC), "NOK", NORWAY)
-    assert found == (date.fromisoformat(expected), moved)
+    effective = effective_date(wanted, oslo(approved).astimezone(UTC), "NOK", NORWAY)
+    assert effective == (date.fromisoformat(expected), moved)
 
 
 def test_always_open_has_no_cut_off_and_moves_nothing():

@@ -52,7 +52,7 @@ REQUIRED[BASKET_GET] = REQUIRED[BASKET_POST]
 REQUIRED[INSTANT_POST] = REQUIRED[TRANSFER_POST] = REQUIRED[BASKET_POST] | {"Digest"}
 
 
-def found(sent: dict[str, str], column: str, *more: tuple[str, str], **options) -> list[tuple[str, str | None]]:
+def refusals(sent: dict[str, str], column: str, *more: tuple[str, str], **options) -> list[tuple[str, str | None]]:
     headers = Headers([*sent.items(), *more])
     return [(message.code, message.path) for message in check_headers(headers, column, **options)]
 
@@ -63,50 +63,50 @@ def without(*names: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_every_required_header_that_is_missing_is_named_at_once(column):
-    assert set(found({}, column)) == {("HTTP_HEADER_REQUIRED", name) for name in REQUIRED[column]}
-    assert found(GOOD, column) == []
+    assert set(refusals({}, column)) == {("HTTP_HEADER_REQUIRED", name) for name in REQUIRED[column]}
+    assert refusals(GOOD, column) == []
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_each_header_of_the_matrix_is_demanded_exactly_where_it_is_marked(column):
     for name, marks in MATRIX.items():
         expected = [("HTTP_HEADER_REQUIRED", name)] if marks[column] == "R" else []
-        assert found(without(name), column) == expected
+        assert refusals(without(name), column) == expected
 
 
 def test_lenient_demands_only_what_the_operation_needs():
-    assert found({}, TRANSFER_POST, profile="lenient") == []
+    assert refusals({}, TRANSFER_POST, profile="lenient") == []
     needs = frozenset({"tpp-redirect-uri"})
-    assert found({}, SANDBOX, profile="lenient", needs=needs) == [("HTTP_HEADER_REQUIRED", "TPP-Redirect-URI")]
-    assert found({"tpp-redirect-uri": "https://tpp.example"}, SANDBOX, profile="lenient", needs=needs) == []
+    assert refusals({}, SANDBOX, profile="lenient", needs=needs) == [("HTTP_HEADER_REQUIRED", "TPP-Redirect-URI")]
+    assert refusals({"tpp-redirect-uri": "https://tpp.example"}, SANDBOX, profile="lenient", needs=needs) == []
 
 
 def test_before_the_first_sca_neither_session_nor_psu_id_is_demanded():
-    assert found(without("TPP-Session-ID", "PSU-ID"), BASKET_GET, session_optional=True) == []
-    assert found(without("TPP-Session-ID"), DETAILS) == [("HTTP_HEADER_REQUIRED", "TPP-Session-ID")]
+    assert refusals(without("TPP-Session-ID", "PSU-ID"), BASKET_GET, session_optional=True) == []
+    assert refusals(without("TPP-Session-ID"), DETAILS) == [("HTTP_HEADER_REQUIRED", "TPP-Session-ID")]
 
 
 @pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST])
 def test_the_identity_number_stands_in_for_the_psu_id_on_payment_and_basket_operations(column):
-    assert found({**without("PSU-ID"), "X-PSU-IDENTITY": "14888520059"}, column) == []
+    assert refusals({**without("PSU-ID"), "X-PSU-IDENTITY": "14888520059"}, column) == []
 
 
 @pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
 def test_an_agreement_does_not_go_with_the_private_context(column):
     private = {**GOOD, "PSU-Context": "PRIVATE", "PSU-Corporate-ID": UUID}
-    assert found(private, column) == [("FORMAT_ERROR", "PSU-Corporate-ID")]
+    assert refusals(private, column) == [("FORMAT_ERROR", "PSU-Corporate-ID")]
 
 
 @pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
 @pytest.mark.parametrize("profile", ["documented", "lenient"])
 def test_the_corporate_context_names_its_agreement_once_the_psu_is_known(column, profile):
     corporate = {**GOOD, "PSU-Context": "CORPORATE"}
-    assert found(corporate, column, profile=profile) == [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")]
-    assert found({**corporate, "PSU-Corporate-ID": UUID}, column, profile=profile) == []
+    assert refusals(corporate, column, profile=profile) == [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")]
+    assert refusals({**corporate, "PSU-Corporate-ID": UUID}, column, profile=profile) == []
     unknown = {**corporate, "X-PSU-IDENTITY": "14888520059"}
     del unknown["PSU-ID"]
     if column in (INSTANT_POST, TRANSFER_POST):
-        assert found(unknown, column, profile=profile) == []
+        assert refusals(unknown, column, profile=profile) == []
 
 
 def test_the_agreement_is_optional_on_every_payment_operation():
@@ -115,14 +115,14 @@ def test_the_agreement_is_optional_on_every_payment_operation():
 
 
 def test_agreements_may_be_listed_before_one_is_chosen():
-    assert found({**GOOD, "PSU-Context": "CORPORATE"}, DETAILS, acts=False) == []
+    assert refusals({**GOOD, "PSU-Context": "CORPORATE"}, DETAILS, acts=False) == []
 
 
 def test_a_header_sent_twice_is_refused_and_lists_are_joined():
-    assert found(GOOD, DETAILS, ("psu-id", UUID)) == [("FORMAT_ERROR", "PSU-ID")]
-    assert found(GOOD, DETAILS, ("psu-id", UUID), ("PSU-ID", UUID)) == [("FORMAT_ERROR", "PSU-ID")]
-    assert found(GOOD, DETAILS, ("Accept", "text/html"), ("accept", "application/json"), ("X-Other", "1")) == []
-    assert found(GOOD, DETAILS, ("X-Other", "1"), ("X-Other", "2")) == []
+    assert refusals(GOOD, DETAILS, ("psu-id", UUID)) == [("FORMAT_ERROR", "PSU-ID")]
+    assert refusals(GOOD, DETAILS, ("psu-id", UUID), ("PSU-ID", UUID)) == [("FORMAT_ERROR", "PSU-ID")]
+    assert refusals(GOOD, DETAILS, ("Accept", "text/html"), ("accept", "application/json"), ("X-Other", "1")) == []
+    assert refusals(GOOD, DETAILS, ("X-Other", "1"), ("X-Other", "2")) == []
     headers = Headers([("x-accept-fix", " longer-names "), ("X-Accept-Fix", "amount-as-string")])
     assert headers.get("x-accept-fix") == "longer-names,amount-as-string"
     assert Headers([("PSU-ID", "first"), ("PSU-ID", "second")]).get("psu-id") == "first"
@@ -139,7 +139,7 @@ def test_all_mistakes_are_told_at_once_with_a_sentence_each():
 
 
 def test_formats_are_checked_whether_or_not_the_operation_uses_the_header():
-    assert found({**GOOD, "PSU-Context": "private"}, SANDBOX) == [("FORMAT_ERROR", "PSU-Context")]
+    assert refusals({**GOOD, "PSU-Context": "private"}, SANDBOX) == [("FORMAT_ERROR", "PSU-Context")]
 
 
 ACCEPTED = {
@@ -251,7 +251,7 @@ def test_malformed_values_are_refused_with_what_was_expected(name, value):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ("https://tpp.example/#done", "an address without a fragment"),
         ("https://user@tpp.example/", "an address without user info"),
@@ -262,25 +262,25 @@ def test_malformed_values_are_refused_with_what_was_expected(name, value):
         ("https://tpp.example:99999/callback", "a web address with a port from 1 to 65535"),
     ],
 )
-def test_a_refused_redirect_address_is_told_why(value, told):
-    assert FORMATS["TPP-Redirect-URI"](value) == told
+def test_a_refused_redirect_address_is_told_why(value, expected):
+    assert FORMATS["TPP-Redirect-URI"](value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ("Pay 😀", "text without a character outside the basic multilingual plane, such as an emoji (U+1F600)"),
         ("Pay \x07", "text without a control character (U+0007)"),
     ],
 )
-def test_a_text_that_the_banks_systems_cannot_process_is_told_why(value, told):
+def test_a_text_that_the_banks_systems_cannot_process_is_told_why(value, expected):
     """SPEC 1: such a request is rejected, wherever the character stands."""
-    assert FORMATS["TPP-Brand-Logging-Information"](value) == told
+    assert FORMATS["TPP-Brand-Logging-Information"](value) == expected
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_malformed_value_is_a_format_error_under_the_name_of_its_header(name):
-    assert found({**without(name), name.lower(): "\x00"}, SANDBOX) == [("FORMAT_ERROR", name)]
+    assert refusals({**without(name), name.lower(): "\x00"}, SANDBOX) == [("FORMAT_ERROR", name)]
 
 
 @given(st.text(alphabet="0123456789abcdef.:%[]/ ", max_size=30))

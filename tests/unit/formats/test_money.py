@@ -61,7 +61,7 @@ def test_amounts_with_exactly_the_minor_units_are_read(text, currency):
 
 
 @pytest.mark.parametrize(
-    ("text", "currency", "told"),
+    ("text", "currency", "expected"),
     [
         ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100".'),
         ("100.0", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100.0".'),
@@ -82,11 +82,11 @@ def test_amounts_with_exactly_the_minor_units_are_read(text, currency):
         ("0x1.00", "NOK", None),
     ],
 )
-def test_other_amounts_are_refused_with_a_sentence(text, currency, told):
+def test_other_amounts_are_refused_with_a_sentence(text, currency, expected):
     with pytest.raises(ValueError) as refused:
         parse_amount(text, currency)
     sentence = str(refused.value)
-    assert sentence == told if told else sentence.startswith("An amount is written as digits")
+    assert sentence == expected if expected else sentence.startswith("An amount is written as digits")
 
 
 @given(st.text(alphabet="0123456789.-+eE ,_٣", max_size=22), st.sampled_from(CURRENCIES))
@@ -141,7 +141,7 @@ def test_what_is_an_amount_at_a_glance_is_one(text, currency):
 
 
 @pytest.mark.parametrize(
-    ("text", "currency", "told"),
+    ("text", "currency", "expected"),
     [
         ("100.00", "NOK", True),
         ("0.01", "EUR", True),
@@ -157,12 +157,12 @@ def test_what_is_an_amount_at_a_glance_is_one(text, currency):
         (b"1.00", "NOK", False),
     ],
 )
-def test_what_can_be_told_at_a_glance(text, currency, told):
-    assert is_amount({"amount": text, "currency": currency}) is told
+def test_what_can_be_told_at_a_glance(text, currency, expected):
+    assert is_amount({"amount": text, "currency": currency}) is expected
 
 
 @pytest.mark.parametrize(
-    "found", [None, "100.00", 1, [], ["amount", "currency"], {}, {"amount": "1.00"}, {"currency": "NOK"}]
+    "value", [None, "100.00", 1, [], ["amount", "currency"], {}, {"amount": "1.00"}, {"currency": "NOK"}]
 )
-def test_nothing_else_is_an_amount_at_a_glance(found):
-    assert not is_amount(found)
+def test_nothing_else_is_an_amount_at_a_glance(value):
+    assert not is_amount(value)

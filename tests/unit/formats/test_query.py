@@ -114,17 +114,17 @@ def test_a_required_parameter_that_is_missing_has_its_own_code():
 @given(st.text(alphabet="0123456789-+%ABC", max_size=12) | st.integers(-9, 999).map(str))
 def test_whatever_number_is_accepted_is_in_range(raw):
     try:
-        found = parse(DECLARED, f"limit={raw}")
+        values = parse(DECLARED, f"limit={raw}")
     except BankError:
         return
-    assert 1 <= found["limit"] <= 500
+    assert 1 <= values["limit"] <= 500
 
 
 @given(st.tuples(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32)))
 def test_whatever_date_is_accepted_is_one(parts):
     text = "{:04}-{:02}-{:02}".format(*parts)
     try:
-        found = parse(DECLARED, f"dateFrom={text}")
+        values = parse(DECLARED, f"dateFrom={text}")
     except BankError:
         return
-    assert found["dateFrom"] == text == date(*parts).isoformat()
+    assert values["dateFrom"] == text == date(*parts).isoformat()

@@ -158,8 +158,8 @@ def test_asking_after_a_date_gives_the_same_dates_as_reading_on(plan, is_open, a
             break
         every.append(day)
     expected = next((day for day in every if day > after), None)
-    found = next_execution(plan, after, is_open)
-    assert found == expected or (expected is None and found is not None and found > horizon)
+    following = next_execution(plan, after, is_open)
+    assert following == expected or (expected is None and following is not None and following > horizon)
 
 
 @given(PLANS)

@@ -29,9 +29,9 @@ NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
 def bank(fixture: str = "empty", seed: int | None = None, ids_form: str = "uuid") -> Bank:
-    made = Bank(memory_store(KINDS), seed=seed, ids_form=ids_form)
-    fixtures.reset(made, fixture, now=NOW, mode="frozen")
-    return made
+    bank = Bank(memory_store(KINDS), seed=seed, ids_form=ids_form)
+    fixtures.reset(bank, fixture, now=NOW, mode="frozen")
+    return bank
 
 
 def plan_of(
@@ -51,7 +51,7 @@ def generate(filled: Bank, plan: DataPlan) -> dict[str, Any]:
 
 
 def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
-    return {kind: found for kind, found in of.documents.dump().items() if kind != "meta"}
+    return {kind: documents for kind, documents in of.documents.dump().items() if kind != "meta"}
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_ids_take_the_banks_form() -> None:
 def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> None:
     filled = bank()
     plan = plan_of(1, 1, 5, 30, 5)
-    [made] = generate(filled, plan)["customers"]
+    [generated] = generate(filled, plan)["customers"]
     sandbox_customers.replace_customer(
-        filled, made["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
+        filled, generated["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
     )
     [account] = filled.documents.all(ACCOUNT)
     filled.documents.put(ACCOUNT, {**account, "bban": "99901000014", "iban": "NO8599901000014"})

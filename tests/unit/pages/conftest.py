@@ -37,8 +37,8 @@ def emulator(remote_banks: RemoteBanks | None) -> Iterator[Living | RemoteLiving
     if remote_banks is not None:
         yield RemoteLiving(remote_banks, Tpp)
         return
-    with living() as made:
-        yield made
+    with living() as emulator:
+        yield emulator
 
 
 @pytest.fixture

@@ -52,17 +52,17 @@ def read(emulator: Living, path: str, **options: Any) -> Any:
 def logged_in(emulator: Living, browser: Visitor) -> None:
     """Kari at the demo TPP, without the pages."""
     fields = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
-    made = browser.send("POST", "/_emulator/sessions", fields, Content_Type="application/json")
-    told = json.loads(made.source)
-    emulator.tpp.psu_id, emulator.tpp.session_id = told["psuId"], told["tppSessionId"]
+    answer = browser.send("POST", "/_emulator/sessions", fields, Content_Type="application/json")
+    session = json.loads(answer.source)
+    emulator.tpp.psu_id, emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
 
 
 def paid(emulator: Living, browser: Visitor, **more: Any) -> str:
     """A new instant payment; its id."""
     if emulator.tpp.psu_id is None:
         logged_in(emulator, browser)
-    made = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
-    return str(json.loads(made.body)["paymentId"])
+    answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
+    return str(json.loads(answer.body)["paymentId"])
 
 
 def sure(browser: Visitor, page: Page) -> Page:
@@ -81,8 +81,8 @@ def press(browser: Visitor, page: Page, action: str, **values: Any) -> Page:
 
 def heading(page: Page) -> str | None:
     """What the page calls itself."""
-    found = re.search(r"<h1>(.*?)</h1>", page.source)
-    return found and found[1]
+    match = re.search(r"<h1>(.*?)</h1>", page.source)
+    return match and match[1]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -102,7 +102,7 @@ def test_every_place_of_an_empty_bank_says_what_to_do(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "text"),
     [
         ("", "No requests yet"),
         ("customers", "POST /v1/sandbox/customers"),
@@ -113,9 +113,9 @@ def test_every_place_of_an_empty_bank_says_what_to_do(place: str) -> None:
         ("requests", "bank-emulator request GET"),
     ],
 )
-def test_empty_states_tell_what_to_do(place: str, said: str) -> None:
+def test_empty_states_tell_what_to_do(place: str, text: str) -> None:
     with living(fixtures="empty") as emulator:
-        assert said in emulator.visitor().get(f"/console/{place}").text
+        assert text in emulator.visitor().get(f"/console/{place}").text
 
 
 @pytest.mark.parametrize(
@@ -264,8 +264,8 @@ def test_of_a_long_bulk_the_page_says_that_it_shows_the_first(
     debtor = single.pop("debtorAccount")
     address = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
     body = {"debtorAccount": debtor, "payments": [single] * entries}
-    made = emulator.call("POST", address, json=body, headers={"PSU-Context": "PRIVATE"})
-    page = browser.get(f"/console/payments/{json.loads(made.body)['paymentId']}")
+    answer = emulator.call("POST", address, json=body, headers={"PSU-Context": "PRIVATE"})
+    page = browser.get(f"/console/payments/{json.loads(answer.body)['paymentId']}")
     assert f"{entries} payments" in page.text
     assert ("These are the first 20" in page.text) == shown
 
@@ -340,21 +340,23 @@ def test_the_ids_that_a_tpp_sends_stand_whole_where_one_thing_is_shown(emulator:
         "consents": emulator.tpp.session_id,
     }
     assert [
-        place for place, said in shown.items() if f"<code>{said}</code>" not in browser.get(f"/console/{place}").source
+        place
+        for place, field in shown.items()
+        if f"<code>{field}</code>" not in browser.get(f"/console/{place}").source
     ] == []
 
 
 def test_a_basket_shows_its_payments(emulator: Living, browser: Visitor) -> None:
     ids = [paid(emulator, browser), paid(emulator, browser)]
-    made = emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": ids}, headers={"PSU-Context": "PRIVATE"})
-    basket = json.loads(made.body)["basketId"]
+    answer = emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": ids}, headers={"PSU-Context": "PRIVATE"})
+    basket = json.loads(answer.body)["basketId"]
     assert basket in browser.get("/console/baskets").source
     page = browser.get(f"/console/baskets/{basket}")
     assert all(payment in page.source for payment in ids)
 
 
 @pytest.mark.parametrize(
-    ("how", "said", "told"),
+    ("how", "title", "message"),
     [
         ("approve", "Approved", "psu-id="),
         ("reject", "Declined", "code=SCA_INVALID"),
@@ -363,14 +365,14 @@ def test_a_basket_shows_its_payments(emulator: Living, browser: Visitor) -> None
     ],
 )
 def test_an_authentication_is_ended_and_the_redirect_shown(
-    emulator: Living, browser: Visitor, how: str, said: str, told: str
+    emulator: Living, browser: Visitor, how: str, title: str, message: str
 ) -> None:
     assert emulator.call("GET", "/v1/accounts").status == 401
     page = browser.get("/console/sca")
     token = next(emulator.service.bank.documents.all(SCA))["id"]
     ended = press(browser, page, token, nationalId=KARI, how=how)
-    assert heading(ended) == said
-    assert told in ended.text
+    assert heading(ended) == title
+    assert message in ended.text
     again = press(browser, page, token, nationalId=KARI, how=how)
     assert again.status == 409
 
@@ -385,7 +387,7 @@ def test_who_has_several_things_to_approve_can_tell_them_apart(emulator: Living,
     shown = ("basket of 2 payments", "payment of 42.50 NOK to Bread", "payment of 9,000.00 NOK to Rent")
     for place in ("", "/sca"):
         text = " ".join(browser.get(f"/console{place}").text.split())
-        assert [said for said in shown if said not in text] == []
+        assert [label for label in shown if label not in text] == []
 
 
 def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, browser: Visitor) -> None:
@@ -687,15 +689,19 @@ def test_the_request_log_is_read_page_by_page_with_its_filter(emulator: Living, 
 @pytest.mark.parametrize("status", ["", "RCVD"])
 def test_payments_are_read_page_by_page(emulator: Living, browser: Visitor, status: str) -> None:
     documents = emulator.service.bank.documents
-    kept = documents.get(PAYMENT, paid(emulator, browser)) or {}
+    stored = documents.get(PAYMENT, paid(emulator, browser)) or {}
     for number in range(101):
-        documents.put(PAYMENT, {**kept, "id": f"p-{number}"})
+        documents.put(PAYMENT, {**stored, "id": f"p-{number}"})
     first = browser.get(f"/console/payments?status={status}")
     assert "1 to 100 of 102" in first.text
     link = re.search('href="([^"]*)" rel="next"', first.source)
     assert link is not None
     older = browser.get("/console/payments" + link[1].replace("&amp;", "&"))
-    assert [f"/console/payments/{shown}" in older.source for shown in (kept["id"], "p-0", "p-1")] == [True, True, False]
+    assert [f"/console/payments/{shown}" in older.source for shown in (stored["id"], "p-0", "p-1")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_the_request_log_is_emptied(emulator: Living, browser: Visitor) -> None:
@@ -826,11 +832,11 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
 
 
 @pytest.mark.inside
-@pytest.mark.parametrize("said", [5, "no", {"0": {}}, ["no"], [{"x": 1}], [{"code": "CONFLICT", "text": 5}]])
+@pytest.mark.parametrize("messages", [5, "no", {"0": {}}, ["no"], [{"x": 1}], [{"code": "CONFLICT", "text": 5}]])
 def test_an_answer_whose_messages_a_rule_made_up_is_shown_without_them(
-    emulator: Living, browser: Visitor, said: Any
+    emulator: Living, browser: Visitor, messages: Any
 ) -> None:
-    rule = {"then": {"answer": {"status": 400, "json": {"tppMessages": said}}}}
+    rule = {"then": {"answer": {"status": 400, "json": {"tppMessages": messages}}}}
     browser.send("POST", "/_emulator/rules", json.dumps(rule).encode(), Content_Type="application/json")
     assert emulator.call("GET", "/v1/accounts").status == 400
     for page in ("/console", "/console/requests", "/console/requests/1"):
@@ -879,8 +885,8 @@ def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chos
 
 def test_customers_are_generated(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/generate")
-    made = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
-    assert "Customers were generated." in made.text
+    generated = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
+    assert "Customers were generated." in generated.text
     assert emulator.service.bank.documents.count(CUSTOMER) == 6
 
 

@@ -23,8 +23,8 @@ TOKEN = "a control token ø"
 
 @pytest.fixture
 def guarded() -> Iterator[Living]:
-    with living(token=TOKEN) as made:
-        yield made
+    with living(token=TOKEN) as emulator:
+        yield emulator
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_over_tls_the_cookie_is_secure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "text"),
     [
         ("sca/xyz", "Page not found"),
         ("console", "The bank gone does not exist."),
@@ -251,11 +251,11 @@ def test_over_tls_the_cookie_is_secure() -> None:
         ("docs", "The bank gone does not exist."),
     ],
 )
-def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Living, path: str, said: str) -> None:
+def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Living, path: str, text: str) -> None:
     browser = emulator.visitor()
     page = browser.get(f"/banks/gone/{path}", Accept_Language="en")
     assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert said in page.text
+    assert text in page.text
     assert browser.get(page.source.split('stylesheet" href="')[1].split('"')[0]).status == 200
 
 
@@ -301,10 +301,10 @@ def test_the_command_that_the_console_gives_is_taken_by_a_bank_with_a_token(guar
     page = browser.get("/console/consents", Cookie=entered.headers["set-cookie"].partition(";")[0])
     shown = page.source.partition("<pre")[2].partition(">")[2].partition("</pre>")[0]
     words = [word.replace("$BANK_EMULATOR_CONTROL_TOKEN", TOKEN) for word in shlex.split(unescape(shown))]
-    told = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
-    headers = {name.replace("-", "_"): value for name, value in told}
-    made = browser.send("POST", words[3].removeprefix(guarded.base), words[-1].encode(), **headers)
-    assert "psuId" in json.loads(made.source)
+    header_lines = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
+    headers = {name.replace("-", "_"): value for name, value in header_lines}
+    answer = browser.send("POST", words[3].removeprefix(guarded.base), words[-1].encode(), **headers)
+    assert "psuId" in json.loads(answer.source)
 
 
 def test_an_address_that_does_not_exist_is_a_page_in_a_browser_and_json_for_others(emulator: Living) -> None:

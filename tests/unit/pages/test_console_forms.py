@@ -22,8 +22,8 @@ def control(browser: Visitor, method: str, path: str, body: Any) -> Any:
 
 def busy(emulator: Living, browser: Visitor) -> str:
     """A bank in which there is something for every form; the id of a payment that waits."""
-    made = control(browser, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    emulator.tpp.psu_id, emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    session = control(browser, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    emulator.tpp.psu_id, emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
     control(browser, "POST", "scenario", {"scenario": "own", "rules": [{"then": {"delay": "1s"}}]})
     control(browser, "PUT", "snapshots/lost-answer", {})
     control(browser, "PUT", "banks/lost-answer", {})

@@ -22,8 +22,8 @@ from tests.unit.pages.visitor import Visitor
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[Living]:
-    with living() as made:
-        yield made
+    with living() as emulator:
+        yield emulator
 
 
 @pytest.fixture(scope="module")

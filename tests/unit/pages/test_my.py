@@ -30,8 +30,8 @@ def pay(emulator: Living, **more: Any) -> str:
     """A payment of Kari's that waits for her approval; its id."""
     bank = emulator.service.bank
     emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
-    made = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
-    assert made.status == 201
+    answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
+    assert answer.status == 201
     return str(bank.documents.range(PAYMENT, "created", reverse=True, limit=1)[0]["id"])
 
 
@@ -58,12 +58,12 @@ def test_the_cookie_is_for_the_page_alone(emulator: Living) -> None:
     assert {"Path=/my", "HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
 
 
-@pytest.mark.parametrize(("typed", "said"), [("123", "har 11 siffer"), ("12345678901", "har ingen kunde")])
-def test_a_number_that_nobody_has_can_be_corrected(emulator: Living, typed: str, said: str) -> None:
+@pytest.mark.parametrize(("typed", "text"), [("123", "har 11 siffer"), ("12345678901", "har ingen kunde")])
+def test_a_number_that_nobody_has_can_be_corrected(emulator: Living, typed: str, text: str) -> None:
     browser = emulator.visitor()
     again = browser.submit(browser.get("/my"), nationalId=typed)
     assert (again.status, "set-cookie" in again.headers) == (400, False)
-    assert said in again.text
+    assert text in again.text
     assert browser.submit(again, nationalId=KARI).status == 200
 
 
@@ -118,9 +118,9 @@ def test_a_declined_payment_is_rejected(emulator: Living) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"), [("fail", "Et av bankens systemer svarer ikke"), ("expire", "Bekreftelsen er utløpt")]
+    ("outcome", "text"), [("fail", "Et av bankens systemer svarer ikke"), ("expire", "Bekreftelsen er utløpt")]
 )
-def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome: str, said: str) -> None:
+def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome: str, text: str) -> None:
     payment = pay(emulator)
     bank = emulator.service.bank
     [opened] = bank.documents.find(SCA, target=payment)
@@ -129,7 +129,7 @@ def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome
     page = log_in(browser)
     refused = browser.submit(page, form=form_for(page, payment), action="approve")
     assert refused.status == 409
-    assert said in refused.text
+    assert text in refused.text
     assert status(emulator, payment) == "RCVD"
 
 
@@ -166,8 +166,8 @@ def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
     page = log_in(browser, EVEN)
     assert "Signert av Kari Kladd" in page.text
     assert agreement["name"] in page.text
-    kept = browser.submit(page, form=form_for(page, payment), action="decline")
-    assert "venter fortsatt" in browser.get(kept.headers["location"]).text
+    declined = browser.submit(page, form=form_for(page, payment), action="decline")
+    assert "venter fortsatt" in browser.get(declined.headers["location"]).text
     assert browser.submit(page, form=form_for(page, payment), action="approve").status == 303
     assert status(emulator, payment) not in ("RCVD", "PATC")
 

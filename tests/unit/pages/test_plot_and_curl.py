@@ -80,10 +80,10 @@ def test_a_body_survives_the_shell(body: str) -> None:
 
 
 def test_headers_that_curl_makes_itself_are_left_out() -> None:
-    made = curl_command("GET", "http://bank/", [["Host", "x"], ["Content-Length", "1"], ["Accept", "*/*"]], "")
-    assert "Host" not in made
-    assert "Content-Length" not in made
-    assert "Accept: */*" in made
+    command = curl_command("GET", "http://bank/", [["Host", "x"], ["Content-Length", "1"], ["Accept", "*/*"]], "")
+    assert "Host" not in command
+    assert "Content-Length" not in command
+    assert "Accept: */*" in command
 
 
 @pytest.mark.parametrize(

@@ -146,17 +146,19 @@ def emulator() -> Iterator[Living]:
         yield running
 
 
-def told(emulator: Living, method: str, path: str, **options: Any) -> Any:
-    said = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2"}
-    answer = emulator.call(method, path, headers={"PSU-Context": "PRIVATE", **said}, **options)
+def body_of(emulator: Living, method: str, path: str, **options: Any) -> Any:
+    headers_sent = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2"}
+    answer = emulator.call(method, path, headers={"PSU-Context": "PRIVATE", **headers_sent}, **options)
     return json.loads(answer.body) if answer.body else None
 
 
 def awaiting(emulator: Living, what: str) -> tuple[Page, list[str]]:
     """The page where the payer approves a payment or a basket of two, and the ids of its payments."""
-    made = [told(emulator, "POST", STRAKS, json=straks()) for _ in range(2 if what == "basket" else 1)]
-    ids = [one["paymentId"] for one in made]
-    opened = told(emulator, "POST", "/v1/signing-baskets", json={"paymentIds": ids}) if what == "basket" else made[0]
+    payments = [body_of(emulator, "POST", STRAKS, json=straks()) for _ in range(2 if what == "basket" else 1)]
+    ids = [one["paymentId"] for one in payments]
+    opened = (
+        body_of(emulator, "POST", "/v1/signing-baskets", json={"paymentIds": ids}) if what == "basket" else payments[0]
+    )
     browser = emulator.visitor()
     page = browser.get(urlsplit(opened["_links"]["scaRedirect"]["href"]).path)
     page = browser.get(browser.submit(page, nationalId=PAYER).headers["location"])
@@ -210,7 +212,7 @@ def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, 
 
 def test_a_payment_that_is_deleted_uses_up_its_page(emulator: Living) -> None:
     page, [payment_id] = awaiting(emulator, "payment")
-    told(emulator, "DELETE", f"{STRAKS}/{payment_id}")
+    body_of(emulator, "DELETE", f"{STRAKS}/{payment_id}")
     assert emulator.visitor().get(page.forms[-1].action).status == 410
     assert emulator.visitor().submit(page, action="approve").status == 410
 
@@ -218,9 +220,9 @@ def test_a_payment_that_is_deleted_uses_up_its_page(emulator: Living) -> None:
 def test_a_basket_whose_payments_are_deleted_one_by_one_approves_the_rest(emulator: Living) -> None:
     page, ids = awaiting(emulator, "basket")
     bank, browser = emulator.service.bank, emulator.visitor()
-    told(emulator, "DELETE", f"{STRAKS}/{ids[0]}")
+    body_of(emulator, "DELETE", f"{STRAKS}/{ids[0]}")
     assert browser.get(page.forms[-1].action).text.count("Even Eksempel") == 1
-    told(emulator, "DELETE", f"{STRAKS}/{ids[1]}")
+    body_of(emulator, "DELETE", f"{STRAKS}/{ids[1]}")
     assert code_of(browser.get(page.forms[-1].action)) == "SCA_INVALID"
     assert {(bank.documents.get(PAYMENT, one) or {})["status"] for one in ids} == {"CANC"}
 
@@ -228,7 +230,7 @@ def test_a_basket_whose_payments_are_deleted_one_by_one_approves_the_rest(emulat
 @pytest.mark.parametrize("how", ["get", "approve", "decline"])
 def test_a_payment_that_another_authorisation_signed_awaits_no_approval(emulator: Living, how: str) -> None:
     page, [payment_id] = awaiting(emulator, "payment")
-    told(emulator, "POST", f"{STRAKS}/{payment_id}/authorisations")
+    body_of(emulator, "POST", f"{STRAKS}/{payment_id}/authorisations")
     bank, browser = emulator.service.bank, emulator.visitor()
     sca_control.approve(bank, sca_control.find(bank, payment_id), national_id=PAYER)
     signed = bank.documents.get(PAYMENT, payment_id)

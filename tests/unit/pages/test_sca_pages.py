@@ -223,8 +223,8 @@ def test_a_scripted_outcome_comes_with_the_approval(
     bank: Bank, visitor: Visitor, outcome: str, code: str, system: str | None
 ) -> None:
     page = at_approval(visitor, open_access(bank, outcome=outcome))
-    told = query(visitor.submit(page, action="approve").headers["location"])
-    assert (told["code"], told.get("system")) == (code, system)
+    redirect = query(visitor.submit(page, action="approve").headers["location"])
+    assert (redirect["code"], redirect.get("system")) == (code, system)
 
 
 def test_a_customer_who_is_scripted_to_leave_sees_so_and_the_tpp_hears_nothing(bank: Bank, visitor: Visitor) -> None:

@@ -41,16 +41,16 @@ def test_a_standing_order_says_on_which_days_it_is_paid() -> None:
     )
     with living() as emulator:
         emulator.service.bank.clock.set(now=datetime(2026, 11, 22, 8, tzinfo=UTC), mode="frozen")
-        made = sessions.seed(emulator.service.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)
-        headers = {"PSU-ID": made["psuId"], "PSU-Context": "PRIVATE", "X-PSU-AuthMethod-Preferred": "HA2"}
+        session = sessions.seed(emulator.service.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)
+        headers = {"PSU-ID": session["psuId"], "PSU-Context": "PRIVATE", "X-PSU-AuthMethod-Preferred": "HA2"}
         path = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
         answer = json.loads(emulator.call("POST", path, json=order, headers=headers).body)
         browser = emulator.visitor(**{"Accept-Language": "nb"})
         page = browser.get(urlsplit(answer["_links"]["scaRedirect"]["href"]).path)
         page = browser.get(browser.submit(page, nationalId=KARI).headers["location"])
-        said = " ".join(page.text.split())
-        assert "Første betaling31. des. 2026 Månederjan., juni, des. Dag i måneden31 (eller den siste)" in said
-        assert "Dato" not in said
+        text = " ".join(page.text.split())
+        assert "Første betaling31. des. 2026 Månederjan., juni, des. Dag i måneden31 (eller den siste)" in text
+        assert "Dato" not in text
         console = " ".join(browser.get(f"/console/payments/{answer['paymentId']}").text.split())
         assert "First payment2026-12-31MonthsJan, June, DecDay of the month31 (or the last)" in console
 
@@ -73,8 +73,8 @@ def test_a_standing_order_has_its_kid_called_so_and_dates_as_people_write_them(
         dayOfExecution="5",
     )
     del order["remittanceInformationUnstructured"]
-    said = {"X-PSU-IDENTITY": KARI, "PSU-Context": "PRIVATE", "PSU-Accept-Language": language}
-    headers = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2", **said}
+    psu_headers = {"X-PSU-IDENTITY": KARI, "PSU-Context": "PRIVATE", "PSU-Accept-Language": language}
+    headers = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2", **psu_headers}
     with living() as emulator:
         emulator.service.bank.clock.set(now=datetime(2032, 2, 2, 8, tzinfo=UTC), mode="frozen")
         path = "/v1/periodic-payments/norwegian-domestic-credit-transfers"

@@ -14,8 +14,8 @@ from tests.unit.pages.visitor import Visitor
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[Living]:
-    with living() as made:
-        yield made
+    with living() as emulator:
+        yield emulator
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in STATIC.iterdir()))

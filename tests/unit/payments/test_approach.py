@@ -32,42 +32,42 @@ SAID = st.sampled_from(["", "true", "false", "nb", "HA2", "ANYBRAND_MOBILE", "CA
 
 
 @given(
-    said=st.dictionaries(st.sampled_from(NAMES), SAID),
+    sent=st.dictionaries(st.sampled_from(NAMES), SAID),
     outcome=st.sampled_from([None, "reject"]),
     tpp_name=st.sampled_from(["", "demo", "other"]),
     signer=st.sampled_from([None, "14888520059"]),
     agreement=st.sampled_from([None, "agreement-1"]),
 )
 def test_an_sca_holds_what_the_headers_said(
-    said: dict[str, str], outcome: str | None, tpp_name: str, signer: str | None, agreement: str | None
+    sent: dict[str, str], outcome: str | None, tpp_name: str, signer: str | None, agreement: str | None
 ) -> None:
     bank = Bank(memory_store(KINDS))
-    headers = Headers(list(said.items()))
+    headers = Headers(list(sent.items()))
     request = Request("POST", "/v1/payments/sepa-credit-transfers")
     row = OPERATIONS[0]
     call = Call(bank, request, Route(row, {}), row, {}, headers, "", NO_QUERY, "")
     call.tpp, call.script = AuthenticatedTpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     created = bank.clock.hold()
-    found = sca.get(bank, authorisations.open_for(bank, approach_of(call), target, "payment", signer=signer))
-    assert found is not None
+    opened = sca.get(bank, authorisations.open_for(bank, approach_of(call), target, "payment", signer=signer))
+    assert opened is not None
     optional = {
-        "sessionId": said.get("TPP-Session-ID"),
+        "sessionId": sent.get("TPP-Session-ID"),
         "nationalId": signer,
-        "identityHint": said.get("X-PSU-IDENTITY"),
-        "method": sca.offered_method(said.get("X-PSU-AuthMethod-Preferred")),
+        "identityHint": sent.get("X-PSU-IDENTITY"),
+        "method": sca.offered_method(sent.get("X-PSU-AuthMethod-Preferred")),
         "agreement": agreement,
-        "language": said.get("PSU-Accept-Language"),
+        "language": sent.get("PSU-Accept-Language"),
         "outcome": outcome,
     }
-    assert found == {
-        "id": found["id"],
+    assert opened == {
+        "id": opened["id"],
         "tpp": "PSDNO-SBX-1",
-        "tppName": said.get("TPP-Brand-Logging-Information") or tpp_name or "PSDNO-SBX-1",
+        "tppName": sent.get("TPP-Brand-Logging-Information") or tpp_name or "PSDNO-SBX-1",
         "purpose": "payment",
         "target": "p",
-        "redirectUri": said.get("TPP-Redirect-URI", ""),
-        "app": said.get("TPP-Redirect-Preferred") == "false",
+        "redirectUri": sent.get("TPP-Redirect-URI", ""),
+        "app": sent.get("TPP-Redirect-Preferred") == "false",
         "context": "PRIVATE",
         "status": "started",
         "created": created,

@@ -388,38 +388,38 @@ def test_a_further_authorisation_of_payments_that_different_persons_sign_next_is
 
 def test_an_event_tells_every_change_of_a_baskets_status_and_nothing_else_of_it(bank: Bank) -> None:
     one, two = straks(bank), straks(bank, "200.00")
-    told: list[tuple[str, str]] = []
+    events: list[tuple[str, str]] = []
     bank.watch(
-        lambda event: told.append((event["id"], event["status"])) if event and event["type"] == "basket" else None
+        lambda event: events.append((event["id"], event["status"])) if event and event["type"] == "basket" else None
     )
     basket_id = create(bank, one, two)
     approve(bank, one)
-    assert [told, state(bank, basket_id)] == [[(basket_id, "RCVD")], "RCVD"]
+    assert [events, state(bank, basket_id)] == [[(basket_id, "RCVD")], "RCVD"]
     approve(bank, two)
     advance(bank, minutes=1)
     assert (status(bank, one), status(bank, two)) == ("ACSC", "ACSC")
     other = create(bank, straks(bank), third := straks(bank))
     payments.cancel(bank, payment(bank, third))
-    assert told[1:] == [(basket_id, "ACTC"), (other, "RCVD"), (other, "RJCT")]
+    assert events[1:] == [(basket_id, "ACTC"), (other, "RCVD"), (other, "RJCT")]
 
 
 @pytest.mark.parametrize(("answer", "now"), [(approve, "ACTC"), (reject, "RJCT")])
 def test_the_sca_of_a_basket_is_one_change_of_its_status(bank: Bank, answer: Any, now: str) -> None:
     basket_id = create(bank, straks(bank), straks(bank), straks(bank))
-    told: list[str] = []
-    bank.watch(lambda event: told.append(event["status"]) if event and event["type"] == "basket" else None)
+    statuses: list[str] = []
+    bank.watch(lambda event: statuses.append(event["status"]) if event and event["type"] == "basket" else None)
     answer(bank, basket_id)
-    assert told == [now]
+    assert statuses == [now]
 
 
 def test_what_was_opened_for_deleted_baskets_does_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sca, "PASSING_KEPT", 10)
     payment_id = initiate(bank, DOMESTIC, domestic())
     for _ in range(30):
-        made = basket(bank, create(bank, payment_id))
-        baskets.start_authorisation(bank, made, HOW, national_id=KARI)
-        baskets.delete(bank, made)
+        new_basket = basket(bank, create(bank, payment_id))
+        baskets.start_authorisation(bank, new_basket, HOW, national_id=KARI)
+        baskets.delete(bank, new_basket)
     assert bank.documents.count(BASKET) == bank.documents.count(AUTHORISATION) == 0
     assert bank.documents.count(SCA) == 10 + 1, "the payment's own as well"
-    last = bank.documents.find(SCA, target=made["id"])
-    assert [found["status"] for found in last] == ["failed", "failed"]
+    last = bank.documents.find(SCA, target=new_basket["id"])
+    assert [authorisation["status"] for authorisation in last] == ["failed", "failed"]

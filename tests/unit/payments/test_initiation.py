@@ -52,13 +52,13 @@ def refused(
 
 
 def test_a_new_payment_is_received_and_waits_a_day_for_its_approval(bank: Bank) -> None:
-    kept = payment(bank, initiate(bank, STRAKS, domestic()))
-    assert kept["status"] == "RCVD"
-    assert kept["history"] == [{"status": "RCVD", "at": "2026-03-02T08:00:00.000000+00:00"}]
-    assert kept["due"] == "2026-03-03T08:00:00.000000+00:00"
-    assert kept["initiation"] == domestic()
-    opened = bank.documents.get(SCA, kept["sca"]) or {}
-    assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("payment", kept["id"], KARI)
+    stored = payment(bank, initiate(bank, STRAKS, domestic()))
+    assert stored["status"] == "RCVD"
+    assert stored["history"] == [{"status": "RCVD", "at": "2026-03-02T08:00:00.000000+00:00"}]
+    assert stored["due"] == "2026-03-03T08:00:00.000000+00:00"
+    assert stored["initiation"] == domestic()
+    opened = bank.documents.get(SCA, stored["sca"]) or {}
+    assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("payment", stored["id"], KARI)
 
 
 # the debtor's account
@@ -79,14 +79,14 @@ def test_paying_from_an_account_that_is_not_the_customers_is_forbidden(bank: Ban
 
 
 def test_the_debtors_account_number_may_be_written_with_dots_and_blanks(bank: Bank) -> None:
-    kept = payment(bank, initiate(bank, STRAKS, domestic(debtorAccount={"bban": "9990.10 00014", "currency": "NOK"})))
-    assert kept["debtorAccountId"] == "kari"
+    stored = payment(bank, initiate(bank, STRAKS, domestic(debtorAccount={"bban": "9990.10 00014", "currency": "NOK"})))
+    assert stored["debtorAccountId"] == "kari"
 
 
 def test_a_credit_card_account_is_named_by_the_account_it_is_related_to(bank: Bank) -> None:
     other = {"identification": "99901000022", "schemeNameProprietary": "creditCardAccount"}
-    kept = payment(bank, initiate(bank, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"})))
-    assert kept["debtorAccountId"] == "kari-card"
+    stored = payment(bank, initiate(bank, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"})))
+    assert stored["debtorAccountId"] == "kari-card"
 
 
 def test_the_currency_of_the_debtors_account_must_be_the_accounts(bank: Bank) -> None:
@@ -209,8 +209,8 @@ def test_a_number_that_is_no_norwegian_account_is_refused(bank: Bank, number: st
 
 def test_an_account_of_this_bank_needs_no_check_digit(bank: Bank) -> None:
     bank.documents.put(ACCOUNT, {**(bank.documents.get(ACCOUNT, "even") or {}), "id": "odd", "bban": "12345678900"})
-    kept = payment(bank, initiate(bank, STRAKS, domestic(to="1234.56.78900")))
-    assert kept["creditorAccountId"] == "odd"
+    stored = payment(bank, initiate(bank, STRAKS, domestic(to="1234.56.78900")))
+    assert stored["creditorAccountId"] == "odd"
 
 
 @pytest.mark.parametrize("iban", ["DE19999999990000123457", "DE1999999999000012345", "XX19999999990000123456", "de"])
@@ -237,8 +237,8 @@ def test_a_creditor_is_looked_for_anew_once_an_account_changed(
 
 def test_an_iban_may_be_written_in_groups(bank: Bank) -> None:
     initiate(bank, SEPA, sepa(to="DE19 9999 9999 0000 1234 56"), who=EVEN)
-    kept = payment(bank, initiate(bank, SEPA, sepa(to="NO42 9990 1100 019"), who=EVEN))
-    assert kept["creditorAccountId"] == "even"
+    stored = payment(bank, initiate(bank, SEPA, sepa(to="NO42 9990 1100 019"), who=EVEN))
+    assert stored["creditorAccountId"] == "even"
 
 
 def test_a_cross_border_creditor_may_have_another_number_than_an_iban(bank: Bank) -> None:
@@ -285,14 +285,19 @@ def test_missing_money_is_a_refusal_only_when_it_is_checked_at_initiation(bank: 
 def test_the_fee_counts_when_funds_are_checked_at_initiation(bank: Bank) -> None:
     bank.change_settings({"funds_check": "initiation"})
     enough_without_fee = Script(fee="0.01")
-    found = refused(bank, DOMESTIC, domestic("10000.00"), script=enough_without_fee)
-    assert found == [("PAYMENT_FAILED", "debtorAccount")]
+    messages = refused(bank, DOMESTIC, domestic("10000.00"), script=enough_without_fee)
+    assert messages == [("PAYMENT_FAILED", "debtorAccount")]
 
 
 def test_cost_and_fee_are_kept_in_the_currency_of_the_account(bank: Bank) -> None:
     abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
-    kept = payment(bank, initiate(bank, SEPA, abroad))
-    assert (kept["amount"], kept["currency"], kept["fee"], kept["rate"]) == ("117.35", "NOK", "25.00", "11.7350")
+    stored = payment(bank, initiate(bank, SEPA, abroad))
+    assert (stored["amount"], stored["currency"], stored["fee"], stored["rate"]) == (
+        "117.35",
+        "NOK",
+        "25.00",
+        "11.7350",
+    )
 
 
 # the reference
@@ -329,8 +334,8 @@ def test_a_flood_of_wrong_references_is_told_in_proportion(bank: Bank) -> None:
 
 def test_a_reference_of_another_type_is_no_kid(bank: Bank) -> None:
     initiate(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="CINV")))
-    found = refused(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="SCOR")))
-    assert found == [("KID_INVALID", "remittanceInformationStructured.reference")]
+    messages = refused(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="SCOR")))
+    assert messages == [("KID_INVALID", "remittanceInformationStructured.reference")]
 
 
 def test_an_account_that_demands_a_kid_is_not_paid_without(bank: Bank) -> None:
@@ -361,8 +366,8 @@ def test_the_structured_object_earns_a_warning_from_its_last_day_on(bank: Bank) 
 @pytest.mark.parametrize("frequency, warned", [("Weekly", True), ("Daily", True), ("Monthly", False)])
 def test_a_day_of_the_month_that_says_nothing_earns_a_warning(bank: Bank, frequency: str, warned: bool) -> None:
     plain = domestic(startDate="2026-03-09", frequency=frequency)
-    told = [(warning.category, warning.path) for warning in warnings(bank, {**plain, "dayOfExecution": "5"})]
-    assert told == ([("WARNING", "dayOfExecution")] if warned else [])
+    warned_of = [(warning.category, warning.path) for warning in warnings(bank, {**plain, "dayOfExecution": "5"})]
+    assert warned_of == ([("WARNING", "dayOfExecution")] if warned else [])
     assert warnings(bank, plain) == []
 
 
@@ -383,8 +388,8 @@ def test_the_execution_date_is_not_past_and_at_most_365_days_ahead(bank: Bank, p
 
 def test_today_is_the_oslo_date_of_bank_time(bank: Bank) -> None:
     bank.clock.set(now=NOW.replace(hour=23))  # past midnight in Oslo
-    found = refused(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
-    assert found == [("EXECUTION_DATE_INVALID", "requestedExecutionDate")]
+    messages = refused(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
+    assert messages == [("EXECUTION_DATE_INVALID", "requestedExecutionDate")]
 
 
 def _standing(**more: Any) -> dict[str, Any]:
@@ -464,8 +469,8 @@ def test_the_same_amount_written_otherwise_is_a_duplicate(
         return {**sepa(), "instructedAmount": {"amount": text, "currency": currency}}
 
     initiate(bank, CROSS_BORDER, paid(amount), who=EVEN)
-    found = refused(bank, CROSS_BORDER, paid(otherwise), who=EVEN, allow_duplicate=False)
-    assert found == [("CONFLICT", "allowLogicalDuplicate")]
+    messages = refused(bank, CROSS_BORDER, paid(otherwise), who=EVEN, allow_duplicate=False)
+    assert messages == [("CONFLICT", "allowLogicalDuplicate")]
 
 
 def test_an_account_of_this_bank_is_the_same_by_bban_and_iban(bank: Bank) -> None:
@@ -473,14 +478,14 @@ def test_an_account_of_this_bank_is_the_same_by_bban_and_iban(bank: Bank) -> Non
         return {**sepa(), "creditorAccount": {**account, "currency": "NOK"}}
 
     initiate(bank, CROSS_BORDER, paid({"bban": "99901000014"}), who=EVEN)
-    found = refused(bank, CROSS_BORDER, paid({"iban": "NO8599901000014"}), who=EVEN, allow_duplicate=False)
-    assert found == [("CONFLICT", "allowLogicalDuplicate")]
+    messages = refused(bank, CROSS_BORDER, paid({"iban": "NO8599901000014"}), who=EVEN, allow_duplicate=False)
+    assert messages == [("CONFLICT", "allowLogicalDuplicate")]
 
 
 def test_the_same_account_written_otherwise_is_a_duplicate(bank: Bank) -> None:
     initiate(bank, DOMESTIC, domestic(to="9992.10.00010"))
-    found = refused(bank, STRAKS, domestic(to="99921000010"), allow_duplicate=False)
-    assert found == [("CONFLICT", "allowLogicalDuplicate")]
+    messages = refused(bank, STRAKS, domestic(to="99921000010"), allow_duplicate=False)
+    assert messages == [("CONFLICT", "allowLogicalDuplicate")]
 
 
 def test_a_rejected_or_cancelled_payment_makes_no_duplicate(bank: Bank) -> None:

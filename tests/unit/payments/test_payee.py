@@ -98,8 +98,8 @@ def test_warn_makes_the_payment_and_says_what_was_seen(
     bank: Bank, name: str, result: dict[str, str], warns: list[str]
 ) -> None:
     bank.change_settings({"payee_check": "warn"})
-    found, texts = verified(bank, STRAKS, to_even(name))
-    assert found == result
+    answer, texts = verified(bank, STRAKS, to_even(name))
+    assert answer == result
     assert len(texts) == len(warns)
     assert all(warning in text for warning, text in zip(warns, texts, strict=True))
 
@@ -114,10 +114,10 @@ def test_an_account_elsewhere_cannot_be_verified_and_is_never_refused(bank: Bank
 
 
 @pytest.mark.parametrize(
-    "name, told",
+    "name, message_part",
     [("E Eksempel", "CMTC: the name is similar to that of the account's holder, Even"), ("Nobody", "NMTC")],
 )
-def test_refuse_refuses_a_name_that_does_not_match(bank: Bank, name: str, told: str) -> None:
+def test_refuse_refuses_a_name_that_does_not_match(bank: Bank, name: str, message_part: str) -> None:
     bank.change_settings({"payee_check": "refuse"})
     for product, body, who in (
         (STRAKS, to_even(name), world.KARI),
@@ -127,7 +127,7 @@ def test_refuse_refuses_a_name_that_does_not_match(bank: Bank, name: str, told: 
             initiate(bank, product, body, who=who)
         (message,) = refused.value.messages
         assert (message.code, message.path, message.category) == ("PAYMENT_FAILED", "creditorName", "ERROR")
-        assert told in message.text
+        assert message_part in message.text
     assert bank.documents.count(PAYMENT) == 0
     assert verified(bank, STRAKS, to_even("Even Eksempel")) == ({"partyNameMatch": "MTCH"}, [])
 

@@ -51,7 +51,7 @@ def test_a_file_in_the_folder_is_a_product(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"one": _good(), "two": _good()}, "two is a second payments/new-transfers"),
         ({"one": "PRODUCT = 1"}, "one has no PRODUCT"),
@@ -62,10 +62,10 @@ def test_a_file_in_the_folder_is_a_product(tmp_path: Path) -> None:
     ],
 )
 def test_a_doubled_or_malformed_product_is_refused_by_name(
-    tmp_path: Path, files: dict[str, str], told: str | None
+    tmp_path: Path, files: dict[str, str], message: str | None
 ) -> None:
-    if told is None:
+    if message is None:
         assert _load(tmp_path, **files)
         return
-    with pytest.raises(MalformedModule, match=told):
+    with pytest.raises(MalformedModule, match=message):
         _load(tmp_path, **files)

@@ -93,14 +93,14 @@ def test_each_step_shows_when_its_second_has_come_and_not_before(bank: Bank) -> 
 
 
 def test_due_items_are_applied_in_due_order_each_at_its_own_moment(bank: Bank) -> None:
-    told: list[tuple[str, str, str]] = []
+    events: list[tuple[str, str, str]] = []
     first = paid(bank, STRAKS, domestic())
     bank.clock.set(now=NOW.replace(microsecond=500_000))
     second = paid(bank, STRAKS, domestic())
-    bank.watch(lambda event: told.append((event["id"], event["status"], event["at"])))
+    bank.watch(lambda event: events.append((event["id"], event["status"], event["at"])))
     advance(bank, minutes=1)
     names = {first: "first", second: "second"}
-    assert [(names[name], to, when[17:21]) for name, to, when in told] == [
+    assert [(names[name], to, when[17:21]) for name, to, when in events] == [
         ("first", "ACSP", "01.0"),
         ("second", "ACSP", "01.5"),
         ("first", "ACSC", "03.0"),
@@ -707,13 +707,13 @@ def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:
 
 
 def test_every_change_of_status_is_an_event(bank: Bank) -> None:
-    told: list[dict[str, Any]] = []
-    bank.watch(told.append)
+    events: list[dict[str, Any]] = []
+    bank.watch(events.append)
     payment_id = paid(bank, STRAKS, domestic())
     advance(bank, minutes=1)
-    seen = [(event["status"], event["at"]) for event in told if event["type"] == "payment"]
+    seen = [(event["status"], event["at"]) for event in events if event["type"] == "payment"]
     assert seen == [(one["status"], one["at"]) for one in payment(bank, payment_id)["history"]]
-    assert all(event["id"] == payment_id for event in told if event["type"] == "payment")
+    assert all(event["id"] == payment_id for event in events if event["type"] == "payment")
 
 
 def test_a_second_approval_of_the_same_payment_is_refused(bank: Bank) -> None:

@@ -544,8 +544,8 @@ def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
 
 def _find(bank: Bank, payment_id: str, product: tuple[str, str] = STRAKS, **more: Any) -> str:
     owner = {"tpp_id": world.TPP, "national_id": KARI, **more}
-    found = payments.find(bank, payment_id, service=product[0], product=product[1], **owner)
-    return str(found["id"])
+    stored = payments.find(bank, payment_id, service=product[0], product=product[1], **owner)
+    return str(stored["id"])
 
 
 def test_a_payment_is_found_by_its_own_tpp_customer_and_address_only(bank: Bank) -> None:

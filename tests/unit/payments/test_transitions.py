@@ -108,7 +108,7 @@ def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"one": _new(), "two": _new()}, "two is a second checked"),
         ({"one": "FLOW = 1"}, "one has no FLOW"),
@@ -117,14 +117,14 @@ def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
         ({"one": _new(steps='*STEPS, Transition("ACSP", "GONE", "lost")')}, "one names the status GONE"),
     ],
 )
-def test_a_doubled_or_malformed_flow_is_refused_by_name(tmp_path: Path, files: dict[str, str], told: str) -> None:
-    with pytest.raises(MalformedModule, match=told):
+def test_a_doubled_or_malformed_flow_is_refused_by_name(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(MalformedModule, match=message):
         _load(tmp_path, **files)
 
 
 @pytest.mark.parametrize("flow", ["standing", "batch", "unheard-of"])
 def test_a_product_whose_flow_is_none_of_its_service_is_refused_by_name(flow: str) -> None:
     sepa = products.find("payments", "sepa-credit-transfers")
-    told = f"sepa-credit-transfers names the flow {flow}; the flows of payments are dated, foreign, instant"
-    with pytest.raises(MalformedModule, match=told):
+    message = f"sepa-credit-transfers names the flow {flow}; the flows of payments are dated, foreign, instant"
+    with pytest.raises(MalformedModule, match=message):
         flows.by_product(FLOWS, {(sepa.service, sepa.name): dataclasses.replace(sepa, flow=flow)})

@@ -126,11 +126,11 @@ def test_text_whose_letters_become_several_stays_within_its_limit(bank: Bank) ->
 def test_details_echo_the_initiation_and_leave_the_funds_to_the_status(bank: Bank) -> None:
     initiation = domestic("100.00", purposeCode="SALA")
     payment_id = initiate(bank, STRAKS, initiation)
-    told = {**initiation, "paymentId": payment_id, "debtorName": "Kari Kladd"}
-    assert payment_views.details(bank, payment(bank, payment_id)) == {**told, "transactionStatus": "RCVD"}
+    shown = {**initiation, "paymentId": payment_id, "debtorName": "Kari Kladd"}
+    assert payment_views.details(bank, payment(bank, payment_id)) == {**shown, "transactionStatus": "RCVD"}
     approve(bank, payment_id)
     assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True
-    assert payment_views.details(bank, payment(bank, payment_id)) == {**told, "transactionStatus": "ACTC"}
+    assert payment_views.details(bank, payment(bank, payment_id)) == {**shown, "transactionStatus": "ACTC"}
 
 
 def test_details_of_bulk_and_periodic_payments_tell_more_once_they_are_authorised(bank: Bank) -> None:
@@ -179,7 +179,7 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize(
-    ("product", "body", "who", "told"),
+    ("product", "body", "who", "expected"),
     [
         (
             DOMESTIC,
@@ -228,11 +228,11 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
     ],
 )
 def test_the_summary_is_in_plain_words(
-    bank: Bank, product: tuple[str, str], body: dict[str, Any], who: str, told: dict[str, str]
+    bank: Bank, product: tuple[str, str], body: dict[str, Any], who: str, expected: dict[str, str]
 ) -> None:
     (item,) = payment_views.summary(bank, initiate(bank, product, body, who=who))
-    assert item.items() >= told.items()
-    assert ("date" in item) == ("date" in told)
+    assert item.items() >= expected.items()
+    assert ("date" in item) == ("date" in expected)
 
 
 def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:

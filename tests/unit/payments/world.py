@@ -227,10 +227,10 @@ def to(bank: Bank, at: datetime) -> None:
 
 
 def payment(bank: Bank, payment_id: str) -> Document:
-    found = bank.documents.get(PAYMENT, payment_id)
-    if found is None:
+    document = bank.documents.get(PAYMENT, payment_id)
+    if document is None:
         raise LookupError(payment_id)
-    return found
+    return document
 
 
 def status(bank: Bank, payment_id: str) -> str:

@@ -112,7 +112,7 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted, told",
+    "wanted, problems",
     [
         ({"gte": 5}, ["gte: There is no member 'gte'; did you mean gt?"]),
         ({"gt": "much"}, ["gt: Expected a number, found the text 'much'."]),
@@ -124,8 +124,8 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
         ({"a": {"b": {"lt": None}}}, ["a.b.lt: Expected a number, found nothing."]),
     ],
 )
-def test_a_condition_with_a_mistake_is_explained(wanted: Any, told: list[str]) -> None:
-    assert problems_of(wanted) == told
+def test_a_condition_with_a_mistake_is_explained(wanted: Any, problems: list[str]) -> None:
+    assert problems_of(wanted) == problems
 
 
 def test_a_header_has_one_value() -> None:
@@ -135,8 +135,8 @@ def test_a_header_has_one_value() -> None:
 
 def test_differences_say_where_and_why() -> None:
     wanted = condition({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]}, strict=True)
-    found = wanted.differences({"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]})
-    assert [(written(path), text) for path, text in found] == [
+    differences = wanted.differences({"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]})
+    assert [(written(path), text) for path, text in differences] == [
         ("a.b", "expected the text 'x', found the number 5"),
         ("list[0].n", "expected the number 1, found the number 2"),
     ]

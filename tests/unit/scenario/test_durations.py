@@ -72,5 +72,5 @@ def test_parts_add_up(days: int, hours: int, minutes: int, seconds: int) -> None
 
 @given(st.text(max_size=20))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    found = durations.exact(text)
-    assert found is None or found >= timedelta()
+    duration = durations.exact(text)
+    assert duration is None or duration >= timedelta()

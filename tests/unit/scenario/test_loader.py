@@ -91,7 +91,7 @@ story:
 
 
 @pytest.mark.parametrize(
-    "member, told",
+    "member, problem",
     [
         ("start: {from: knwn-state}", "There is no fixture 'knwn-state'; did you mean known-state?"),
         ("start: {clock: 2026-03-02}", "Expected a moment with its zone"),
@@ -181,9 +181,9 @@ story:
         ("sumary: x", "did you mean summary?"),
     ],
 )
-def test_a_mistake_is_explained(member: str, told: str) -> None:
+def test_a_mistake_is_explained(member: str, problem: str) -> None:
     lines = refused(f"scenario: shop\n{member}\n")
-    assert any(told in line for line in lines), lines
+    assert any(problem in line for line in lines), lines
     assert all(line.startswith("shop.yaml:2:") for line in lines)
 
 
@@ -230,9 +230,9 @@ def test_a_name_alone_is_the_tpp_that_the_story_described_last_under_it() -> Non
 
 
 def test_of_a_long_name_the_beginning_is_told() -> None:
-    (told,) = refused(GOOD.replace("disconnect: after", f"{'d' * 500}: 1, delay: 1s"))
-    assert told.startswith(f"shop.yaml:14:12: There is no member '{'d' * 100}'")
-    assert told.endswith(f"(rules[0].then.{'d' * 100})")
+    (problem,) = refused(GOOD.replace("disconnect: after", f"{'d' * 500}: 1, delay: 1s"))
+    assert problem.startswith(f"shop.yaml:14:12: There is no member '{'d' * 100}'")
+    assert problem.endswith(f"(rules[0].then.{'d' * 100})")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_days_are_counted_from_bank_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "step, told",
+    "step, reason",
     [
         ({"control": "GET a", "save": {"x": "b"}}, "The answer has no member b."),
         ({"control": "GET consents", "save": {"x": "consents[3]"}}, "The answer has no entry [3] at consents[3]."),
@@ -77,11 +77,11 @@ def test_days_are_counted_from_bank_time() -> None:
         ({"control": "GET consents", "expect": {"body": "x*"}}, "body: expected the text 'x*'"),
     ],
 )
-def test_a_step_that_fails_says_why_and_ends_the_story(step: dict[str, Any], told: str) -> None:
+def test_a_step_that_fails_says_why_and_ends_the_story(step: dict[str, Any], reason: str) -> None:
     transport = Told(consents=(200, {"consents": [{"consentId": "c1"}]}), broken=(500, {"tppMessages": []}))
     played = play(story(step, {"clock": "advance 1s"}), transport)
     assert outcomes(played) == ["failed", "skipped"]
-    assert told in played.steps[0].differences[0]
+    assert reason in played.steps[0].differences[0]
     assert not played.passed
 
 

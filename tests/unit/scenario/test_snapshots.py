@@ -31,13 +31,13 @@ def bank() -> Bank:
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_snapshot_is_gone_back_to_as_often_as_one_likes(bank: Bank, tmp_path: Path, on_disk: bool) -> None:
-    kept = Snapshots(tmp_path / "snapshots" if on_disk else None)
+    saved = Snapshots(tmp_path / "snapshots" if on_disk else None)
     before = bank.documents.dump()
-    kept.save(bank, "a")
+    saved.save(bank, "a")
     for _ in range(2):
         bank.change_settings({"calendar": "norway"})
         bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
-        kept.restore(bank, "a")
+        saved.restore(bank, "a")
         assert bank.documents.dump() == before
         assert bank.settings.calendar == "always-open"
 
@@ -53,15 +53,15 @@ def test_a_live_clock_runs_on_from_the_moment_of_the_save(
     saved = NOW + timedelta(days=30)
     real_time(saved)
     bank.clock.set(mode="live")
-    kept = Snapshots(tmp_path)
+    stored = Snapshots(tmp_path)
     before = bank.documents.dump()
-    kept.save(bank, "a")
+    stored.save(bank, "a")
     assert bank.documents.dump() == before
     if restarted:
-        kept = Snapshots(tmp_path)
+        stored = Snapshots(tmp_path)
     for days in (1, 2):
         real_time(saved + timedelta(days=days))
-        kept.restore(bank, "a")
+        stored.restore(bank, "a")
         assert (bank.clock.mode, bank.clock.now()) == ("live", NOW)
         real_time(saved + timedelta(days=days, hours=1))
         assert bank.clock.now() == NOW + timedelta(hours=1)
@@ -85,10 +85,10 @@ def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -
 
 
 def test_they_are_listed_newest_first_and_replaced_by_name(bank: Bank) -> None:
-    kept = Snapshots(None)
+    saved = Snapshots(None)
     for name in ("a", "b", "c", "a"):
-        kept.save(bank, name)
-    assert [entry["name"] for entry in kept.listing()] == ["a", "c", "b"]
+        saved.save(bank, name)
+    assert [entry["name"] for entry in saved.listing()] == ["a", "c", "b"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"_":1}', b"\xff\xfe"])
@@ -103,11 +103,11 @@ def test_a_file_that_cannot_be_read_changes_nothing(bank: Bank, tmp_path: Path, 
 
 def test_a_file_that_is_gone_is_unknown(bank: Bank, tmp_path: Path) -> None:
     Snapshots(tmp_path).save(bank, "a")
-    kept = Snapshots(tmp_path)
+    saved = Snapshots(tmp_path)
     (tmp_path / "a.snapshot.json").unlink()
     with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
-        kept.restore(bank, "a")
-    assert kept.listing() == []
+        saved.restore(bank, "a")
+    assert saved.listing() == []
 
 
 def test_a_disk_that_takes_nothing_is_told_and_nothing_is_kept(
@@ -116,25 +116,25 @@ def test_a_disk_that_takes_nothing_is_told_and_nothing_is_kept(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    kept = Snapshots(tmp_path)
-    kept.save(bank, "a")
+    saved = Snapshots(tmp_path)
+    saved.save(bank, "a")
     content = (tmp_path / "a.snapshot.json").read_bytes()
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreUnwritable, match="No space left"):
-        kept.save(bank, "a")
+        saved.save(bank, "a")
     with pytest.raises(StoreUnwritable):
-        kept.save(bank, "b")
-    assert [entry["name"] for entry in kept.listing()] == ["a"]
+        saved.save(bank, "b")
+    assert [entry["name"] for entry in saved.listing()] == ["a"]
     assert (tmp_path / "a.snapshot.json").read_bytes() == content
 
 
 def test_there_is_an_end_to_how_many(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "MOST", 2)
-    kept = Snapshots(None)
+    saved = Snapshots(None)
     for name in ("a", "b", "a"):
-        kept.save(bank, name)
+        saved.save(bank, name)
     with pytest.raises(BankError, match="delete one first"):
-        kept.save(bank, "c")
+        saved.save(bank, "c")
 
 
 def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_path: Path) -> None:
@@ -142,23 +142,23 @@ def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_pat
     for name in ("a b", ".hid", "x" * 64):
         (tmp_path / f"{name}.snapshot.json").write_bytes((tmp_path / "a.snapshot.json").read_bytes())
     (tmp_path / "folder.snapshot.json").mkdir()
-    kept = Snapshots(tmp_path)
-    assert [entry["name"] for entry in kept.listing()] == ["a"]
+    saved = Snapshots(tmp_path)
+    assert [entry["name"] for entry in saved.listing()] == ["a"]
     with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
-        kept.delete("folder")
+        saved.delete("folder")
 
 
 def test_half_a_file_is_removed(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".killed.snapshot.json.new").write_text("half")
     (tmp_path / ".mine.new").write_text("")
-    kept = Snapshots(tmp_path)
+    saved = Snapshots(tmp_path)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreUnwritable):
-        kept.save(bank, "a")
+        saved.save(bank, "a")
     assert [path.name for path in tmp_path.iterdir()] == [".mine.new"]
 
 
@@ -169,13 +169,13 @@ def test_with_power_names_are_on_the_medium(
     synced: list[tuple[str, list[str]]] = []
 
     def sync(disk: Disk, path: Path) -> None:
-        synced.append((path.name, sorted(found.name for found in path.iterdir())))
+        synced.append((path.name, sorted(file.name for file in path.iterdir())))
 
     monkeypatch.setattr(Disk, "sync_directory", sync)
-    kept = Snapshots(tmp_path / "snapshots", power=power)
-    kept.save(bank, "a")
-    kept.save(bank, "a")
-    kept.delete("a")
+    saved = Snapshots(tmp_path / "snapshots", power=power)
+    saved.save(bank, "a")
+    saved.save(bank, "a")
+    saved.delete("a")
     expected = [(tmp_path.name, ["snapshots"]), *[("snapshots", ["a.snapshot.json"])] * 2, ("snapshots", [])]
     assert synced == (expected if power else [])
 
@@ -186,16 +186,16 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
     def broken(disk: Disk, path: Path) -> None:
         raise OSError(5, "Input/output error")
 
-    kept = Snapshots(tmp_path, power=True)
-    kept.save(bank, "old")
+    saved = Snapshots(tmp_path, power=True)
+    saved.save(bank, "old")
     with monkeypatch.context() as patch:
         patch.setattr(Disk, "sync_directory", broken)
-        for change in (lambda: kept.save(bank, "new"), lambda: kept.save(bank, "old"), lambda: kept.delete("old")):
+        for change in (lambda: saved.save(bank, "new"), lambda: saved.save(bank, "old"), lambda: saved.delete("old")):
             with pytest.raises(OSError, match="Input/output"):
                 change()
-    assert [entry["name"] for entry in kept.listing()] == ["old"]
+    assert [entry["name"] for entry in saved.listing()] == ["old"]
     assert not (tmp_path / "new.snapshot.json").exists()
-    kept.delete("old")
+    saved.delete("old")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -211,17 +211,17 @@ def may_write(monkeypatch: pytest.MonkeyPatch) -> Event:
 def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
     bank: Bank, tmp_path: Path, may_write: Event
 ) -> None:
-    kept = Snapshots(tmp_path)
+    stored = Snapshots(tmp_path)
     before = bank.documents.dump()
-    saving = kept.saving(bank, "a")
+    saving = stored.saving(bank, "a")
     next(saving)
     bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
     with pytest.raises(BankError, match="being saved"):
-        kept.save(bank, "a")
+        stored.save(bank, "a")
     may_write.set()
     list(saving)
-    assert [saved["name"] for saved in kept.listing()] == ["a"]
-    kept.restore(bank, "a")
+    assert [saved["name"] for saved in stored.listing()] == ["a"]
+    stored.restore(bank, "a")
     assert bank.documents.dump() == before
 
 
@@ -230,10 +230,10 @@ def test_a_large_one_that_cannot_be_written_is_not_listed(
 ) -> None:
     monkeypatch.setattr(snapshots, "LARGE", 0)
     (tmp_path / "file").write_text("x")
-    kept = Snapshots(tmp_path / "file" / "snapshots")
+    saved = Snapshots(tmp_path / "file" / "snapshots")
     with pytest.raises(StoreUnwritable):
-        kept.save(bank, "a")
-    assert kept.listing() == []
+        saved.save(bank, "a")
+    assert saved.listing() == []
 
 
 def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path, may_write: Event) -> None:

@@ -107,11 +107,11 @@ def mistakes(shape: str, body: Any) -> list[tuple[str | None, str]]:
     try:
         validate(f"emulator.api.shapes.{shape}", body)
     except BankError as error:
-        found = error.messages
+        messages = error.messages
     else:
         return []
-    assert {(message.code, message.category) for message in found} == {("FORMAT_ERROR", "ERROR")}
-    return [(message.path, message.text) for message in found]
+    assert {(message.code, message.category) for message in messages} == {("FORMAT_ERROR", "ERROR")}
+    return [(message.path, message.text) for message in messages]
 
 
 def wrong(name: str, body: Any) -> list[str | None]:

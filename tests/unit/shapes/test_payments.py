@@ -114,8 +114,8 @@ def test_texts_are_taken_up_to_their_length_in_characters(name, path, longest, e
     where = shown(path).replace("Array.0", "Array[0]")
     for letter in ("a", "ø"):
         assert wrong(name, changed(PAYMENTS[name], path, letter * longest)) == []
-    told = f"At most {longest} characters were expected; received {longest + 1}."
-    assert mistakes(f"payments:{name}", changed(PAYMENTS[name], path, "ø" * (longest + 1))) == [(where, told)]
+    message = f"At most {longest} characters were expected; received {longest + 1}."
+    assert mistakes(f"payments:{name}", changed(PAYMENTS[name], path, "ø" * (longest + 1))) == [(where, message)]
     for blank in ("", "  "):
         assert wrong(name, changed(PAYMENTS[name], path, blank)) == ([] if empty else [where])
 
@@ -152,10 +152,10 @@ def test_a_card_account_is_named_by_identification_and_scheme():
 def test_the_debtor_account_has_exactly_one_of_bban_and_other(name):
     other = {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"}
     neither, both = {"currency": "NOK"}, {"currency": "NOK", "bban": "99901000014", "other": other}
-    told = "Exactly one of bban and other was expected;"
+    message = "Exactly one of bban and other was expected;"
     for account, members in ((neither, "neither"), (both, "both")):
         body = changed(PAYMENTS[name], "debtorAccount", account)
-        assert mistakes(f"payments:{name}", body) == [("debtorAccount", f"{told} received {members}.")]
+        assert mistakes(f"payments:{name}", body) == [("debtorAccount", f"{message} received {members}.")]
 
 
 def test_a_cross_border_creditor_has_exactly_one_of_iban_and_bban():

@@ -83,11 +83,11 @@ def test_account_numbers_need_the_right_characters_and_length_but_no_check_digit
 
 
 def test_a_refused_account_number_is_told_its_length():
-    told = " of at most 30 letters and digits was expected; received "
+    expectation = " of at most 30 letters and digits was expected; received "
     body = changed(changed(ACCOUNT, "bban", "1" * 31), "iban", "GB00WEST12345698765432")
-    assert mistakes("sandbox:PostedAccount", body) == [("bban", f'An account number{told}"{"1" * 31}".')]
+    assert mistakes("sandbox:PostedAccount", body) == [("bban", f'An account number{expectation}"{"1" * 31}".')]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "accountNumber": "1" * 31}
-    assert mistakes("sandbox:PostedCardAccount", card) == [("accountNumber", f'A BBAN{told}"{"1" * 31}".')]
+    assert mistakes("sandbox:PostedCardAccount", card) == [("accountNumber", f'A BBAN{expectation}"{"1" * 31}".')]
 
 
 @pytest.mark.parametrize("kind", ["CACC", "SVGS", "LOAN", "TRAN", "TAXE", "Current", "Savings", "savings"])
@@ -97,14 +97,14 @@ def test_account_types_are_iso_codes_or_the_old_names(kind):
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "expected"),
     [(b"100", 100), (b"-100.5", -100.5), (b"1e2", 100), (b'"100"', "100"), (b'"-0.50"', "-0.50"), (b"0", 0)],
 )
-def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, kept):
+def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, expected):
     body = read_json(b'{"amount": %s, "currency": "NOK"}' % sent, Headers())
-    found = clean("PostedTransactions", body)
-    assert found == {"amount": kept, "currency": "NOK"}
-    assert type(found["amount"]) is type(kept)
+    cleaned = clean("PostedTransactions", body)
+    assert cleaned == {"amount": expected, "currency": "NOK"}
+    assert type(cleaned["amount"]) is type(expected)
 
 
 @pytest.mark.parametrize(
@@ -120,35 +120,37 @@ def test_what_is_no_amount_or_one_without_measure_is_refused(sent):
 
 def test_a_number_that_json_cannot_keep_must_be_text():
     body = read_json(b'{"amount": 1234567890123456.78}', Headers())
-    told = "This number has more digits than a JSON number can hold: write the amount as text; received "
-    assert mistakes("sandbox:PostedTransactions", body) == [("amount", told + "the number 1234567890123456.78.")]
+    message = "This number has more digits than a JSON number can hold: write the amount as text; received "
+    assert mistakes("sandbox:PostedTransactions", body) == [("amount", message + "the number 1234567890123456.78.")]
     assert paths("PostedTransactions", {"amount": "1234567890123456.78"}) == []
 
 
 def test_no_amount_is_finer_than_its_currency():
-    told = "NOK has at most 2 digits after the point."
-    assert mistakes("sandbox:PostedTransactions", {"amount": "1.001", "currency": "NOK"}) == [("amount", told)]
-    assert mistakes("sandbox:PostedTransactions", {"amount": Decimal("1.001"), "currency": "NOK"}) == [("amount", told)]
+    message = "NOK has at most 2 digits after the point."
+    assert mistakes("sandbox:PostedTransactions", {"amount": "1.001", "currency": "NOK"}) == [("amount", message)]
+    assert mistakes("sandbox:PostedTransactions", {"amount": Decimal("1.001"), "currency": "NOK"}) == [
+        ("amount", message)
+    ]
     assert paths("PostedTransactions", {"amount": "1.5", "currency": "JPY"}) == ["amount"]
     assert paths("PostedTransactions", {"amount": "1.100", "currency": "NOK"}) == []
     body = changed(ACCOUNT, "balances.0.balanceAmount.amount", "1.001")
-    assert mistakes("sandbox:PostedAccount", body) == [("balances[0].balanceAmount.amount", told)]
+    assert mistakes("sandbox:PostedAccount", body) == [("balances[0].balanceAmount.amount", message)]
     assert paths("PostedAccount", changed(ACCOUNT, "creditLine", "1.001")) == ["creditLine"]
     assert paths("PostedAccount", changed(ACCOUNT, "creditLine", "-1")) == ["creditLine"]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "creditLimit": "1.001"}
-    assert mistakes("sandbox:PostedCardAccount", card) == [("creditLimit", told)]
+    assert mistakes("sandbox:PostedCardAccount", card) == [("creditLimit", message)]
     limit = {"amount": "1.001", "currency": "NOK"}
-    assert mistakes("sandbox:PostedCardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", told)]
+    assert mistakes("sandbox:PostedCardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", message)]
 
 
 def test_currencies_at_odds_are_told_with_all_else():
     body = changed(changed(ACCOUNT, "balances.0.balanceAmount.currency", "EUR"), "creditLine", "-1")
-    told = ("balances[0].balanceAmount.currency", "The currency is not the account's, NOK.")
-    assert mistakes("sandbox:PostedAccount", body)[1:] == [told]
-    assert paths("PostedAccount", body) == ["creditLine", told[0]]
+    problem = ("balances[0].balanceAmount.currency", "The currency is not the account's, NOK.")
+    assert mistakes("sandbox:PostedAccount", body)[1:] == [problem]
+    assert paths("PostedAccount", body) == ["creditLine", problem[0]]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "balances": body["balances"]}
     limit = {"amount": 1, "currency": "EUR"}
-    assert paths("PostedCardAccount", {**card, "creditLimit": limit}) == ["creditLimit.currency", told[0]]
+    assert paths("PostedCardAccount", {**card, "creditLimit": limit}) == ["creditLimit.currency", problem[0]]
     assert paths("PostedCardAccount", {**card, "currency": "EURO"}) == ["currency"]
     assert paths("PostedCardAccount", {**card, "currency": ["NOK"], "balances": [1]}) == ["currency", "balances[0]"]
     assert paths("PostedAccount", {**ACCOUNT, "creditLimit": limit}) == []
@@ -177,8 +179,8 @@ def test_what_the_bank_shows_may_be_posted_back():
         "purposeCode": "",
         "_links": {"self": {"href": "/v1", "verbs": ["GET"]}},
     }
-    found, warnings = validate("emulator.api.shapes.sandbox:PostedTransactions", [shown])
-    assert found == [{name: value for name, value in shown.items() if name not in ("id", "_links")}]
+    cleaned, warnings = validate("emulator.api.shapes.sandbox:PostedTransactions", [shown])
+    assert cleaned == [{name: value for name, value in shown.items() if name not in ("id", "_links")}]
     assert {warning.path for warning in warnings} == {"[0].id", "[0]._links"}
 
 
@@ -231,5 +233,5 @@ def test_what_is_no_e_mail_address_is_refused(mail):
 @given(st.integers(-(10**15), 10**15), st.integers(0, 5), st.booleans())
 def test_whatever_amount_is_taken_can_be_written_as_json_and_read_back_exactly(units, digits, as_text):
     number = Decimal(units).scaleb(-digits)
-    kept = clean("PostedTransactions", {"amount": format(number, "f") if as_text else number})["amount"]
-    assert Decimal(str(orjson.loads(orjson.dumps(kept)))) == number
+    amount = clean("PostedTransactions", {"amount": format(number, "f") if as_text else number})["amount"]
+    assert Decimal(str(orjson.loads(orjson.dumps(amount)))) == number

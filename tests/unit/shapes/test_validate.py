@@ -141,9 +141,9 @@ def test_members_of_other_products_are_unknown():
 
 
 def test_long_values_are_shortened_in_what_is_told():
-    (told,) = mistakes("payments:InstantTransfer", changed(INSTANT, "purposeCode", "x" * 10_000))
-    assert len(told[1]) < 250
-    assert told[1].endswith('xxx...".')
+    (problem,) = mistakes("payments:InstantTransfer", changed(INSTANT, "purposeCode", "x" * 10_000))
+    assert len(problem[1]) < 250
+    assert problem[1].endswith('xxx...".')
 
 
 def test_a_flood_of_mistakes_and_warnings_is_cut():
@@ -181,9 +181,9 @@ def test_a_list_in_the_place_of_an_object_is_one_mistake_however_long_it_is(item
 def test_a_rule_over_several_members_reaches_the_end_of_a_long_list_with_unknown_members():
     items = [{"amount": 1, "unknown": 1}] * 12_000
     items[11_999] = {"amount": "1.234", "currency": "NOK"}
-    [(path, told)] = mistakes("sandbox:PostedTransactions", items)
+    [(path, problem)] = mistakes("sandbox:PostedTransactions", items)
     assert path == "[11999].amount"
-    assert "NOK" in told
+    assert "NOK" in problem
 
 
 def test_texts_are_the_banks_own_and_fit_a_message():
@@ -238,12 +238,12 @@ def test_any_json_in_any_member_is_taken_or_refused_and_never_fails(name, value,
         try:
             clean, _ = validate(f"emulator.api.shapes.payments:{name}", sent)
         except BankError as error:
-            told = error.messages
+            messages = error.messages
         else:
             assert set(clean) <= set(sent)
             continue
-        assert told
-        assert all(message.code == "FORMAT_ERROR" for message in told)
+        assert messages
+        assert all(message.code == "FORMAT_ERROR" for message in messages)
 
 
 def test_pydantic_is_not_loaded_before_the_first_body():

@@ -67,8 +67,8 @@ class Making:
         return self
 
     def with_header(self, name: str, value: str | None) -> Making:
-        kept = tuple(pair for pair in self.headers if pair[0].lower() != name.lower())
-        return replace(self, headers=kept if value is None else (*kept, (name, value)))
+        others = tuple(pair for pair in self.headers if pair[0].lower() != name.lower())
+        return replace(self, headers=others if value is None else (*others, (name, value)))
 
     def sent(self) -> list[tuple[str, str]]:
         headers = list(self.headers)

@@ -45,7 +45,7 @@ class Foreign:
         return self._numbers.public_key()
 
 
-def made(key: Any, subject: Subject, *extensions: x509.ExtensionType) -> x509.Certificate:
+def certificate_of(key: Any, subject: Subject, *extensions: x509.ExtensionType) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(kind, text) for kind, text in subject])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7)
     builder = builder.not_valid_before(NOW - timedelta(days=1)).not_valid_after(NOW + timedelta(days=1))
@@ -165,7 +165,7 @@ def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: st
     ],
 )  # fmt: skip
 def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: str) -> None:
-    certificate = header(made(key, [(NameOID.COMMON_NAME, "x")]))
+    certificate = header(certificate_of(key, [(NameOID.COMMON_NAME, "x")]))
     faults = making.but(certificate=certificate, key_id="SN=7,CA=CN=x").faults()
     assert faults == [("BAD_REQUEST", "TPP-Signature-Certificate", f"The certificate cannot be used: {reason}.")]
 
@@ -185,12 +185,12 @@ def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: st
 def test_the_identity_is_the_organization_identifier_else_the_subject(
     subject: list[tuple[x509.ObjectIdentifier, str]], tpp_id: str, name: str
 ) -> None:
-    tpp = identity(made(ISSUER_KEY, subject))
+    tpp = identity(certificate_of(ISSUER_KEY, subject))
     assert (tpp.id, tpp.name, tpp.roles) == (tpp_id, name, frozenset({"PISP", "AISP"}))
 
 
 def test_a_certificate_that_names_nobody_is_refused(making: Making) -> None:
-    nameless = header(made(rsa.generate_private_key(65537, 2048), []))
+    nameless = header(certificate_of(rsa.generate_private_key(65537, 2048), []))
     (only,) = making.but(certificate=nameless).faults()
     assert only.text == "The certificate cannot be used: its subject is empty, so it does not identify a TPP."
 
@@ -208,7 +208,7 @@ def _element(tag: int, content: bytes) -> bytes:
 def test_roles_come_from_the_psd2_statement(roles: list[str]) -> None:
     assert psd2_statements(roles).oid == QC
     assert qcstatements.psd2_roles(psd2_statements(roles).value) == frozenset(roles)
-    certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], psd2_statements(roles))
+    certificate = certificate_of(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], psd2_statements(roles))
     assert identity(certificate).roles == frozenset(roles)
 
 
@@ -241,7 +241,7 @@ def test_statements_of_another_form_are_unreadable(statement: str) -> None:
 
 def test_statements_without_psd2_give_both_roles() -> None:
     seal = bytes.fromhex("3015301306060400 8e460106 3009060704008e46010602".replace(" ", ""))
-    certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, seal))
+    certificate = certificate_of(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, seal))
     assert identity(certificate).roles == frozenset({"PISP", "AISP"})
 
 
@@ -254,7 +254,7 @@ def test_roles_of_others_are_not_the_banks() -> None:
 def test_a_broken_statement_is_refused(making: Making) -> None:
     broken = psd2_statements(["PISP"]).value[:-3]
     key = rsa.generate_private_key(65537, 2048)
-    certificate = header(made(key, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, broken)))
+    certificate = header(certificate_of(key, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, broken)))
     (only,) = making.but(certificate=certificate).faults()
     text = "The certificate cannot be used: its QCStatements extension does not conform to ETSI TS 119 495."
     assert only.text == text
@@ -282,7 +282,7 @@ def test_no_altered_byte_breaks_the_reading_of_certificates(position: int, byte:
         read_certificate(base64.b64encode(der).decode()).key_id("SN=1,CA=CN=x", lenient=True)
 
 
-ALTERED = made(
+ALTERED = certificate_of(
     rsa.generate_private_key(65537, 2048), [(NameOID.COMMON_NAME, "x")], psd2_statements(["PISP"])
 ).public_bytes(serialization.Encoding.DER)
 

@@ -207,13 +207,13 @@ def test_the_sandbox_prefix_and_that_of_a_bank_are_recognised(making: Making) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "value"),
     [("X-Forwarded-Prefix", "/psd2"), ("X-Forwarded-Prefix", "/psd2/"), ("X-Envoy-Original-Path", "/psd2" + TARGET)],
 )
 def test_a_path_that_a_proxy_has_changed_is_recognised_where_the_proxy_tells_it(
-    making: Making, name: str, told: str
+    making: Making, name: str, value: str
 ) -> None:
-    refused = making.with_header(name, told).but(text=target(f"post /psd2{TARGET}")).refused()
+    refused = making.with_header(name, value).but(text=target(f"post /psd2{TARGET}")).refused()
     assert refused.text.startswith(f"{OVER}with the path of {name}, which a proxy has changed since (")
 
 
@@ -361,10 +361,10 @@ def test_another_key_is_named(making: Making, special: Credentials) -> None:
     def sign(key: Any, data: bytes) -> bytes:
         public = key.public_key().public_numbers()
         while True:
-            made: bytes = special.key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+            signature: bytes = special.key.sign(data, padding.PKCS1v15(), hashes.SHA256())
             # Once in 256 times it ends, read with the certificate's key, as RSA-PSS does, and is told so.
-            if pow(int.from_bytes(made, "big"), public.e, public.n) & 0xFF != 0xBC:
-                return made
+            if pow(int.from_bytes(signature, "big"), public.e, public.n) & 0xFF != 0xBC:
+                return signature
             data += b"\n"
 
     refused = making.but(sign=sign).refused()
@@ -501,20 +501,20 @@ def test_the_work_is_bounded_for_long_requests(making: Making) -> None:
 
 
 def test_a_signature_that_fits_nothing_holds_up_the_others_for_few_calls_a_guess(making: Making) -> None:
-    found = collect(making.method, making.target, making.but(text=lambda lines: "else").sent(), making.body)
-    inspect(found, Terms(True, making.policy, NOW.timestamp(), None))
+    presented = collect(making.method, making.target, making.but(text=lambda lines: "else").sent(), making.body)
+    inspect(presented, Terms(True, making.policy, NOW.timestamp(), None))
     causes: list[Any] = []
-    made = calls(lambda: causes.append(diagnosis.find_cause(found)))
+    count = calls(lambda: causes.append(diagnosis.find_cause(presented)))
     assert causes[0].tried > 1000
-    assert made < 16 * causes[0].tried
+    assert count < 16 * causes[0].tried
 
 
 def test_every_group_says_what_it_did(making: Making) -> None:
     """Phrases and names are written for people and for the console; none may be empty."""
-    found = collect(making.method, making.target, making.sent(), making.body)
-    found.names = ("(request-target)", "host", "date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri")
+    presented = collect(making.method, making.target, making.sent(), making.body)
+    presented.names = ("(request-target)", "host", "date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri")
     for group in GROUPS.values():
-        mistakes = list(group(found))
+        mistakes = list(group(presented))
         assert mistakes
         assert all(mistake.id and mistake.phrase for mistake in mistakes)
 

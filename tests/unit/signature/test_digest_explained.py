@@ -129,7 +129,7 @@ def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "message_part"),
     [
         (b"[object Object]", ', and the body is not JSON but "[object Object]"'),
         (b"instructedAmount=amount&creditorName=x", ', and the body is not JSON but "instructedAmount=amo"'),
@@ -139,8 +139,8 @@ def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> 
         (b"", ""),
     ],
 )
-def test_what_was_sent_in_the_place_of_json_is_shown(sent: bytes, told: str) -> None:
-    assert explain_digest("SHA-256", b64(bytes(32)), sent).endswith(f": it is that of other bytes{told}")
+def test_what_was_sent_in_the_place_of_json_is_shown(sent: bytes, message_part: str) -> None:
+    assert explain_digest("SHA-256", b64(bytes(32)), sent).endswith(f": it is that of other bytes{message_part}")
 
 
 BODIES = st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass"))

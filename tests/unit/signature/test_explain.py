@@ -72,18 +72,18 @@ def test_every_form_of_capture_gives_the_request(making: Making, form: Any) -> N
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_good_capture_holds(making: Making, form: Any) -> None:
-    told = explain(form(making), now=NOW)
-    assert told.valid
-    assert told.data["tpp"] == "PSDNO-SBX-1"
-    assert told.text.startswith("The signature is valid. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
+    explanation = explain(form(making), now=NOW)
+    assert explanation.valid
+    assert explanation.data["tpp"] == "PSDNO-SBX-1"
+    assert explanation.text.startswith("The signature is valid. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
 
 
 @pytest.mark.parametrize("form", [*FORMS, curl])
 def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
-    told = explain(form(making.but(text=queryless)), now=NOW)
-    assert not told.valid
-    assert told.data["mistake"] == "query-left-out"
-    lines = told.text.splitlines()
+    explanation = explain(form(making.but(text=queryless)), now=NOW)
+    assert not explanation.valid
+    assert explanation.data["mistake"] == "query-left-out"
+    lines = explanation.text.splitlines()
     assert lines[0] == "The bank refuses this request:"
     assert lines[1].startswith("  Signature: The signature was made over a signing string without the query (")
     assert f"  (request-target): post {TARGET}" in lines
@@ -93,9 +93,9 @@ def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
 
 
 def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making) -> None:
-    told = explain(curl(making), now=NOW)
-    assert told.valid
-    assert told.data["remarks"] == [
+    explanation = explain(curl(making), now=NOW)
+    assert explanation.valid
+    assert explanation.data["remarks"] == [
         "The capture does not contain the complete body, so the Digest was not compared with it."
     ]
     assert explain(curl(making), now=NOW, body=BODY).data.get("remarks") is None
@@ -109,29 +109,29 @@ def test_only_content_length_says_how_long_a_body_is(making: Making) -> None:
 
 
 def test_an_old_capture_is_judged_at_its_own_date(making: Making) -> None:
-    told = explain(raw(making), now=NOW + timedelta(days=30))
-    assert told.valid
-    assert told.data["remarks"] == [
+    explanation = explain(raw(making), now=NOW + timedelta(days=30))
+    assert explanation.valid
+    assert explanation.data["remarks"] == [
         "The request was sent at 2026-03-02 08:00:00 UTC; sent again now, its Date would be refused."
     ]
 
 
 def test_a_wrong_key_id_shows_both(making: Making) -> None:
-    told = explain(raw(making.but(key_id="SN=-,CA=CN=x")), now=NOW)
-    assert "  sent      SN=-,CA=CN=x" in told.text.splitlines()
-    assert "               ^" in told.text.splitlines()
+    explanation = explain(raw(making.but(key_id="SN=-,CA=CN=x")), now=NOW)
+    assert "  sent      SN=-,CA=CN=x" in explanation.text.splitlines()
+    assert "               ^" in explanation.text.splitlines()
 
 
 def test_what_cannot_be_seen_is_written_out(making: Making) -> None:
-    told = explain(raw(making.but(text=lambda lines: signing_string(lines).replace("\n", "\r\n"))), now=NOW)
-    assert f"  client  (request-target): post {TARGET}\\r" in told.text.splitlines()
+    explanation = explain(raw(making.but(text=lambda lines: signing_string(lines).replace("\n", "\r\n"))), now=NOW)
+    assert f"  client  (request-target): post {TARGET}\\r" in explanation.text.splitlines()
     blank = explain(raw(making.but(text=lambda lines: signing_string(lines) + " ")), now=NOW)
     assert "  client  tpp-redirect-uri: https://tpp.example/callback?a=b%20c·" in blank.text.splitlines()
 
 
 def test_a_line_that_is_not_there_is_said_so(making: Making) -> None:
-    told = explain(raw(making.but(text=lambda lines: signing_string(lines[:-1]))), now=NOW)
-    assert "  client  (no such line)" in told.text.splitlines()
+    explanation = explain(raw(making.but(text=lambda lines: signing_string(lines[:-1]))), now=NOW)
+    assert "  client  (no such line)" in explanation.text.splitlines()
 
 
 @pytest.mark.parametrize("prefix", ["", "/api-sandbox", "/banks/x", "/psd2/sandbox"])
@@ -152,8 +152,8 @@ def test_a_line_that_is_not_there_is_said_so(making: Making) -> None:
 def test_a_digest_is_missed_where_the_bank_misses_it(
     making: Making, prefix: str, method: str, path: str, wanted: bool
 ) -> None:
-    found = explain(raw(making.but(method=method, target=prefix + path, digest=None)), now=NOW)
-    missed = [message["path"] for message in found.data.get("messages", [])]
+    explanation = explain(raw(making.but(method=method, target=prefix + path, digest=None)), now=NOW)
+    missed = [message["path"] for message in explanation.data.get("messages", [])]
     assert missed == (["Digest"] if wanted else [])
 
 
@@ -250,9 +250,9 @@ WRONG: list[dict[str, Any]] = [
 
 def test_an_entry_of_the_log_is_told_as_the_bank_judged_it_unless_other_measures_are_given(making: Making) -> None:
     entry = json.dumps({**json.loads(log_entry(making)), "signature": VERDICT})
-    told = explain(entry, now=NOW)
-    assert (told.valid, told.data) == (False, VERDICT)
-    assert told.text == "The bank refuses this request:\n  Date: It is late.\n"
+    explanation = explain(entry, now=NOW)
+    assert (explanation.valid, explanation.data) == (False, VERDICT)
+    assert explanation.text == "The bank refuses this request:\n  Date: It is late.\n"
     assert explain(entry, now=NOW, body=BODY).valid
     assert explain(entry, now=NOW, policy=SignaturePolicy()).valid
 

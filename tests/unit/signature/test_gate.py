@@ -73,10 +73,10 @@ def test_a_digest_that_is_there_many_times_is_compared_once(monkeypatch: pytest.
         return hashlib.sha512(body)
 
     monkeypatch.setitem(HASHES, "SHA-512", counted)
-    found = collect("POST", "/v1/payments", [("Digest", digest)], BODY)
-    check_digest(found, Terms(True, SignaturePolicy(), 0.0, None))
+    presented = collect("POST", "/v1/payments", [("Digest", digest)], BODY)
+    check_digest(presented, Terms(True, SignaturePolicy(), 0.0, None))
     assert hashed == [BODY]
-    assert not found.faults
+    assert not presented.faults
 
 
 def test_no_digest_is_needed_where_the_operation_takes_no_body(making: Making) -> None:
@@ -210,7 +210,7 @@ def test_every_candidate_that_is_sent_must_be_listed(making: Making, name: str) 
     full = making.with_header("PSU-Corporate-ID", "0f8fad5b-d9cb-469f-a165-70867728950e")
     names = ["date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri"]
     assert full.but(names=names).check()
-    (only,) = full.but(names=[kept for kept in names if kept != name]).faults()
+    (only,) = full.but(names=[staying for staying in names if staying != name]).faults()
     assert only == (
         "BAD_REQUEST",
         "Signature",

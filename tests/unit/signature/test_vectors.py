@@ -132,12 +132,12 @@ def test_the_drafts_own_examples_give_its_signing_strings_and_verify(vector: dic
     """Below the key policy: the draft's key has 1024 bits and no certificate (CONTRACT 13)."""
     draft = draft10()
     headers = [(name, value) for name, value in draft["headers"]] + [("Signature", vector["signature"])]
-    found = collect(draft["method"], draft["target"], headers, draft["body"].encode())
+    presented = collect(draft["method"], draft["target"], headers, draft["body"].encode())
     instant = datetime.fromisoformat("2014-01-05T21:31:45+00:00").timestamp()
-    assert not inspect(found, Terms(True, SignaturePolicy(), instant, None))
+    assert not inspect(presented, Terms(True, SignaturePolicy(), instant, None))
     # No certificate, and C.1 and C.2 leave out the digest, which this bank wants; nothing else is wrong.
-    assert {fault.path for fault in found.faults} <= {"TPP-Signature-Certificate", "Signature"}
-    assert found.signing_string == vector["signingString"]
+    assert {fault.path for fault in presented.faults} <= {"TPP-Signature-Certificate", "Signature"}
+    assert presented.signing_string == vector["signingString"]
     key = load_pem_public_key(draft["publicKey"].encode())
     assert isinstance(key, RSAPublicKey)
     raw = base64.b64decode(parse(vector["signature"]).signature or "")

@@ -16,26 +16,26 @@ from tests.unit.signature.making import NOW, Making
 LISTED = ("(request-target)", "date", "digest", "x-request-id", "tpp-redirect-uri")
 
 
-def as_served(made: Making) -> Verified:
+def as_served(client: Making) -> Verified:
     """The verdict as the pipeline asks for it: with the headers it has read already."""
-    headers = made.sent()
+    headers = client.sent()
     return check(
-        made.method,
-        made.target,
+        client.method,
+        client.target,
         headers,
-        made.body,
+        client.body,
         present={name.lower(): value for name, value in headers},
-        digest_required=made.wanted,
-        policy=made.policy,
-        instant=made.now.timestamp(),
-        trusted_ca=made.trusted_ca,
+        digest_required=client.wanted,
+        policy=client.policy,
+        instant=client.now.timestamp(),
+        trusted_ca=client.trusted_ca,
     )
 
 
-def refused(made: Making) -> str:
-    with pytest.raises(SignatureRefused) as told:
-        as_served(made)
-    return " ".join(fault.text for fault in told.value.messages)
+def refused(client: Making) -> str:
+    with pytest.raises(SignatureRefused) as refusal:
+        as_served(client)
+    return " ".join(fault.text for fault in refusal.value.messages)
 
 
 def signature_first(header: str) -> str:
@@ -86,10 +86,10 @@ def test_a_digest_is_missed_where_one_is_required_now(making: Making) -> None:
 
 def test_the_certificate_is_measured_by_the_authority_that_is_trusted_now(authority: CertificateAuthority) -> None:
     own = SignaturePolicy(trust="sandbox-ca")
-    made = Making(authority.issue("trusted"), policy=own, trusted_ca=authority.certificate)
-    as_served(made)
+    trusted = Making(authority.issue("trusted"), policy=own, trusted_ca=authority.certificate)
+    as_served(trusted)
     other = CertificateAuthority(None, clock=lambda: NOW).certificate
-    assert "signed by another key" in refused(made.but(trusted_ca=other))
+    assert "signed by another key" in refused(trusted.but(trusted_ca=other))
 
 
 def test_another_policy_is_applied_anew(making: Making) -> None:

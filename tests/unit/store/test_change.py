@@ -32,14 +32,14 @@ class Stop(Exception):
 
 def held(store: Store) -> dict[Place, tuple[int, Any]]:
     """Every document with its number."""
-    found = {}
+    differences = {}
     for kind in KINDS:
         table = store.database.table(kind.name)
         assert isinstance(table, DocumentTable)
-        found.update(
+        differences.update(
             {(kind.name, identity): (number, store.get(kind, identity)) for identity, number in table.numbers.items()}
         )
-    return found
+    return differences
 
 
 def applied(store: Store, operations: list[tuple[str, str, str | None]]) -> list[Place]:
@@ -58,7 +58,9 @@ def applied(store: Store, operations: list[tuple[str, str, str | None]]) -> list
     return touched
 
 
-def told(sequence: int, before: dict[Place, Any], after: dict[Place, Any], touched: list[Place]) -> list[bytes]:
+def expected_changes(
+    sequence: int, before: dict[Place, Any], after: dict[Place, Any], touched: list[Place]
+) -> list[bytes]:
     """The change by its definition: as the one record that it makes, or none."""
     gone = [[kind, before[kind, name][0], name] for kind, name in touched if (kind, name) in before.keys() - after]
     came = [[place[0], *after[place]] for place in touched if place in after and after[place] != before.get(place)]
@@ -79,7 +81,7 @@ def test_a_change_tells_what_differs(before: list[Any], first: list[Any], undone
                 applied(store, undone)
                 raise Stop
             touched += applied(store, last)
-        expected = told(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
+        expected = expected_changes(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
         (journal,) = Path(folder).glob("journal-*.jsonl")
         records = [payload for _, payload in Records.of(journal.read_bytes())]
         assert records[sequence:] == expected

@@ -29,14 +29,14 @@ def store(directory: Path, disk: TroubledDisk) -> Store:
 
 
 def snapshot(directory: Path) -> dict[str, dict[str, dict[str, object]]]:
-    told: dict[str, dict[str, dict[str, object]]] = json.loads((directory / "documents.json").read_bytes())
-    return told
+    tables: dict[str, dict[str, dict[str, object]]] = json.loads((directory / "documents.json").read_bytes())
+    return tables
 
 
 def table(store: Store, kind: str) -> DocumentTable:
-    found = store.database.table(kind)
-    assert isinstance(found, DocumentTable)
-    return found
+    stored_table = store.database.table(kind)
+    assert isinstance(stored_table, DocumentTable)
+    return stored_table
 
 
 def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: Path) -> None:
@@ -253,13 +253,13 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
         lambda: store.delete(BOOK, f"b{random.randrange(90)}"),
         undo,
         lambda: store.delete_several(BOOK, [f"b{random.randrange(90)}" for _ in range(60)]),
-        lambda: store.restore(kept),
+        lambda: store.restore(content),
         lambda: store.apply(b'{"sequence":1,"clear":["book"],"put":[["book",3,{"id":"b3","tags":["all"]}]]}'),
     ]
     weights = (60, 25, 10, 1, 1, 0)
     for _ in range(150):
         put()
-    kept = store.image()
+    content = store.image()
     for _ in range(50):
         change()
     weights = (60, 25, 10, 1, 1, seed % 3)
@@ -302,10 +302,10 @@ def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, mon
 
 
 def test_a_document_that_was_there_until_a_restore_is_not_in_a_snapshot(store: Store) -> None:
-    kept = store.image()
+    content = store.image()
     expected, rows = snapshot_bytes(store.alias()), table(store, "book").rows.copy()
     frozen = store.freeze()
-    changes = iter((lambda: store.put(BOOK, book("new", author="a1", year=5)), lambda: store.restore(kept)))
+    changes = iter((lambda: store.put(BOOK, book("new", author="a1", year=5)), lambda: store.restore(content)))
     copy = frozen["book"].indexed(lambda: next(changes, lambda: None)())
     assert snapshot_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
 

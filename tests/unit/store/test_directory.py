@@ -61,13 +61,13 @@ def test_a_journal_line_is_json_with_size_and_checksum(directory: Path) -> None:
     (journal,) = journals(directory)
     first, second, rest = journal.read_bytes().split(b"\n")
     assert rest == b""
-    told = json.loads(first)
-    assert told["change"] == {
+    record = json.loads(first)
+    assert record["change"] == {
         "sequence": 1,
         "put": [["book", 1, {"id": "b1", "title": "Æ\n"}], ["note", 1, {"id": "n"}]],
     }
     payload = first.split(b',"change":')[1][:-1]
-    assert (told["size"], told["crc"]) == (f"{len(payload):08x}", f"{crc32(payload):08x}")
+    assert (record["size"], record["crc"]) == (f"{len(payload):08x}", f"{crc32(payload):08x}")
     assert json.loads(second)["change"] == {"sequence": 2, "delete": [["book", 1, "b1"]], "put": []}
     store.close()
 
@@ -276,12 +276,12 @@ def test_a_snapshot_that_is_none_is_damage(directory: Path, text: str) -> None:
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
 def test_a_snapshot_of_a_later_version_is_refused(directory: Path, separators: tuple[str, str]) -> None:
     directory.mkdir()
-    told = {"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7, "more": 1}}, "note": {}}
-    (directory / "documents.json").write_text(json.dumps(told, separators=separators))
+    snapshot = {"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7, "more": 1}}, "note": {}}
+    (directory / "documents.json").write_text(json.dumps(snapshot, separators=separators))
     with pytest.raises(StoreTooNew) as refused:
         open_store(directory, KINDS)
     assert (refused.value.version, refused.value.known) == (2, 1)
-    assert json.loads((directory / "documents.json").read_bytes()) == told, "and left alone"
+    assert json.loads((directory / "documents.json").read_bytes()) == snapshot, "and left alone"
 
 
 def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

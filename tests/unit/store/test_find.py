@@ -117,15 +117,15 @@ def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
     with store.transaction():
         for number in range(60):
             store.put(BOOK, book(f"b{number}", author="one"))
-    kept = list(range(60))
+    numbers = list(range(60))
     assert isinstance(store.tables["book"].keys.indexes["author"].buckets["one"], list), "as long as none goes"
     for number in (0, 1, 2, 30, 59, 17):
         store.delete(BOOK, f"b{number}")
-        kept.remove(number)
+        numbers.remove(number)
     with suppress(ZeroDivisionError), store.transaction():
         store.delete(BOOK, "b3")
         raise ZeroDivisionError
-    names = [f"b{number}" for number in kept]
+    names = [f"b{number}" for number in numbers]
 
     def check(store: Store) -> None:
         assert [b["id"] for b in store.find(BOOK, author="one")] == names
@@ -140,7 +140,7 @@ def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
         "the first is as near as the last"
     )
     image = store.image()
-    for number in kept[:50]:
+    for number in numbers[:50]:
         store.delete(BOOK, f"b{number}")
     assert store.count(BOOK, author="one") == 4
     assert disagreement(store.tables["book"]) is None

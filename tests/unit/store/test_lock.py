@@ -84,13 +84,13 @@ def test_a_forked_child_reads_but_neither_writes_nor_holds_the_lock(directory: P
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        told = b"wrote"
+        outcome = b"wrote"
         try:
             store.put(BOOK, book("from the child"))
         except StoreUnwritable:
-            told = b"refused" if answers(store) == before else b"undone wrongly"
+            outcome = b"refused" if answers(store) == before else b"undone wrongly"
         store.close()
-        os.write(write_end, told)
+        os.write(write_end, outcome)
         signal.pause()
     try:
         os.close(write_end)

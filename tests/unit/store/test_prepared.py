@@ -53,8 +53,8 @@ def test_taking_over_takes_the_same_work_however_much_there_is(store: Store) -> 
     first = calls(lambda: store.restore(few))
     assert calls(lambda: store.restore(many)) == first
     memory = memory_store(KINDS)
-    kept = memory.prepare(images(1000))
-    assert calls(lambda: memory.restore(kept)) <= first
+    prepared = memory.prepare(images(1000))
+    assert calls(lambda: memory.restore(prepared)) <= first
 
 
 def test_the_file_goes_with_a_failure_and_with_the_next_snapshot(

@@ -24,9 +24,9 @@ def filled(store: Store) -> Store:
 
 
 def table(store: Store) -> DocumentTable:
-    found = store.database.table("book")
-    assert isinstance(found, DocumentTable)
-    return found
+    books = store.database.table("book")
+    assert isinstance(books, DocumentTable)
+    return books
 
 
 def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:

@@ -20,7 +20,7 @@ COUNT = 10
 class Site(MadeUpSite):
     def __init__(self) -> None:
         super().__init__()
-        self.made = 0
+        self.produced = 0
         self.seen: list[int] = []
         self.answers["/large"] = self.large
         self.answers["/small"] = self.small
@@ -28,13 +28,13 @@ class Site(MadeUpSite):
     def large(self, _request: Request) -> Response:
         def pieces() -> Iterator[bytes]:
             for _ in range(COUNT):
-                self.made += 1
+                self.produced += 1
                 yield PIECE
 
         return Response(200, [("Content-Type", "text/plain")], parts=BodyParts(COUNT * len(PIECE), pieces()))
 
     def small(self, _request: Request) -> Response:
-        self.seen.append(self.made)
+        self.seen.append(self.produced)
         return Response(200, [], b"small")
 
 
@@ -90,14 +90,14 @@ async def test_http_1_0_gets_it_as_it_is(site: Site, coding: str) -> None:
 @pytest.mark.parametrize("coding", ["", "Accept-Encoding: gzip\r\n"])
 async def test_head_makes_no_part(site: Site, coding: str) -> None:
     peer = await asked(site, f"HEAD /large HTTP/1.1\r\nHost: x\r\n{coding}\r\n")
-    assert (peer.statuses, body(peer), site.made) == ([200], b"", 0)
+    assert (peer.statuses, body(peer), site.produced) == ([200], b"", 0)
 
 
 async def test_others_are_answered_between_the_parts(site: Site) -> None:
     listener = listener_of(site)
     slow, other = Peer(listener), Peer(listener)
     slow.ask("/large")
-    while not site.made:
+    while not site.produced:
         await asyncio.sleep(0)
     other.ask("/small")
     await turn()
@@ -111,7 +111,7 @@ async def test_a_client_that_does_not_read_gets_no_more(site: Site) -> None:
     peer.connection.pause_writing()
     peer.ask("/large")
     await turn()
-    assert site.made == 0
+    assert site.produced == 0
     peer.connection.resume_writing()
     await turn()
     assert body(peer) == PIECE * COUNT
@@ -124,4 +124,4 @@ async def test_a_client_that_leaves_ends_it(site: Site) -> None:
     await turn()
     peer.leave()
     await turn()
-    assert site.made <= 1
+    assert site.produced <= 1
