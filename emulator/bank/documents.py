@@ -494,6 +494,19 @@ class PayeeVerification(TypedDict):
     matchedName: NotRequired[str]  # the holder's name, of CMTC
 
 
+# What the customer is told about a payment; `psu_messages.TEXTS` has the texts.
+PsuMessage = Literal[
+    "declined",
+    "notApproved",
+    "notApprovedTwice",
+    "noMoney",
+    "rejected",
+    "dateChanged",
+    "textChanged",
+    "changed",
+]
+
+
 class Payment(Price):
     """A payment: a transfer, a standing order or a bulk."""
 
@@ -526,7 +539,8 @@ class Payment(Price):
     feePendingId: NotRequired[str]  # the pending transaction of its fee
     progress: NotRequired[list[tuple[str, float]]]  # scripted: the next statuses, and the seconds before each
     polls: NotRequired[int]  # status reads since the last step, with progression {polls: N}
-    psuMessage: NotRequired[str]  # of ACWC and RJCT, in English
+    psuMessages: NotRequired[list[PsuMessage]]  # of ACWC and RJCT
+    psuMessage: NotRequired[str]  # instead of psuMessages, in English, in documents of earlier versions
     payeeVerification: NotRequired[PayeeVerification]  # with the setting payee_check
 
 

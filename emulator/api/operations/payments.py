@@ -19,7 +19,6 @@ from emulator.bank.customers import people
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.payment import initiation, payee, payment_views, payments, progression
-from emulator.bank.payment.psu_messages import in_norwegian
 from emulator.bank.scheme.transitions import UNSIGNED
 
 PISP = frozenset({"PISP"})
@@ -104,18 +103,10 @@ def _readable(call: Call) -> Payment:
     return payment
 
 
-def _in_language(call: Call, body: dict[str, Any]) -> None:
-    """Translate the text for the customer to the answer's Content-Language (SPEC 2.1)."""
-    if content_language(call.headers) == "nb":
-        body["psuMessage"] = in_norwegian(body["psuMessage"])
-
-
 def get_payment(call: Call) -> Reply:
     """The members of the initiation, and the state of the payment."""
     payment = _readable(call)
-    body = payment_views.details(call.bank, payment)
-    if "psuMessage" in body:
-        _in_language(call, body)
+    body = payment_views.details(call.bank, payment, language=content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     return Reply(200, fixes(call).amounts(body))
 
@@ -123,9 +114,7 @@ def get_payment(call: Call) -> Reply:
 def get_payment_status(call: Call) -> Reply:
     """The status; with `progression: {polls: N}` the read counts towards the next step."""
     payment = _readable(call)
-    body = payment_views.status(call.bank, payment)
-    if "psuMessage" in body:
-        _in_language(call, body)
+    body = payment_views.status(call.bank, payment, language=content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     progression.read(call.bank, payment)
     return Reply(200, body)

@@ -5,15 +5,15 @@ It does not check whether the change is allowed: `progression` follows the flow,
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
-from emulator.bank.documents import Payment
+from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.payment import basket_status, flows
-from emulator.bank.payment.psu_messages import CHANGED, REJECTED
 from emulator.bank.scheme.transitions import FINAL
 
 _UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
@@ -24,13 +24,14 @@ _UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "
     "giveUpAt",
     "polls",
 )
-REASONS = {"RJCT": REJECTED, "ACWC": CHANGED}
+REASONS: Mapping[str, PsuMessage] = {"RJCT": "rejected", "ACWC": "changed"}
 
 
-def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: str | None = None) -> None:
+def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: Sequence[PsuMessage] = ()) -> None:
     """Set the payment's status at a moment, with all consequences; the caller stores the document.
 
-    `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13). Does nothing if the payment has this status already.
+    `reasons`: for ACWC and RJCT, what the customer is told (CONTRACT 13). Does nothing if the payment has this status
+    already.
     """
     if status == payment["status"]:
         return
@@ -39,8 +40,9 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: s
     payment["status"] = status
     payment["history"].append({"status": status, "at": when})
     payment.pop("psuMessage", None)
+    payment.pop("psuMessages", None)
     if status in REASONS:
-        payment["psuMessage"] = reason or REASONS[status]
+        payment["psuMessages"] = [*reasons] or [REASONS[status]]
     if status in FINAL:
         for name in _UNTIL_FINAL:
             payment.pop(name, None)

@@ -11,7 +11,7 @@ from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import date_time
 from emulator.bank.documents import Payment
 from emulator.bank.kinds import ACCOUNT, PAYMENT
-from emulator.bank.payment import flows
+from emulator.bank.payment import flows, psu_messages
 from emulator.bank.scheme.rules import says_kid, structured_references
 from emulator.bank.scheme.transitions import UNSIGNED
 
@@ -24,19 +24,23 @@ def fees(payment: Payment) -> dict[str, Any]:
     return {"transactionFees": total, "transactionFeeIndicator": True}
 
 
-def status(bank: Bank, payment: Payment) -> dict[str, Any]:
-    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`; fundsAvailable after authorisation only."""
+def status(bank: Bank, payment: Payment, *, language: str = "en") -> dict[str, Any]:
+    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`; fundsAvailable after authorisation only.
+
+    `language`: of psuMessage, `en` or `nb`.
+    """
     shown: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fundsAvailable" in payment:
         shown["fundsAvailable"] = settlement.funds_available(bank, payment)
-    if "psuMessage" in payment:
-        shown["psuMessage"] = payment["psuMessage"]
+    message = psu_messages.text(payment, language)
+    if message is not None:
+        shown["psuMessage"] = message
     return shown
 
 
-def details(bank: Bank, payment: Payment) -> dict[str, Any]:
+def details(bank: Bank, payment: Payment, *, language: str = "en") -> dict[str, Any]:
     """The members of the initiation and of the payment's state, without fundsAvailable (CONTRACT 6; SPEC 2.8)."""
-    shown = {**payment["initiation"], **status(bank, payment), **fees(payment)}
+    shown = {**payment["initiation"], **status(bank, payment, language=language), **fees(payment)}
     shown.pop("fundsAvailable", None)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     name = accounts.holder(bank, debtor) if debtor is not None else None
@@ -117,7 +121,7 @@ def view(bank: Bank, payment: Payment) -> dict[str, Any]:
         "instructedAmount": instructed,
         "creditorName": initiation.get("creditorName"),
         "debtorAccountId": payment["debtorAccountId"],
-        "psuMessage": payment.get("psuMessage"),
+        "psuMessage": psu_messages.text(payment),
         "payeeVerification": payment.get("payeeVerification"),
         "basketId": payment.get("basketId"),
         "created": date_time(payment["created"]),

@@ -16,7 +16,6 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
 from emulator.bank.payment import flows, lifecycle, progression
 from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
-from emulator.bank.payment.psu_messages import DECLINED
 from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 
 
@@ -186,7 +185,7 @@ def declined(bank: Bank, payment_id: str) -> None:
     """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None and payment["status"] == "RCVD":
-        lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reason=DECLINED)
+        lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reasons=["declined"])
         bank.documents.put(PAYMENT, payment)
 
 

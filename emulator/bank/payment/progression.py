@@ -22,7 +22,6 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import PAYMENT, TRANSACTION
 from emulator.bank.payment import flows, lifecycle
 from emulator.bank.payment.flows import NO_WAIT, SECOND
-from emulator.bank.payment.psu_messages import NO_MONEY, NOT_APPROVED, NOT_APPROVED_TWICE
 from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
 from emulator.store import Kind
@@ -142,13 +141,13 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
     """
     flow = flows.of(payment)
     payment.pop("sca", None)
-    natural, reason = flow.plan(bank, payment, at)
+    natural, reasons = flow.plan(bank, payment, at)
     if "fundsAvailable" not in payment:
         flow.foresee(bank, payment, stamp(at))
     progress = payment.get("progress")
     scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
     first = status or scripted or natural
-    lifecycle.change(bank, payment, first, at, reason=reason if first == natural else None)
+    lifecycle.change(bank, payment, first, at, reasons=reasons if first == natural else ())
     schedule(bank, payment, at)
     if status is None:
         _run_on(bank, payment, at)
@@ -178,7 +177,7 @@ def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> No
     status, flow = payment["status"], flows.of(payment)
     if _lacks_signature(payment):
         sca.void(bank, payment["id"], linked=False)
-        lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED if status == "RCVD" else NOT_APPROVED_TWICE)
+        lifecycle.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
     elif flow.steps_itself(status):
         following = flow.step(bank, payment, at, by_hand=by_hand)
         if following is not None:
@@ -197,7 +196,7 @@ def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None
     elif payment["status"] != "ACCP":
         lifecycle.change(bank, payment, "ACCP", at)
     elif stamp(at) >= payment["giveUpAt"]:
-        lifecycle.change(bank, payment, "RJCT", at, reason=NO_MONEY)
+        lifecycle.change(bank, payment, "RJCT", at, reasons=["noMoney"])
 
 
 def _lacks_signature(payment: Payment) -> bool:

@@ -12,7 +12,7 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, SCA, TRANSACTION
-from emulator.bank.payment import payment_views, payments, progression, psu_messages
+from emulator.bank.payment import payment_views, payments, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
@@ -136,7 +136,7 @@ def test_a_date_that_has_passed_at_approval_is_moved_to_today(bank: Bank) -> Non
     to(bank, at(3, 7))
     authorise(bank, payment_id)
     assert status(bank, payment_id) == "ACWC"
-    assert payment(bank, payment_id)["psuMessage"]
+    assert payment(bank, payment_id)["psuMessages"]
     advance(bank, seconds=3)
     assert status(bank, payment_id) == "ACSC"
 
@@ -147,7 +147,7 @@ def test_a_payment_that_is_not_approved_within_24_hours_is_rejected(bank: Bank) 
     assert status(bank, payment_id) == "RCVD"
     advance(bank, days=3)
     assert life(bank, payment_id) == [RCVD, ("RJCT", DAY)]
-    assert payment(bank, payment_id)["psuMessage"] == psu_messages.NOT_APPROVED
+    assert payment(bank, payment_id)["psuMessages"] == ["notApproved"]
     (closed,) = bank.documents.find(SCA, target=payment_id)
     assert closed["status"] == "failed"
 
@@ -156,7 +156,7 @@ def test_a_declined_payment_is_rejected_and_moves_no_money(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
     reject(bank, payment_id)
     assert life(bank, payment_id) == [RCVD, ("RJCT", 0)]
-    assert payment(bank, payment_id)["psuMessage"] == psu_messages.DECLINED
+    assert payment(bank, payment_id)["psuMessages"] == ["declined"]
     assert money(bank, "kari") == (10000, 0)
     assert progression.next_due(bank) is None
 
@@ -166,10 +166,10 @@ def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> N
     assert status(bank, unchanged) == "ACTC"
     changed = paid(bank, DOMESTIC, domestic(remittanceInformationUnstructured="Žluťoučký Ω 漢"))
     assert status(bank, changed) == "ACWC"
-    assert payment(bank, changed)["psuMessage"] == psu_messages.TEXT_CHANGED
+    assert payment(bank, changed)["psuMessages"] == ["textChanged"]
     advance(bank, seconds=3)
     assert [name for name, _ in life(bank, changed)] == ["RCVD", "ACWC", "ACSP", "ACSC"]
-    assert "psuMessage" not in payment(bank, changed)
+    assert "psuMessages" not in payment(bank, changed)
     texts = {entry["paymentId"]: entry["remittanceInformationUnstructured"] for entry in entries(bank, "kari")}
     assert texts == {unchanged: "Blåbær & øl, 100 %", changed: "Zlutoucký ? ?"}
     assert payment_views.details(bank, payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
@@ -224,7 +224,7 @@ def test_at_14_sharp_it_is_in_time(norway: Bank) -> None:
 def test_a_date_that_the_cut_off_has_passed_is_moved(norway: Bank) -> None:
     payment_id = _approved(norway, at(2, 13, 1), requestedExecutionDate="2026-03-02")
     assert status(norway, payment_id) == "ACWC"
-    assert payment(norway, payment_id)["psuMessage"] == psu_messages.MOVED
+    assert payment(norway, payment_id)["psuMessages"] == ["dateChanged"]
     advance(norway, days=1)
     assert [name for name, _ in life(norway, payment_id)] == ["RCVD", "ACWC", "PDNG", "ACSP", "ACSC"]
 
@@ -273,7 +273,7 @@ def test_without_money_for_three_banking_days_it_is_rejected(bank: Bank) -> None
     payment_id = paid(bank, DOMESTIC, domestic("10000.01"))
     advance(bank, days=30)
     assert life(bank, payment_id)[2:] == [("ACCP", 1), ("RJCT", OSLO_MIDNIGHT + 2 * DAY)]
-    assert payment(bank, payment_id)["psuMessage"] == psu_messages.NO_MONEY
+    assert payment(bank, payment_id)["psuMessages"] == ["noMoney"]
     assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
 
 
@@ -486,7 +486,7 @@ def test_a_hand_can_take_the_money_away(bank: Bank) -> None:
     payment_id = paid(bank, DOMESTIC, domestic())
     assert progression.advance(bank, payment_id, "ACCP")["fundsAvailable"] is False
     assert money(bank, "kari") == (10000, 0)
-    assert progression.advance(bank, payment_id, "RJCT")["psuMessage"]
+    assert progression.advance(bank, payment_id, "RJCT")["psuMessages"]
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_a_rejection_by_a_script_tells_no_other_reason() -> None:
     bank = world.build(calendar="norway")
     saturday = domestic(requestedExecutionDate="2026-03-07")
     payment_id = paid(bank, DOMESTIC, saturday, script=Script(progress=[("RJCT", 0)]))
-    assert payment(bank, payment_id)["psuMessage"] == psu_messages.REJECTED
+    assert payment(bank, payment_id)["psuMessages"] == ["rejected"]
 
 
 @pytest.mark.parametrize("ended", ["RJCT", "CANC", "PART"])

@@ -12,7 +12,7 @@ from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
-from emulator.bank.payment import baskets, payments, progression, psu_messages
+from emulator.bank.payment import baskets, payments, progression
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from emulator.bank.threads import run_to_end
@@ -116,7 +116,7 @@ def test_patc_ends_after_30_days_and_survives_a_declined_second_signature(bank: 
     assert status(bank, payment_id) == "PATC"
     advance(bank, minutes=1)
     ended = payment(bank, payment_id)
-    assert (ended["status"], ended["psuMessage"]) == ("RJCT", psu_messages.NOT_APPROVED_TWICE)
+    assert (ended["status"], ended["psuMessages"]) == ("RJCT", ["notApprovedTwice"])
     assert "due" not in ended
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
+from emulator.bank.documents import PsuMessage
 from emulator.bank.payment import payment_views, psu_messages
 from emulator.bank.script import Script
 from tests.unit.payments import world
@@ -262,9 +263,18 @@ def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> No
     assert payment_views.listing(bank, 1) == [first]
 
 
-def test_every_text_for_the_customer_has_a_norwegian_one() -> None:
-    english = {name: text for name, text in vars(psu_messages).items() if name.isupper() and isinstance(text, str)}
-    norwegian = {name: psu_messages.in_norwegian(text) for name, text in english.items()}
-    assert len({*english.values(), *norwegian.values()}) == 2 * len(english) == 16
-    both = psu_messages.in_norwegian(f"{psu_messages.MOVED} {psu_messages.TEXT_CHANGED}")
-    assert both == f"{norwegian['MOVED']} {norwegian['TEXT_CHANGED']}"
+def test_every_message_for_the_customer_has_a_text_in_each_language(bank: Bank) -> None:
+    for texts in psu_messages.TEXTS.values():
+        assert set(texts) == set(get_args(PsuMessage))
+    shown = payment(bank, initiate(bank, DOMESTIC, domestic()))
+    assert psu_messages.text(shown) is None
+    shown["psuMessages"] = ["dateChanged", "textChanged"]
+    both = [psu_messages.TEXTS["nb"]["dateChanged"], psu_messages.TEXTS["nb"]["textChanged"]]
+    assert psu_messages.text(shown, "nb") == " ".join(both)
+    assert payment_views.details(bank, shown, language="nb")["psuMessage"] == " ".join(both)
+
+
+def test_a_message_that_an_earlier_version_stored_is_shown_as_it_is(bank: Bank) -> None:
+    stored = payment(bank, initiate(bank, DOMESTIC, domestic()))
+    stored["psuMessage"] = "The payment was rejected."
+    assert {psu_messages.text(stored, language) for language in ("en", "nb")} == {"The payment was rejected."}

@@ -15,7 +15,7 @@ from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
-from emulator.bank.documents import Payment
+from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.products import Product
 from emulator.bank.scheme import execution, transitions
 from emulator.bank.scheme.transitions import STATUSES, Transition
@@ -24,7 +24,8 @@ from emulator.discovery import MalformedModule, discover
 SECOND = timedelta(seconds=1)
 TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
 NO_WAIT = timedelta(0)
-AUTHORISED = ("ACTC", None)
+Planned = tuple[str, Sequence[PsuMessage]]  # the status of an accepted payment, and for ACWC what was changed
+AUTHORISED: Planned = ("ACTC", ())
 
 
 class Flow:
@@ -57,8 +58,8 @@ class Flow:
 
     # Time
 
-    def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
-        """Set `executeAt` of a payment accepted at `at`; returns its status, and the reason if that is ACWC."""
+    def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
+        """Set `executeAt` of a payment accepted at `at`; returns its status, and the reasons if that is ACWC."""
         payment["executeAt"] = stamp(at)
         return AUTHORISED
 

@@ -16,7 +16,7 @@ from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, oslo_date, stamp
 from emulator.bank.documents import Execution, Payment
 from emulator.bank.kinds import ACCOUNT
-from emulator.bank.payment.flows import AUTHORISED, Flow
+from emulator.bank.payment.flows import AUTHORISED, Flow, Planned
 from emulator.bank.products import PERIODIC
 from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution
@@ -25,7 +25,7 @@ from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
 
 
 class _Standing(Flow):
-    def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
+    def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
         begin(bank, payment, at)
         return AUTHORISED
 
