@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from threading import Event
 from time import monotonic, process_time, thread_time
@@ -125,10 +126,14 @@ class JournalTurn:
         return self._refuse(handled, failed) if failed else None
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
+        refused: Counter[Store] = Counter()
         for request, answer in handled:
             documents = self._documents_of(request)
-            if documents in failed:
+            if documents is not None and documents in failed:
                 refuse(answer, failed[documents])
+                refused[documents] += 1
+        for documents, count in refused.items():
+            logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
 

@@ -126,7 +126,9 @@ async def test_who_has_seen_what_is_not_written_waits_as_well(world: World) -> N
     assert (reader.statuses, reader.last) == ([200], "1")
 
 
-async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(world: World) -> None:
+async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     first, second, reader = world.clients(3)
     first.ask("/v1/write")
     await turn()
@@ -141,6 +143,8 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     assert "cannot store its documents" in first.last
     assert world.store.count(NOTE) == 1
     assert [answer.status for answer in world.logged] == [201, 503, 503]
+    (line,) = caplog.messages
+    assert line.startswith("503 to 3 requests: the change cannot be written: "), "a line per turn for who runs the bank"
 
 
 async def test_after_a_failure_reads_go_on_and_changes_wait_for_nobody_until_one_succeeds(world: World) -> None:
