@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from emulator.bank.fixtures import PreparedFixture
+from emulator.bank.fixtures import PreparedFixture
 
 HeaderPairs = Collection[tuple[str, str]]
 Push = Callable[[bytes | None], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 import ssl
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -143,8 +144,6 @@ class CertificateAuthority:
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """A TLS context, version 1.2 or higher, with a new certificate that names `hosts` (DNS names, IP addresses)."""
-        import tempfile  # only TLS needs it
-
         key = certificates.new_ec_key()
         certificate = certificates.tls_certificate(key.public_key(), hosts, self._issuer, self._clock())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -226,7 +226,7 @@ def junit(shown: Mapping[str, Any]) -> str:
 
 def html(shown: Mapping[str, Any], *, title: str = "Conformance report") -> str:
     """The report as one HTML page without scripts and external files; checks that were not seen come first."""
-    from jinja2 import Environment
+    from jinja2 import Environment  # only a report as a page needs it
 
     template = files("emulator.conformance").joinpath("report.html.j2").read_text(encoding="utf-8")
     rows = shown["checks"]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from emulator.bank.fixtures.strict_yaml import Parsed
 from emulator.bank.problems import InputRefused, Path, Problem, path_of, placed
-
-if TYPE_CHECKING:
-    from emulator.bank.fixtures.strict_yaml import Parsed
 
 
 class ScenarioRefused(InputRefused):

@@ -41,6 +41,6 @@ class Vocabulary:
 @cache
 def vocabulary() -> Vocabulary:
     """The names, read once from the operation table and the payment products."""
-    from emulator.api.operations import table
+    from emulator.api.operations import table  # only on use: commands that read no scenario do not need it
 
     return Vocabulary(tuple(row.id for row in table()), tuple(dict.fromkeys(name for _, name in products.table())))

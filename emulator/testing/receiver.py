@@ -6,12 +6,11 @@ import json
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
-if TYPE_CHECKING:
-    from emulator.testing.loop import LoopThread
+from emulator.testing.loop import LoopThread
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,9 +122,8 @@ def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed |
     """The drifting feed of an account or card; None if entries are shown as they are stored."""
     if not bank.settings.drift:
         return None
-    from emulator.bank.accounts.drifting_feed import (
-        DriftingFeed,  # imports pydantic, which is not needed without a drifting feed
-    )
+    # Imported on use: it needs pydantic.
+    from emulator.bank.accounts.drifting_feed import DriftingFeed
 
     return DriftingFeed(bank, kind, holder_id)
 

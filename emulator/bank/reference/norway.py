@@ -61,7 +61,7 @@ def is_iban(text: str) -> bool:
     """
     if _IBAN.fullmatch(text) is None:
         return False
-    from stdnum import iban
+    from stdnum import iban  # only on use, to keep the start fast
 
     return bool(iban.is_valid(text, check_country=False))
 

@@ -11,13 +11,13 @@ from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
 def _openapi(call: ControlCall[Any]) -> Response:
-    from emulator.control.openapi import document
+    from emulator.control.openapi import document  # only on use: most processes never show it
 
     return json_response(200, document(call.request.base + call.request.prefix))
 
 
 def _schema(_call: ControlCall[Any]) -> Response:
-    from emulator.scenario.model import scenario_schema
+    from emulator.scenario.model import scenario_schema  # only on use: most processes never show it
 
     return json_response(200, scenario_schema())
 

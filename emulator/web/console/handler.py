@@ -8,15 +8,15 @@ import secrets
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished, finished
+from emulator.api.service import BankService
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
 from emulator.store import Documents, StoreUnwritable
-from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused
+from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused, Screen
 from emulator.web.pages.browser import (
     FormRefused,
     Guard,
@@ -28,9 +28,6 @@ from emulator.web.pages.browser import (
     root_of,
 )
 from emulator.web.pages.rendering import bare, html, see_other
-
-if TYPE_CHECKING:
-    from emulator.api.service import BankService
 
 FORMS = "console"  # the purpose of the console's form tokens
 LIFETIME = timedelta(hours=12)  # of a login, in real time
@@ -160,7 +157,6 @@ class Console:
                 return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
         # Most processes never show the console: its pages are imported with the first visit.
         from emulator.web.console import routes
-        from emulator.web.console.screen import Screen
 
         screen = Screen(
             service=service,

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
+from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
-
-if TYPE_CHECKING:
-    from emulator.api.service import BankService
 
 # `Control.handle` of the control interface, passed in by `assemble`.
 Answering = Callable[["BankService", Request], Answered]

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator import manual
 from emulator.api.messages import Request, Response
+from emulator.api.service import BankService
 from emulator.web.docs.reference import Reference
 from emulator.web.pages.browser import FormRefused, Guard, path_below, read_query, root_of
 from emulator.web.pages.rendering import bare, html
-
-if TYPE_CHECKING:
-    from emulator.api.service import BankService
 
 _IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
@@ -94,7 +92,7 @@ class DocsPage:
         return Reference(self._books[book].make())
 
     def _page(self, request: Request, address: str) -> Response:
-        from markupsafe import Markup
+        from markupsafe import Markup  # comes with jinja2, which is imported with the first page
 
         page = manual.pages()[address]
         headings = [section for section in page.sections if section.level in (2, 3)]

@@ -6,10 +6,11 @@ actions of the page are in `bank/payment/self_service.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response
+from emulator.api.service import BankService
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -22,9 +23,6 @@ from emulator.web.pages.rendering import BANK, see_other
 from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
 from emulator.web.pages.texts import TEXTS
 from emulator.web.pages.visit import Visit
-
-if TYPE_CHECKING:
-    from emulator.api.service import BankService
 
 STEPS = ("identity", "method")
 # The messages after a change, by the word in the address; text from an address is never shown.

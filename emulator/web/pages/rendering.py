@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
+from emulator.api.service import BankService
 from emulator.web.pages import wording
 from emulator.web.pages.browser import header, path_below, root_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from emulator.api.service import BankService
 
 BANK = "Sandbanken"  # the fictional bank that the pages show
 TEMPLATES = Path(__file__).parent.parent / "templates"

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.api.messages import Delivery, Request, Response
+from emulator.api.service import BankService
 from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
@@ -25,9 +26,6 @@ from emulator.web.pages.rendering import see_other
 from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 from emulator.web.pages.visit import Visit
 from emulator.web.pages.wording import NORWEGIAN, day
-
-if TYPE_CHECKING:
-    from emulator.api.service import BankService
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
