@@ -1,7 +1,8 @@
 """The request log of a bank that several processes share: each stores its exchanges and reads those of the others.
 
 An exchange gets its number when its turn begins or is stored, so that a request that is sent after the answer to
-another one has a higher number, whichever processes answer them.
+another one has a higher number, whichever processes answer them. Until it is stored it may have a provisional number,
+a negative one, which nobody sees.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class SharedRequestLog(RequestLog):
         self._new: list[Exchange] = []  # of this turn
         self._before: list[Exchange] | None = None  # the exchanges before this turn has cleared them
         self.waiting: list[Exchange] = []
+        self._waited: list[Exchange] = []  # of this turn
 
     def begin(self, at: str, request: Request) -> Exchange:
         """Add a request; the pipeline fills in the rest of the exchange."""
@@ -71,7 +73,7 @@ class SharedRequestLog(RequestLog):
 
     def newest(self) -> Iterator[Exchange]:
         """All exchanges that are stored, newest first."""
-        if not self.cleared:
+        if not self.cleared or any(exchange.id < 0 for exchange in self._new):
             self._demand()
         return super().newest()
 
@@ -102,6 +104,7 @@ class SharedRequestLog(RequestLog):
                 self.waiting.append(exchange)
             else:
                 exchange.id = number
+                self._waited.append(exchange)
                 self._enter(exchange)
 
     @property
@@ -121,9 +124,15 @@ class SharedRequestLog(RequestLog):
         for exchange in self._new:
             exchange.id = next(numbers)
 
+    def drop(self) -> None:
+        """Forget the exchanges of this turn, which are stored under numbers that are not known."""
+        new = set(map(id, self._new))
+        self._ring = deque((exchange for exchange in self._ring if id(exchange) not in new), maxlen=KEPT)
+        self._new = []
+
     def confirm(self) -> list[Exchange]:
         """The exchanges of this turn are stored; returns them."""
-        new, self._new, self._before = self._new, [], None
+        new, self._new, self._before, self._waited = self._new, [], None, []
         return new
 
     def undo(self) -> None:
@@ -131,6 +140,7 @@ class SharedRequestLog(RequestLog):
         new = set(map(id, self._new))
         before = self._ring if self._before is None else self._before
         self._ring = deque((exchange for exchange in before if id(exchange) not in new), maxlen=KEPT)
+        self.waiting, self._waited = self._waited + self.waiting, []
         self._new, self._before = [], None
 
     def known(self) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 from emulator.assemble.shared.running import TurnRunner
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.cli.main import run
-from emulator.store.postgres import database, statements
+from emulator.store.postgres import Committed, database, statements
 
 NAP = (
     "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
@@ -63,13 +63,13 @@ def answer_before_the_commit() -> None:
 
     SharedTurns.start = started  # type: ignore[method-assign]
 
-    async def commit(self: Any, work: Any) -> list[str]:
+    async def commit(self: Any, work: Any) -> Committed:
         if not serving:
             return await whole(self, work)
         task = under_way[self] = asyncio.ensure_future(whole(self, work))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.sleep(0)
-        return []
+        return Committed([], None)
 
     async def begun(self: Any, *positions: Any, **options: Any) -> Any:
         if self in under_way:  # a connection does one thing at a time

@@ -68,7 +68,7 @@ async def test_tables_of_something_else_are_left_alone(store_url: str, database:
 async def test_a_second_process_waits_for_the_head_and_gets_the_tail(store_url: str, database: Database) -> None:
     await begin(database)
     work = change(1, new=True)
-    assert await database.commit(work) == []
+    assert await database.commit(work) == ([], [])
     other = Database(store_url, SCHEMA)
     transaction = await other.begin({BANK: NOWHERE})
     position = transaction.heads[BANK].position

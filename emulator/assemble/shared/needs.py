@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
@@ -77,11 +77,19 @@ class Needs:
         return frozenset(self.names | {SERVICE} if self.service else self.names)
 
 
-def needs_of(name: str, requests: Iterable[Request]) -> Needs:
+def needs_of(name: str, requests: Sequence[Request]) -> Needs:
     """What a turn needs to answer these requests, as far as can be seen from them."""
-    needs = Needs({name}, not all(request.method in _READS for request in requests))
-    needs.numbers = sum("/v1/" in request.target for request in requests)
-    return needs
+    return Needs({name}, not all(map(reads, requests)), numbers_for(requests))
+
+
+def reads(request: Request) -> bool:
+    """Whether a request most likely changes nothing."""
+    return request.method in _READS
+
+
+def numbers_for(requests: Iterable[Request]) -> int:
+    """How many exchanges the requests will most likely add to the request log."""
+    return sum("/v1/" in request.target for request in requests)
 
 
 def bank_of(request: Request) -> str:

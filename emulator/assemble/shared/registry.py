@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from random import getrandbits
 from typing import Any
 from uuid import UUID
 
@@ -74,6 +75,8 @@ class SharedRegistry(BankRegistry):
         self.service = Position(0, -1, UUID(int=0), -1)
         self._about: dict[str, Any] = {}  # the service's own `counts`
         self._scope: Scope | None = None  # of the turn that acts
+        # the bank's own X-Request-ID is made from the number, and must not be that of another process
+        self._provisional = -getrandbits(62)
         super().__init__(common)
 
     def _begin(self) -> None:
@@ -198,7 +201,8 @@ class SharedRegistry(BankRegistry):
         if self._scope is None:
             return None
         if self._scope.numbered_later:
-            return 0
+            self._provisional -= 1
+            return self._provisional
         if not self._scope.numbers:
             raise NotFetched(numbers=1)
         return self._scope.numbers.popleft()
@@ -324,11 +328,17 @@ class SharedRegistry(BankRegistry):
             opened.add_to(work)
         return work
 
-    def number(self, scope: Scope, numbers: Iterable[int]) -> None:
-        """Give the exchanges of a turn the numbers under which they were stored, in the order of `work`."""
-        left = iter(numbers)
+    def number(self, scope: Scope, numbers: Iterable[int] | None) -> None:
+        """Give the exchanges of a turn the numbers under which they were stored, in the order of `work`.
+
+        None: they are not known, and the exchanges are read again as those of other processes are.
+        """
+        left = None if numbers is None else iter(numbers)
         for opened in self._open_in(scope):
-            opened.requests.number(left)
+            if left is None:
+                opened.requests.drop()
+            else:
+                opened.requests.number(left)
 
     def _open_in(self, scope: Scope) -> list[OpenBank]:
         """The banks of a turn without those that are deleted."""

@@ -17,6 +17,7 @@ from emulator.assemble.shared.registry import Scope, SharedRegistry
 from emulator.store import NotFetched, Part, StoreError
 from emulator.store.postgres import (
     SERVICE,
+    Committed,
     Database,
     Head,
     Outcome,
@@ -100,7 +101,7 @@ class TurnRunner:
         transaction = await database.begin(
             registry.positions(names),
             lock=(names | {SERVICE} if needs.service else names) if needs.write else (),
-            numbers=max(0, needs.numbers + registry.waiting(names) - len(needs.drawn)),
+            numbers=max(0, needs.numbers + registry.waiting(names) - len(needs.drawn)) if needs.parts else 0,
             busy=needs.busy,
         )
         needs.drawn += transaction.numbers
@@ -113,13 +114,15 @@ class TurnRunner:
         except BaseException:
             await database.end()
             raise
-        scope = registry.enter(names, needs.drawn, service=needs.service, parts=needs.parts)
+        # whoever reads the request log sees the numbers of this turn's exchanges; others get theirs as they are stored
+        numbers = needs.drawn if needs.parts else None
+        scope = registry.enter(names, numbers, service=needs.service, parts=needs.parts)
         if scope.service:
             self._settled.clear()
         try:
             acted = self._acted(scope, act, needs)
-            stored = None if acted is None else await self._stored(database, scope, acted[1], needs)
-            if acted is None or stored is None:
+            due = None if acted is None else await self._stored(database, scope, acted[1], needs)
+            if acted is None or due is None:
                 await database.end()
                 return None
         except BaseException:
@@ -129,7 +132,7 @@ class TurnRunner:
             if scope.service:
                 self._settled.set()
         self.note(None)
-        self._done(acted[1], stored)
+        self._done(acted[1], due)
         return (acted[0],)
 
     async def _read(self, database: Database, act: Callable[[], T], needs: Needs, names: set[str]) -> tuple[T] | None:
@@ -194,22 +197,23 @@ class TurnRunner:
 
     async def _stored(self, database: Database, scope: Scope, work: Work, needs: Needs) -> list[str] | None:
         """Commit and confirm; the banks whose checkpoint is due, None where the turn is to be run again."""
-        due: list[str] | None = []
+        committed: Committed | None = Committed([], [])
         try:
             if work.needs_lock or work.exchanges:
-                due = await self._committed(database, work, needs)
+                committed = await self._committed(database, work, needs)
             elif needs.write:
                 await database.end()
         except BaseException:
             self._undo(scope)
             raise
-        if due is None:
+        if committed is None:
             self._undo(scope)
             return None
+        self._registry.number(scope, committed.numbers)
         self._registry.confirm(scope, work)
         if scope.service:
             self._authority.confirm()
-        return due
+        return committed.due
 
     async def _caught_up(
         self, database: Database, transaction: Transaction, needs: Needs, names: set[str], known: Position
@@ -268,8 +272,8 @@ class TurnRunner:
         if "snapshots" in parts:
             opened.snapshots.stored(await database.snapshots(opened.name))
 
-    async def _committed(self, database: Database, work: Work, needs: Needs) -> list[str] | None:
-        """Commit; the banks whose checkpoint is due, None where the turn lost its lock and is to be run again.
+    async def _committed(self, database: Database, work: Work, needs: Needs) -> Committed | None:
+        """Commit; None where the turn lost its lock and is to be run again.
 
         StoreError: nothing was stored; Unanswered.
         """
@@ -278,7 +282,7 @@ class TurnRunner:
         except ConnectionError as lost:
             outcome = await self._outcome(database, work)
             if outcome is Outcome.WRITTEN:
-                return []
+                return Committed([], None)
             if outcome is Outcome.LOST:
                 needs.lost += 1
                 if needs.step or needs.lost > REPEATS:

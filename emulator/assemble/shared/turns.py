@@ -30,7 +30,7 @@ from emulator.api.messages import Answered, Delivery, Request, Response, Unfinis
 from emulator.api.pipeline import finish
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
-from emulator.assemble.shared.needs import Needs, bank_of, needs_of
+from emulator.assemble.shared.needs import Needs, bank_of, needs_of, numbers_for, reads
 from emulator.assemble.shared.open_bank import OpenBank
 from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.running import BeginAgain, TurnRunner, Unanswered
@@ -113,52 +113,62 @@ class SharedTurns:
         """Run the turns of a bank until nobody waits for one."""
         try:
             while waiting:
-                taken = _next_of(waiting)
-                requests = [request for request, _ in taken]
+                taken: list[Waiting] = []
+                _take(waiting, taken)
+                request = taken[0][0]
                 try:
-                    unfinished = requests[0].unfinished
-                    if unfinished is None:
-                        answers = await self._answers(requests, needs_of(name, requests))
+                    if request.unfinished is None:
+                        needs = needs_of(name, [request for request, _ in taken])
+                        answers = await self._answers(taken, needs, waiting)
                     else:
-                        answers = [await self._step(requests[0], unfinished)]
+                        answers = [await self._step(taken[0], request.unfinished)]
                 except Exception as error:
                     logger.exception("a turn has failed")
-                    answers = [render.refusal(render.failed(request, error)) for request in requests]
+                    answers = [render.refusal(render.failed(request, error)) for request, _ in taken]
                 for (_, future), answer in zip(taken, answers, strict=True):
                     if not future.done():
                         future.set_result(answer)
         finally:
             del self._waiting[name]
 
-    async def _answers(self, requests: Sequence[Request], needs: Needs) -> Sequence[Answered]:
-        """Answer requests about a bank in one turn."""
+    async def _answers(self, taken: list[Waiting], needs: Needs, waiting: deque[Waiting]) -> Sequence[Answered]:
+        """Answer the requests that were `taken` about a bank in one turn.
+
+        As many turns cost more than large ones, it also takes those that have come while it was waiting for its lock.
+        """
         answers: list[Answered] = []
+        first = True
 
         def act() -> Sequence[Answered]:
+            nonlocal first
+            if first:  # a run with more must not find that it needs still more, for those that have come meanwhile
+                first, before = False, len(taken)
+                _take(waiting, taken, write=needs.write)
+                needs.numbers += numbers_for(request for request, _ in taken[before:])
             _abandon(answers)  # those of a run that was undone
-            answers[:] = map(self.handle, requests)
+            answers[:] = [self.handle(request) for request, _ in taken]
             return answers
 
         try:
             await self._runner.run(act, needs)
         except Unanswered:
             _abandon(answers)
-            return [_HANG_UP for _ in requests]
+            return [_HANG_UP for _ in taken]
         except StoreError as error:
             _abandon(answers)
             self._runner.note(error)
-            return [_refused(request, error) for request in requests]
+            return [_refused(request, error) for request, _ in taken]
         for answer in answers:
             if isinstance(answer, Unfinished):
                 self._unfinished[answer] = needs.next_step()
         return answers
 
-    async def _step(self, request: Request, unfinished: Unfinished) -> Answered:
+    async def _step(self, one: Waiting, unfinished: Unfinished) -> Answered:
         """Do the next step of what takes long, as a turn of its own.
 
         Where it cannot be stored the work hears of it in one more step, so that it can say what it has done before.
         """
-        needs = self._unfinished[unfinished]
+        request, needs = one[0], self._unfinished[unfinished]
         banks, failed = needs.banks, unfinished.failed
 
         def act() -> Answered:
@@ -172,7 +182,7 @@ class SharedTurns:
             if unfinished.begun:
                 raise RuntimeError("a step needs what none before has needed") from None
             request.unfinished = None
-            return (await self._answers([request], needs.again()))[0]
+            return (await self._answers([one], needs.again(), deque()))[0]
         except _Replaced:
             unfinished.abandon()
             return render.refusal(BankError("CONFLICT", "The bank was deleted or created again meanwhile."))
@@ -233,13 +243,18 @@ class SharedTurns:
 _HANG_UP = Response(503, delivery=Delivery(disconnect="after"))
 
 
-def _next_of(waiting: deque[Waiting]) -> list[Waiting]:
-    """The requests of the next turn; the next step of what takes long is one by itself."""
-    taken = [waiting.popleft()]
-    if taken[0][0].unfinished is None:
-        while waiting and len(taken) < LONGEST and waiting[0][0].unfinished is None:
-            taken.append(waiting.popleft())
-    return taken
+def _take(waiting: deque[Waiting], taken: list[Waiting], *, write: bool = True) -> None:
+    """Add to the requests of a turn those that can be answered with them, in order; without `write` only reads.
+
+    The next step of what takes long is a turn by itself.
+    """
+    while waiting and len(taken) < LONGEST:
+        request = waiting[0][0]
+        if taken and (request.unfinished is not None or not (write or reads(request))):
+            break
+        taken.append(waiting.popleft())
+        if request.unfinished is not None:
+            break
 
 
 def _abandon(answers: Iterable[Answered]) -> None:

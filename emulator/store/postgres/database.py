@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, cast
+from uuid import UUID
 
+import orjson
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
+from psycopg.sql import quote
 
 from emulator.store.postgres import layout, statements
 from emulator.store.postgres.connection import ANSWERING, DatabaseConnection
@@ -21,6 +26,8 @@ from emulator.store.postgres.parts import Parts
 from emulator.store.postgres.records import (
     NOWHERE,
     SERVICE,
+    Appended,
+    Committed,
     Content,
     Head,
     Outcome,
@@ -73,23 +80,16 @@ class Database(DatabaseConnection):
     async def _begin(self, positions: Mapping[str, Position], lock: list[str], numbers: int, busy: bool) -> Transaction:
         connection = await self._connected()
         names = sorted(positions)
-        asked = [positions[name] for name in names]
-        async with connection.pipeline():
-            if lock:
-                await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                await connection.execute(statements.LIMITS_BUSY if busy else statements.LIMITS)
-                await connection.execute(self._in_schema(statements.LOCK), [lock])
-            cursor = await connection.execute(
-                self._in_schema(statements.HEADS),
-                [
-                    numbers,
-                    names,
-                    [position.incarnation for position in asked],
-                    [position.sequence for position in asked],
-                    [position.counted for position in asked],
-                ],
-                binary=True,
-            )
+        # one message in the simple protocol: each further statement would cost as much as a third of a payment
+        begin = self._in_schema(statements.HEADS).replace("{numbers}", str(numbers))
+        begin = begin.replace("{positions}", ", ".join(_row(name, positions[name]) for name in names))
+        if lock:
+            limits = statements.LIMITS_BUSY if busy else statements.LIMITS
+            locked = self._in_schema(statements.LOCK).replace("{names}", ", ".join(map(_quoted, lock)))
+            begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {limits}; {locked}; {begin}"
+        cursor = await connection.execute(begin)
+        while cursor.nextset():
+            pass
         heads: dict[str, Head] = {}
         drawn: list[int] = []
         for row in await cursor.fetchall():
@@ -119,12 +119,9 @@ class Database(DatabaseConnection):
 
         StoreUnreachable. Exchanges whose connection is lost as they are stored may be stored twice.
         """
-        names = list(positions)
         values = [
-            names,
-            *map(list, zip(*(position for position in positions.values()), strict=True)),
-            [exchange.bank for exchange in exchanges],
-            [exchange.body for exchange in exchanges],
+            orjson.dumps([{"name": name, **position._asdict()} for name, position in positions.items()]).decode(),
+            *_joined(exchanges),
         ]
         [(current, numbers)] = await self._first(ANSWERING, lambda: self._rows(statements.READ, values))
         return numbers if current else None
@@ -198,8 +195,8 @@ class Database(DatabaseConnection):
 
     # The end of a turn
 
-    async def commit(self, work: Work) -> list[str]:
-        """Write and commit; the banks whose checkpoint is due, which this process is to write.
+    async def commit(self, work: Work) -> Committed:
+        """Write and commit.
 
         StoreShared, and then nothing was written, or ConnectionError, where that is unknown.
         """
@@ -221,74 +218,102 @@ class Database(DatabaseConnection):
             await self.end()
             raise
 
-    async def _commit(self, connection: AsyncConnection[TupleRow], work: Work) -> list[str]:
+    async def _commit(self, connection: AsyncConnection[TupleRow], work: Work) -> Committed:
         if not work.needs_lock:
-            locked = connection.info.transaction_status != TransactionStatus.IDLE
-            async with connection.pipeline():
-                await connection.execute(self._in_schema(statements.UNSYNCED), _columns(work.exchanges))
-                if locked:
-                    await connection.execute("COMMIT")
-            return []
-        advanced = []
+            return Committed([], await self._store(connection, work.exchanges))
         async with connection.pipeline():
-            if work.is_large:
-                await connection.execute(statements.LIMITS_BUSY)
-            for name in work.deleted:
-                for table in ("bank", "change", "checkpoint", "exchange", "snapshot"):
-                    column = "name" if table == "bank" else "bank"
-                    statement = f"DELETE FROM {{schema}}.{table} WHERE {column} = %s"
-                    await connection.execute(self._in_schema(statement), [name])
-            for name, incarnation in work.new_banks:
-                await connection.execute(self._in_schema(statements.MAKE), [name, incarnation, work.turn])
-            for name in work.cleared:
-                await connection.execute(self._in_schema("DELETE FROM {schema}.exchange WHERE bank = %s"), [name])
-            exchanges = _columns(work.exchanges)
-            for appended in work.appended:
-                *before, last = [
-                    [appended.name, sequence, work.turn, body, events]
-                    for sequence, (body, events) in enumerate(appended.changes, appended.first)
-                ] or [[]]
-                for change in before:
-                    await connection.execute(self._in_schema(statements.APPEND), change)
-                others = {"appended": statements.APPEND} if last else {}
-                if exchanges:
-                    others["stored"] = statements.SYNCED
-                values = [
-                    *last,
-                    *exchanges,
-                    appended.first + len(appended.changes) - 1,
-                    work.turn,
-                    bool(appended.changes),
-                    appended.size,
-                    appended.limit,
-                    appended.written,
-                    appended.counts,
-                    appended.name,
-                ]
-                exchanges = []
-                advance = statements.together(statements.ADVANCE, **others)
-                advanced.append(await connection.execute(self._in_schema(advance), values))
-                if appended.name == SERVICE:
-                    oldest = [SERVICE, appended.first - TAIL_KEPT]
-                    await connection.execute(self._in_schema(statements.TRIM), oldest)
-            for bank, snapshot, created, image in work.snapshots:
-                if isinstance(image, bytes):
-                    saved = [bank, snapshot, created, image]
-                    await connection.execute(self._in_schema(statements.SAVE_SNAPSHOT), saved)
-                    continue
-                await connection.execute(self._in_schema(statements.DROP_SNAPSHOT), [bank, snapshot])
-                if image is not None:
-                    renamed = [snapshot, created, bank, image]
-                    await connection.execute(self._in_schema(statements.NAME_SNAPSHOT), renamed)
-            for secret in work.secrets:
-                await connection.execute(self._in_schema(statements.KEEP_SECRET), secret)
-            if exchanges:
-                await connection.execute(self._in_schema(statements.SYNCED), exchanges)
+            returning = await self._write(connection, work)
             committed = await connection.execute("COMMIT")
         if committed.statusmessage != "COMMIT":
             raise StoreUnreachable(f"PostgreSQL has undone the transaction: {committed.statusmessage}")
-        rows = [await cursor.fetchone() for cursor in advanced]
-        return [name for row in rows if row is not None for name, due in [row] if due]
+        rows = [row for cursor in returning for row in await cursor.fetchall()]
+        return Committed([row[0] for row in rows if row[1]], [number for row in rows for number in row[2]])
+
+    async def _store(self, connection: AsyncConnection[TupleRow], exchanges: Sequence[StoredExchange]) -> list[int]:
+        """Store the exchanges of a turn that has changed nothing; their numbers."""
+        locked = connection.info.transaction_status != TransactionStatus.IDLE
+        async with connection.pipeline():
+            values = ["[]", *_joined(exchanges)]
+            cursor = await connection.execute(self._in_schema(statements.READ), values, binary=True)
+            if locked:
+                await connection.execute("COMMIT")
+        [(_, numbers)] = await cursor.fetchall()
+        return cast(list[int], numbers)
+
+    async def _write(self, connection: AsyncConnection[TupleRow], work: Work) -> list[AsyncCursor[TupleRow]]:
+        """Write everything; cursors whose rows are the name of a bank, whether its checkpoint is due, and the numbers
+        of exchanges.
+        """
+        returning = []
+        if work.is_large:
+            await connection.execute(statements.LIMITS_BUSY)
+        for name in work.deleted:
+            for table in ("bank", "change", "checkpoint", "exchange", "snapshot"):
+                column = "name" if table == "bank" else "bank"
+                statement = f"DELETE FROM {{schema}}.{table} WHERE {column} = %s"
+                await connection.execute(self._in_schema(statement), [name])
+        for name, incarnation in work.new_banks:
+            await connection.execute(self._in_schema(statements.MAKE), [name, incarnation, work.turn])
+        for name in work.cleared:
+            await connection.execute(self._in_schema("DELETE FROM {schema}.exchange WHERE bank = %s"), [name])
+        exchanges = work.exchanges
+        for appended in work.appended:
+            returning.append(await self._append(connection, work.turn, appended, exchanges))
+            exchanges = []
+            if appended.name == SERVICE:
+                oldest = [SERVICE, appended.first - TAIL_KEPT]
+                await connection.execute(self._in_schema(statements.TRIM), oldest)
+        for bank, snapshot, created, image in work.snapshots:
+            if isinstance(image, bytes):
+                saved = [bank, snapshot, created, image]
+                await connection.execute(self._in_schema(statements.SAVE_SNAPSHOT), saved)
+                continue
+            await connection.execute(self._in_schema(statements.DROP_SNAPSHOT), [bank, snapshot])
+            if image is not None:
+                renamed = [snapshot, created, bank, image]
+                await connection.execute(self._in_schema(statements.NAME_SNAPSHOT), renamed)
+        for secret in work.secrets:
+            await connection.execute(self._in_schema(statements.KEEP_SECRET), secret)
+        if exchanges:
+            statement = self._in_schema(statements.STORE)
+            returning.append(await connection.execute(statement, _joined(exchanges), binary=True))
+        return returning
+
+    async def _append(
+        self,
+        connection: AsyncConnection[TupleRow],
+        turn: UUID,
+        appended: Appended,
+        exchanges: Sequence[StoredExchange],
+    ) -> AsyncCursor[TupleRow]:
+        """Append the changes of a bank and advance its head; the last change, the head and the exchanges of the turn
+        are one statement.
+        """
+        changes = [
+            [appended.name, sequence, turn, body, events]
+            for sequence, (body, events) in enumerate(appended.changes, appended.first)
+        ]
+        for change in changes[:-1]:
+            await connection.execute(self._in_schema(statements.APPEND), change)
+        others, values = [], []
+        if changes:
+            others.append(f"appended AS ({statements.APPEND})")
+            values += changes[-1]
+        if exchanges:
+            others.append(statements.EXCHANGES)
+            values += _joined(exchanges)
+        values += [
+            appended.first + len(changes) - 1,
+            turn,
+            bool(changes),
+            appended.size,
+            appended.limit,
+            appended.written,
+            appended.counts,
+            appended.name,
+        ]
+        advance = statements.ADVANCE + (statements.NUMBERED if exchanges else statements.NOT_NUMBERED)
+        return await connection.execute(self._in_schema(statements.together(others, advance)), values, binary=True)
 
     async def outcome(self, work: Work) -> Outcome:
         """Whether a commit without an answer was applied.
@@ -359,6 +384,21 @@ class Database(DatabaseConnection):
         )
 
 
-def _columns(exchanges: Sequence[StoredExchange]) -> list[list[Any]]:
-    """Exchanges as the values of a statement: a list for each of their members, nothing where there are none."""
-    return [list(column) for column in zip(*exchanges, strict=True)]
+def _joined(exchanges: Sequence[StoredExchange]) -> list[Any]:
+    """Exchanges as the values of a statement: their bodies, one behind the other, and what else there is of each."""
+    ends = accumulate((len(exchange.body) for exchange in exchanges), initial=1)
+    rows = [
+        {"bank": bank, "incarnation": incarnation, "id": number, "place": place, "start": start, "size": len(body)}
+        for place, (start, (bank, incarnation, number, body)) in enumerate(zip(ends, exchanges, strict=False))
+    ]
+    return [b"".join(exchange.body for exchange in exchanges), orjson.dumps(rows).decode()]
+
+
+def _row(name: str, position: Position) -> str:
+    """What `Database.begin` asks about a bank, as SQL."""
+    return f"({_quoted(name)}, {position.incarnation}, {position.sequence}, {position.counted})"
+
+
+@lru_cache(maxsize=4096)
+def _quoted(name: str) -> str:
+    return quote(name)

@@ -84,7 +84,7 @@ class Appended(NamedTuple):
 
 
 class StoredExchange(NamedTuple):
-    """An exchange of the request log of a bank."""
+    """An exchange of the request log of a bank; an `id` below 1: it gets the next number as it is stored."""
 
     bank: str
     incarnation: int
@@ -116,6 +116,17 @@ class Work:
     def needs_lock(self) -> bool:
         """Whether it may only be written by who has the heads locked."""
         return bool(self.new_banks or self.deleted or self.appended or self.cleared or self.snapshots or self.secrets)
+
+
+class Committed(NamedTuple):
+    """What a commit has come to.
+
+    `due`: the banks whose checkpoint this process is to write; `numbers`: those of the exchanges, in their order, None
+    where that is not known.
+    """
+
+    due: list[str]
+    numbers: list[int] | None
 
 
 class Outcome(Enum):

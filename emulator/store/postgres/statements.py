@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from emulator.store.postgres.connection import ANSWERING
 
 IDLE = 2.0  # seconds between two steps of a turn, after which the server ends it: a stopped process holds nobody up
@@ -17,31 +19,44 @@ def _limits(idle: float, statement: float) -> str:
 
 LIMITS = _limits(IDLE, ANSWERING - 0.5)
 LIMITS_BUSY = _limits(BUSY, BUSY)
-LOCK = "SELECT name FROM {schema}.bank WHERE name = ANY(%s) ORDER BY name FOR UPDATE"
-# one statement, so that head and tail are of one moment; with the numbers of the turn's exchanges, drawn once
+LOCK = "SELECT name FROM {schema}.bank WHERE name IN ({names}) ORDER BY name FOR UPDATE"
+# one statement, so that head and tail are of one moment; with numbers for exchanges, drawn once
 HEADS = (
     "WITH drawn AS MATERIALIZED (SELECT array_agg(nextval('{schema}.exchange_number')) AS numbers"
-    " FROM generate_series(1, %s))"
+    " FROM generate_series(1, {numbers}))"
     " SELECT b.name, b.incarnation, b.sequence, b.turn, b.checkpoint, b.written, b.counted,"
     " CASE WHEN b.counted = k.counted AND b.incarnation = k.incarnation THEN NULL ELSE b.counts END,"
     " c.sequence, c.turn, CASE WHEN c.sequence > k.sequence THEN c.body END,"
     " CASE WHEN c.sequence > k.sequence THEN c.events END, drawn.numbers"
-    " FROM drawn, unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) k (name, incarnation, sequence, counted)"
+    " FROM drawn, (VALUES {positions}) k (name, incarnation, sequence, counted)"
     " JOIN {schema}.bank b ON b.name = k.name"
     " LEFT JOIN {schema}.change c ON c.bank = k.name AND c.sequence >= k.sequence ORDER BY b.name, c.sequence"
 )
+# Exchanges: their bodies, one behind the other, and a JSON array that has the rest. An `id` that is not positive stands
+# for the next number. One of a bank that is deleted meanwhile is not stored. Arrays cost psycopg much more.
+_NUMBERED = (
+    "numbered AS MATERIALIZED (SELECT e.bank, e.incarnation, e.place,"
+    " substring(%b::bytea FROM e.start FOR e.size) AS body,"
+    " CASE WHEN e.id > 0 THEN e.id ELSE nextval('{schema}.exchange_number') END AS id FROM json_to_recordset(%s::json)"
+    " e (bank text, incarnation bigint, id bigint, place integer, start integer, size integer)"
+)
+_STORED = (
+    "stored AS (INSERT INTO {schema}.exchange (bank, id, body) SELECT n.bank, n.id, n.body FROM numbered n"
+    " JOIN {schema}.bank b ON b.name = n.bank AND b.incarnation = n.incarnation)"
+)
+_NUMBERS = "ARRAY(SELECT id FROM numbered ORDER BY place)"
+EXCHANGES = f"{_NUMBERED}), {_STORED}"
+STORE = f"WITH {EXCHANGES} SELECT '', false, {_NUMBERS}"
 # nobody's money is lost with exchanges; a position that changes between two statements would be seen by neither
 READ = (
     "WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),"
-    " stale AS (SELECT FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[])"
-    " k (name, incarnation, sequence, turn, counted) LEFT JOIN {schema}.bank b ON b.name = k.name"
+    " stale AS (SELECT FROM json_to_recordset(%s::json)"
+    " k (name text, incarnation bigint, sequence bigint, turn uuid, counted bigint)"
+    " LEFT JOIN {schema}.bank b ON b.name = k.name"
     " WHERE (b.incarnation, b.sequence, b.turn, b.counted)"
     " IS DISTINCT FROM (k.incarnation, k.sequence, k.turn, k.counted)),"
-    " numbered AS MATERIALIZED (SELECT e.bank, e.body, e.place, nextval('{schema}.exchange_number') AS id"
-    " FROM unnest(%s::text[], %b::bytea[]) WITH ORDINALITY e (bank, body, place), unsynced"
-    " WHERE NOT EXISTS (SELECT FROM stale)),"
-    " stored AS (INSERT INTO {schema}.exchange (bank, id, body) SELECT bank, id, body FROM numbered)"
-    " SELECT NOT EXISTS (SELECT FROM stale), ARRAY(SELECT id FROM numbered ORDER BY place)"
+    f" {_NUMBERED}, unsynced WHERE NOT EXISTS (SELECT FROM stale)), {_STORED}"
+    f" SELECT NOT EXISTS (SELECT FROM stale), {_NUMBERS}"
 )
 HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
 PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
@@ -59,25 +74,11 @@ ADVANCE = (
     " counted = b.counted + CASE WHEN v.counts IS NULL THEN 0 ELSE 1 END"
     " FROM (SELECT %s::bigint AS sequence, %s::uuid AS turn, %s::boolean AS changed, %s::bigint AS size,"
     " %s::bigint AS most, %s::bigint AS written, %b::bytea AS counts, %s::text AS name) v WHERE b.name = v.name"
-    " RETURNING b.name, b.size = 0 AND v.size > 0"
+    " RETURNING b.name, b.size = 0 AND v.size > 0, "
 )
-
-
-def together(statement: str, **others: str) -> str:
-    """One statement that also runs others, each by its name, in their order: what a turn writes costs by statement."""
-    first = ", ".join(f"{name} AS ({other})" for name, other in others.items())
-    return f"WITH {first} {statement}" if first else statement
-
-
+NUMBERED = _NUMBERS  # the end of ADVANCE together with EXCHANGES
+NOT_NUMBERED = "'{}'::bigint[]"
 TRIM = "DELETE FROM {schema}.change WHERE bank = %s AND sequence <= %s"
-EXCHANGES = (
-    "INSERT INTO {schema}.exchange (bank, id, body) SELECT e.bank, e.id, e.body"
-    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %b::bytea[]) e (bank, incarnation, id, body)"
-    " JOIN {schema}.bank b ON b.name = e.bank AND b.incarnation = e.incarnation"
-)
-SYNCED = EXCHANGES
-# nobody's money is lost with them
-UNSYNCED = f"WITH unsynced AS (SELECT set_config('synchronous_commit', 'off', true)) {EXCHANGES}, unsynced"
 SAVE_SNAPSHOT = (
     "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
     " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body"
@@ -90,3 +91,9 @@ KEEP_SECRET = (
     "INSERT INTO {schema}.secret (kind, name, version, body) VALUES (%s, %s, %s, %b)"
     " ON CONFLICT (kind, name) DO UPDATE SET version = excluded.version, body = excluded.body"
 )
+
+
+def together(others: Iterable[str], statement: str) -> str:
+    """One statement that also runs others, each `name AS (...)`: what a turn writes costs by statement."""
+    first = ", ".join(others)
+    return f"WITH {first} {statement}" if first else statement
