@@ -382,6 +382,72 @@ async def test_a_turn_that_changes_a_bank_is_one_question_and_one_statement_that
     assert stored == (3, 3)
 
 
+async def test_a_turn_takes_the_requests_that_come_while_it_waits_for_its_lock(
+    store_url: str, one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)
+    await one.control("PUT", "clock", {"mode": "frozen"})
+    payment = "/v1/payments/sepa-credit-transfers"
+    with counting(monkeypatch) as executed:
+        async with locked(store_url, "default"):
+            executed.clear()
+            answers = [one.go_on(Request("POST", payment, HEADERS, b"{}"))]
+            while not executed:
+                await asyncio.sleep(0)
+            answers += [one.go_on(Request(method, payment, HEADERS, b"{}")) for method in ("POST", "GET", "POST")]
+        assert [await status(answer) for answer in answers] == [400, 400, 405, 400]
+    assert [statement.split()[0] for statement in executed] == ["BEGIN", "WITH", "COMMIT"]
+
+
+async def test_requests_without_an_id_get_different_ones_from_the_bank(one: Process) -> None:
+    await one.control("PUT", "clock", {"mode": "frozen"})
+    answers = await asyncio.gather(*one.turns.begin([Request("GET", "/v1/consents/none", HEADERS) for _ in range(3)]))
+    given = [dict(answer.headers)["X-Request-ID"] for answer in answers if isinstance(answer, Response)]
+    assert len(set(given)) == 3
+
+
+async def test_exchanges_of_a_commit_that_was_looked_up_are_in_the_request_log(
+    one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(whole: Callable[[Work], Awaitable[Committed]], work: Work) -> Committed:
+        await whole(work)
+        raise ConnectionError("server closed the connection unexpectedly")
+
+    async def outcome(self: Database, work: Work) -> Outcome:
+        return Outcome.WRITTEN
+
+    monkeypatch.setattr(Database, "outcome", outcome)
+    with monkeypatch.context() as patched:
+        commits(patched, lost)
+        assert await status(one.go_on(Request("POST", "/v1/consents/7", HEADERS))) == 405
+    assert await answered(one) == [7]
+    assert (await one.control("GET", "requests"))["requests"][0]["id"].isdigit()
+
+
+async def test_a_request_log_that_is_cleared_in_the_same_turn_shows_numbers(one: Process) -> None:
+    requests = [
+        Request("POST", "/v1/consents/1", HEADERS),
+        Request("DELETE", "/_emulator/requests", HEADERS),
+        Request("POST", "/v1/consents/2", HEADERS),
+        Request("GET", "/_emulator/requests", HEADERS),
+    ]
+    *_, listed = await asyncio.gather(*one.turns.begin(requests))
+    assert isinstance(listed, Response)
+    (shown,) = json.loads(listed.body)["requests"]
+    assert shown["target"] == "/v1/consents/2"
+    assert shown["id"].isdigit()
+
+
+async def test_a_request_that_was_refused_before_its_turn_is_logged_though_the_next_turn_is_run_again(
+    one: Process,
+) -> None:
+    await one.control("PUT", "settings", {"progression": "manual"})
+    log = one.registry.default.log
+    log.begin(one.registry.default.bank.clock.stamp(), Request("GET", "/v1/consents/3", HEADERS))
+    await one.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)  # its turn needs more
+    assert await answered(one) == [3]
+
+
 async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
