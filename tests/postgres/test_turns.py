@@ -406,7 +406,7 @@ async def test_requests_without_an_id_get_different_ones_from_the_bank(one: Proc
     assert len(set(given)) == 3
 
 
-async def test_exchanges_of_a_commit_that_was_looked_up_are_in_the_request_log(
+async def test_exchanges_of_a_commit_that_was_looked_up_are_published_once_with_their_numbers(
     one: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(whole: Callable[[Work], Awaitable[Committed]], work: Work) -> Committed:
@@ -416,12 +416,14 @@ async def test_exchanges_of_a_commit_that_was_looked_up_are_in_the_request_log(
     async def outcome(self: Database, work: Work) -> Outcome:
         return Outcome.WRITTEN
 
+    events: list[Any] = []
+    one.registry.default.bank.watch(events.append)
     monkeypatch.setattr(Database, "outcome", outcome)
     with monkeypatch.context() as patched:
         commits(patched, lost)
         assert await status(one.go_on(Request("POST", "/v1/consents/7", HEADERS))) == 405
-    assert await answered(one) == [7]
-    assert (await one.control("GET", "requests"))["requests"][0]["id"].isdigit()
+    (listed,) = (await one.control("GET", "requests"))["requests"]
+    assert [event["id"] for event in events if event["type"] == "request"] == [listed["id"]]
 
 
 async def test_a_request_log_that_is_cleared_in_the_same_turn_shows_numbers(one: Process) -> None:
