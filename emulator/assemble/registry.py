@@ -372,10 +372,12 @@ class BankRegistry:
     def close_bank(self, name: str) -> None:
         """Delete the bank and its documents; raises CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         _refuse_default(name)
-        stored = self._is_stored(name)
-        if not stored and name not in self._open:
+        if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
-        aside = self._folders.put_aside(name) if self._folders is not None and stored else None
+        self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        aside = self._folders.put_aside(name) if self._folders is not None and self._is_stored(name) else None
         self._used.pop(name, None)
         service = self._open.pop(name, None)
         if service is not None:

@@ -22,7 +22,7 @@ class Turn(Protocol):
     def waits(self) -> bool: ...
 
     def begin(self, requests: Sequence[Request], /) -> Sequence[Future[Answered]] | None:
-        """Start the turn. None: call `handle` for each request, then `end`.
+        """Start the turn. None: call `handle` for each request, then `end`. No request awaits a thread's result.
 
         Where several processes share the documents it may return the answers as futures instead. The turn then handles
         each request once it holds the lock; `handle` and `end` are not called, and the next turn may begin at once.

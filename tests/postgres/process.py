@@ -41,9 +41,16 @@ class Process:
 
     def go_on(self, request: Request) -> asyncio.Future[Answered]:
         """The answer to a request, or the next step of it, which the web server asks for as often as there is one."""
+        awaited = None if request.unfinished is None else request.unfinished.awaits
+        if awaited is not None and not awaited.done():
+            return asyncio.ensure_future(self._go_on_after(asyncio.wrap_future(awaited), request))
         (answer,) = self.turns.begin([request])
         answer.add_done_callback(lambda done: setattr(request, "unfinished", _unfinished(done)))
         return answer
+
+    async def _go_on_after(self, awaited: asyncio.Future[Any], request: Request) -> Answered:
+        await asyncio.wait([awaited])
+        return await self.go_on(request)
 
     async def answer(self, method: str, path: str, body: Any = None, *, bank: str = "") -> Answered:
         """The answer to a control request in the end."""

@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -258,26 +257,6 @@ async def test_a_step_that_needs_more_begins_the_request_again_if_nothing_was_do
         pass
     assert isinstance(answer, Response)
     assert (len(begun), answer.status) == expected
-
-
-async def test_what_waits_for_a_thread_has_no_turn_meanwhile(one: Process) -> None:
-    thread: Future[None] = Future()
-
-    def steps() -> Steps:
-        yield thread
-        return Response(200)
-
-    answers = one.turns.answers
-    one.answer_with(steps)
-    request = Request("GET", "/v1/steps", HEADERS)
-    assert isinstance(await one.go_on(request), Unfinished)
-    answer = one.go_on(request)
-    one.turns.answers = answers
-    await one.control("POST", "clock/advance", {"by": "PT1H"})
-    assert not answer.done()
-    thread.set_result(None)
-    one.answer_with(steps)
-    assert await status(answer) == 200
 
 
 async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(

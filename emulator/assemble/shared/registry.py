@@ -25,7 +25,6 @@ from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, ab
 from emulator.assemble.shared.flags import Flags, compare
 from emulator.assemble.shared.open_bank import OpenBank, fill
 from emulator.bank.bank import Bank
-from emulator.bank.errors import BankError
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.snapshots import SharedSnapshots, Snapshots
 from emulator.conformance.shared import SharedConformance
@@ -168,13 +167,9 @@ class SharedRegistry(BankRegistry):
         self._stores.pop(name, None)
         return self.open_banks.pop(name, None)
 
-    def close_bank(self, name: str) -> None:
-        """Delete the bank and its documents; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
-        if name == DEFAULT:
-            raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
+    def _delete(self, name: str) -> None:
         scope = self._with_service()
-        if self.find(name) is None:
-            raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
+        self.find(name)  # with its lock
         number, opened = self.stored[name], self.open_banks.get(name)
         self._drop(name)
         if name in scope.new_banks:

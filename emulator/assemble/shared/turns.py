@@ -20,7 +20,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -89,15 +88,11 @@ class SharedTurns:
             if request.target.partition("?")[0] == "/health":
                 answer.set_result(self.handle(request))  # it asks no bank
                 continue
-            awaited = None if request.unfinished is None else request.unfinished.awaits
-            if awaited is None or awaited.done():
-                self._wait((request, answer))
-            else:  # without a turn, which others would have to wait for
-                asyncio.wrap_future(awaited).add_done_callback(partial(self._wait, (request, answer)))
+            self._wait((request, answer))
         self.count += len(requests)
         return answers
 
-    def _wait(self, one: Waiting, _awaited: object = None) -> None:
+    def _wait(self, one: Waiting) -> None:
         """Let a request wait for a turn of its bank."""
         name = bank_of(one[0])
         waiting = self._waiting.get(name)
