@@ -104,7 +104,7 @@ class ScenarioDocument(TypedDict):
 # ---- customers
 
 
-class Identity(TypedDict):
+class SandboxIdentity(TypedDict):
     """The members of a sandbox document that are kept when the others are replaced."""
 
     id: str

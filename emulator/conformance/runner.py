@@ -164,7 +164,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
                 "BANK_NATIONAL_ID": person,
                 "BANK_DEBTOR": debtor_of(bank, person),
             }
-            customer = Customer(check, bank, answer["tpp"]["tppId"], person, other)
+            customer = SimulatedCustomer(check, bank, answer["tpp"]["tppId"], person, other)
             problems = _drive(check, plan, environment, customer)
             return _judged(check, bank, plan, problems, reached=customer.saw_requests)
     finally:
@@ -224,7 +224,7 @@ def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) ->
         process.wait()
 
 
-def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: Customer) -> list[str]:
+def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer) -> list[str]:
     """Run the TPP, and act as the customer meanwhile; returns problems. Ends with the TPP or at the timeout."""
     deadline = time.monotonic() + plan.timeout
     if plan.command is not None:
@@ -255,7 +255,7 @@ def _ended(process: subprocess.Popen[bytes], plan: Plan, output: IO[bytes]) -> l
     return [f"the command ended with status {status}{last}"]
 
 
-def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, deadline: float) -> list[str]:
+def _hooked(plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer, deadline: float) -> list[str]:
     """POST the environment to the hook, and act as the customer until it answers; returns problems."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -292,7 +292,7 @@ def visit(redirect: str) -> None:
             pass
 
 
-class Customer:
+class SimulatedCustomer:
     """Acts as the customer and advances bank time, as the check says, in reaction to the requests of the TPP.
 
     `visit` opens an address of the TPP; `clock` gives real time in seconds.

@@ -19,7 +19,7 @@ from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
 from emulator.conformance.check import Check
 from emulator.conformance.observer import Conformance
-from emulator.conformance.runner import Customer
+from emulator.conformance.runner import SimulatedCustomer
 from emulator.settings import ServeSettings
 from tests.conformance.shop import Shop
 
@@ -67,7 +67,7 @@ class Plan:
             authority().find(shop.certificate),
             clock=lambda: datetime.fromtimestamp(self.seconds, UTC),
         )
-        self.customer = Customer(
+        self.customer = SimulatedCustomer(
             check,
             self.control,
             self.tpp_id,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, Identity, Transaction, TransactionDetails, TransactionMembers
+from emulator.bank.documents import Account, SandboxIdentity, Transaction, TransactionDetails, TransactionMembers
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
@@ -90,7 +90,7 @@ def _refuse_another_currency(bank: Bank, account_id: str) -> None:
             raise BankError("CONFLICT", "An unfinished payment from the account has another currency.", "currency")
 
 
-def _account(bank: Bank, identity: Identity, body: Body) -> Account:
+def _account(bank: Bank, identity: SandboxIdentity, body: Body) -> Account:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     for index in ("bban", "iban"):

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Card, CardTransaction, Identity
+from emulator.bank.documents import Card, CardTransaction, SandboxIdentity
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
@@ -51,7 +51,7 @@ def replace_card(bank: Bank, card_id: str, body: Body) -> Card:
     return _put_card(bank, identity_of(before), body)
 
 
-def _put_card(bank: Bank, identity: Identity, body: Body) -> Card:
+def _put_card(bank: Bank, identity: SandboxIdentity, body: Body) -> Card:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     number = body.get("accountNumber") or ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Customer, Identity, Person
+from emulator.bank.documents import Customer, Person, SandboxIdentity
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import (
     ACCOUNT,
@@ -78,7 +78,7 @@ def _renumber(bank: Bank, customer_id: str, old: str, replaced: Customer) -> Non
             bank.documents.put(AGREEMENT, agreement)
 
 
-def _put_customer(bank: Bank, identity: Identity, body: Body) -> Customer:
+def _put_customer(bank: Bank, identity: SandboxIdentity, body: Body) -> Customer:
     number = body["customerNumber"]
     other = bank.documents.first(CUSTOMER, customerNumber=number)
     if other is not None and other["id"] != identity["id"]:

@@ -11,7 +11,7 @@ import orjson
 from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank, progress_event
 from emulator.bank.clock import moment, stamp
-from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Identity
+from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, SandboxIdentity
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import (
     ACCOUNT,
@@ -57,14 +57,14 @@ def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
     return accounts.newest_first(bank.documents.all(kind))
 
 
-def new_identity(bank: Bank) -> Identity:
+def new_identity(bank: Bank) -> SandboxIdentity:
     """The id and creation time of a new sandbox document."""
     return {"id": bank.ids.new(), "created": bank.clock.stamp()}
 
 
-def identity_of(document: Customer | Account | Card) -> Identity:
+def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
     """The members of a document that are kept when the others are replaced."""
-    identity: Identity = {"id": document["id"]}
+    identity: SandboxIdentity = {"id": document["id"]}
     if "created" in document:
         identity["created"] = document["created"]
     return identity
