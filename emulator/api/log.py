@@ -18,9 +18,9 @@ from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import date_time
 from emulator.bank.reference.norway import is_national_number
 
-KEPT = 1000
-BODY_KEPT = 64 * 1024
-LARGE_KEPT = 32 * 1024 * 1024  # bytes of bodies over BODY_KEPT; older ones are cut to that (assumed)
+MOST_EXCHANGES = 1000
+LARGE_BODY = 64 * 1024
+MOST_LARGE_BODIES = 32 * 1024 * 1024  # bytes of bodies over LARGE_BODY; older ones are cut to that (assumed)
 IDENTITY_HEADERS = frozenset({"x-psu-identity"})
 _ELEVEN_DIGITS = re.compile(r"(?<![0-9])[0-9]{11}(?![0-9])")
 
@@ -51,9 +51,9 @@ class Exchange:
     def cut(self) -> None:
         """Cut large bodies to the part that `detail` shows."""
         self.cut_from = self.sizes
-        self.request = replace(self.request, body=self.request.body[:BODY_KEPT])
+        self.request = replace(self.request, body=self.request.body[:LARGE_BODY])
         if self.response is not None:
-            self.response = replace(self.response, body=self.response.body[:BODY_KEPT])
+            self.response = replace(self.response, body=self.response.body[:LARGE_BODY])
         if self.call is not None:
             self.call = copy(self.call)
             self.call.request, self.call.body = self.request, None
@@ -198,8 +198,8 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _text(body: bytes, size: int) -> str:
-    text = body[:BODY_KEPT].decode("utf-8", "replace")
-    return text if size <= BODY_KEPT else f"{text} ... ({size} bytes in all)"
+    text = body[:LARGE_BODY].decode("utf-8", "replace")
+    return text if size <= LARGE_BODY else f"{text} ... ({size} bytes in all)"
 
 
 class RequestLog:
@@ -208,7 +208,7 @@ class RequestLog:
     announces = True
 
     def __init__(self) -> None:
-        self._ring: deque[Exchange] = deque(maxlen=KEPT)
+        self._ring: deque[Exchange] = deque(maxlen=MOST_EXCHANGES)
         self._large: deque[tuple[Exchange, int]] = deque()  # with the size that is included in `_large_bytes`
         self._large_bytes = 0
         self._next = 1
@@ -221,14 +221,14 @@ class RequestLog:
         return exchange
 
     def weigh(self, latest: Exchange) -> None:
-        """Register an exchange with bodies over BODY_KEPT, and cut the oldest of these if they exceed LARGE_KEPT.
+        """Register an exchange with bodies over LARGE_BODY; cut the oldest of these if they exceed MOST_LARGE_BODIES.
 
         Otherwise 1000 exchanges of a mebibyte each would fill the memory of a small machine.
         """
         size = sum(latest.sizes)
         self._large.append((latest, size))
         self._large_bytes += size
-        while self._large_bytes > LARGE_KEPT:
+        while self._large_bytes > MOST_LARGE_BODIES:
             oldest, size = self._large.popleft()
             self._large_bytes -= size
             oldest.cut()

@@ -18,7 +18,7 @@ from cryptography.x509 import Certificate
 from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers
-from emulator.api.log import BODY_KEPT, Exchange, RequestLog
+from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
 from emulator.api.notification_headers import malformed
@@ -114,7 +114,7 @@ class Pipeline:
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
         exchange.response = response
         exchange.seconds = time.perf_counter() - start
-        if len(request.body) + len(response.body) > BODY_KEPT:
+        if len(request.body) + len(response.body) > LARGE_BODY:
             self._log.weigh(exchange)
         if self._log.announces:
             if bank.settings.conformance:

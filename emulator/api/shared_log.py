@@ -16,7 +16,7 @@ import orjson
 
 from emulator.api.certificates import read_certificate
 from emulator.api.headers import Headers
-from emulator.api.log import KEPT, Exchange, RequestLog
+from emulator.api.log import MOST_EXCHANGES, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import NO_QUERY, Call, Operation, Route
 from emulator.api.router import Router, split_target
@@ -127,7 +127,7 @@ class SharedRequestLog(RequestLog):
     def drop(self) -> None:
         """Forget the exchanges of this turn, which are stored under numbers that are not known."""
         new = set(map(id, self._new))
-        self._ring = deque((exchange for exchange in self._ring if id(exchange) not in new), maxlen=KEPT)
+        self._ring = deque((exchange for exchange in self._ring if id(exchange) not in new), maxlen=MOST_EXCHANGES)
         self._new = []
 
     def confirm(self) -> list[Exchange]:
@@ -139,7 +139,7 @@ class SharedRequestLog(RequestLog):
         """Undo the changes of this turn."""
         new = set(map(id, self._new))
         before = self._ring if self._before is None else self._before
-        self._ring = deque((exchange for exchange in before if id(exchange) not in new), maxlen=KEPT)
+        self._ring = deque((exchange for exchange in before if id(exchange) not in new), maxlen=MOST_EXCHANGES)
         self.waiting, self._waited = self._waited + self.waiting, []
         self._new, self._before = [], None
 
@@ -151,7 +151,7 @@ class SharedRequestLog(RequestLog):
         """Replace all exchanges by the stored ones; returns those that are new here, oldest first."""
         here = {exchange.id: exchange for exchange in self._ring}
         stored = {number: here.get(number) or self._read(number, body or b"{}") for number, body in rows}
-        self._ring = deque((stored[number] for number in sorted(stored)), maxlen=KEPT)
+        self._ring = deque((stored[number] for number in sorted(stored)), maxlen=MOST_EXCHANGES)
         return [exchange for exchange in self._ring if exchange.id not in here]
 
 

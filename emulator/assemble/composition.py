@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.signing import response_signer
-from emulator.assemble.transports import RECEIVER, beside
+from emulator.assemble.transports import RECEIVER, separate_bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
@@ -57,7 +57,7 @@ def registry_config(
         idle_seconds=settings.idle_hours * 3600,
         durability="power" if settings.durability == "power" else "process",
         rules_for=RuleSet,
-        transport_of=beside,
+        transport_of=separate_bank,
         trusted_ca=lambda: authority.certificate,
         signer=response_signer(authority.answer_credentials),
         begins=begins,

@@ -23,7 +23,6 @@ from emulator.assemble.signing import response_signer
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import LIVE, Beginning
-from emulator.bank.documents import FixtureSource
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.kinds import BANK, KINDS
@@ -113,10 +112,6 @@ class BankRegistry:
     def power(self) -> bool:
         """Whether answered changes survive a power failure."""
         return self._folders is not None and self._common.durability == "power"
-
-    def made_with(self, bank: Bank) -> FixtureSource:
-        """The fixture of a reset that names none: --fixtures, or that of the creation of a named bank."""
-        return fixtures.initial(bank)
 
     def names(self) -> list[str]:
         """The names of all banks, including those of an earlier run; the default one first."""
@@ -263,7 +258,7 @@ class BankRegistry:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
         return self._common.transport_of(self)
 
-    def apart(self, authority: CertificateAuthority, *, notify_hosts: tuple[Host, ...]) -> BankRegistry:
+    def separate(self, authority: CertificateAuthority, *, notify_hosts: tuple[Host, ...]) -> BankRegistry:
         """A new registry in memory with the same configuration, but another sandbox CA."""
         common = replace(
             self._common,
@@ -314,7 +309,7 @@ class BankRegistry:
         ready = yield from self._prepared(spec, known.bank.documents)
         with discarded_on_failure(ready.content):
             if self.find(name) is not known:
-                raise made_meanwhile(name)
+                raise changed_meanwhile(name)
             ids = known.bank.ids
             before = ids.seed
             ids.reseed(seed)
@@ -350,7 +345,7 @@ class BankRegistry:
             undo.callback(documents.discard)
             ready = yield from self._prepared(spec, documents)
             if self.exists(name):
-                raise made_meanwhile(name)
+                raise changed_meanwhile(name)
             service = self._service(name, documents, spec.seed)
             self._fill(service, documents, spec, ready)
             if self._folders is not None and place is not None:
@@ -456,7 +451,7 @@ def _journal_size(documents: Store) -> int:
     return 0 if log is None else log.journal.size
 
 
-def made_meanwhile(name: str) -> BankError:
+def changed_meanwhile(name: str) -> BankError:
     return BankError("CONFLICT", f"Bank {name} was created or deleted in the meantime.", "name")
 
 

@@ -15,10 +15,10 @@ from emulator.scenario.transport import InProcess, Transport
 RECEIVER = Host("tpp.example")  # notifications of stories to this host count as delivered
 
 
-def beside(registry: BankRegistry) -> Transport:
+def separate_bank(registry: BankRegistry) -> Transport:
     """A bank with the configuration of `registry`, but with another CA."""
     authority = CertificateAuthority(None, clock=real_now)
-    return on(registry.apart(authority, notify_hosts=(RECEIVER,)), authority)
+    return on(registry.separate(authority, notify_hosts=(RECEIVER,)), authority)
 
 
 def on(registry: BankRegistry, authority: CertificateAuthority) -> Transport:

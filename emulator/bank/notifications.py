@@ -29,7 +29,7 @@ EFFECTS = ("late", "twice", "reordered", "dropped", "forged")
 GAPS = tuple(
     timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
 )
-KEPT = 1_000  # delivered, failed or dropped notifications that stay visible
+MOST_FINISHED = 1_000  # delivered, failed or dropped notifications that stay visible
 PASSING_KEPT = 5_000  # subscriptions for consents that are not granted yet
 HELD = timedelta(hours=1)  # how long a notification waits for the next one to be sent first (effect reordered)
 LOOKED_AT = 512  # the most due notifications that are examined when some are claimed
@@ -179,7 +179,7 @@ def _finish(bank: Bank, notification: Notification, state: Literal["delivered", 
     notification["state"] = state
     notification["done"] = "yes"
     notification.pop("lane", None)
-    bank.make_room(NOTIFICATION, KEPT, done="yes")
+    bank.make_room(NOTIFICATION, MOST_FINISHED, done="yes")
     bank.documents.put(NOTIFICATION, notification)
     _publish(bank, notification)
 

@@ -14,7 +14,6 @@ from emulator.api.query import QueryParameter
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import Mode
-from emulator.bank.documents import FixtureSource
 from emulator.bank.errors import BankError, Message
 from emulator.bank.problems import Problem
 from emulator.ca import CertificateAuthority
@@ -44,7 +43,6 @@ class BankSpec:
 class Banks(Protocol):
     """The banks of this process; `emulator.assemble` implements it."""
 
-    def made_with(self, bank: Bank) -> FixtureSource: ...
     def names(self) -> list[str]: ...
     def exists(self, name: str) -> bool: ...
     def find(self, name: str) -> BankService | None: ...

@@ -98,7 +98,7 @@ def _once(every: list[Any]) -> Iterable[Step]:
     return whole.values()
 
 
-def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Step]:
+def _other_changes(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Step]:
     """The changes of the steps in other tables."""
     for step in steps:
         if isinstance(step, ReplacedTable):
@@ -143,7 +143,7 @@ def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
             then = _differences(b"{", since, sequence) or b'{"put":[]}'
             return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, ReplacedTable) and step.shrank)
-        touched = _once(list(_beside(cleared, steps)))
+        touched = _once(list(_other_changes(cleared, steps)))
         head += b'"replaced":true,'
     elif any(map(_raw_before, steps)):
         touched = _once(steps)

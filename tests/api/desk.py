@@ -10,7 +10,7 @@ from emulator.api.messages import Request
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.signing import response_signer
-from emulator.assemble.transports import beside
+from emulator.assemble.transports import separate_bank
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
@@ -37,7 +37,7 @@ def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
             ids_form="uuid",
             durability="process",
             rules_for=RuleSet,
-            transport_of=beside,
+            transport_of=separate_bank,
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answer_credentials),
         )

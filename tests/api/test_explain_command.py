@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api.log import BODY_KEPT
+from emulator.api.log import LARGE_BODY
 from emulator.api.service import BankService
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Prepared
@@ -36,7 +36,7 @@ HOLDS: dict[str, Any] = {
         "/v1/accounts",
         {"headers": {"TPP-Redirect-URI": f"https://a.example/?who={KARI}"}},
     ),
-    "a long body": ("POST", SEPA, {"body": b'{"a":"' + b"x" * BODY_KEPT + b'"}'}),
+    "a long body": ("POST", SEPA, {"body": b'{"a":"' + b"x" * LARGE_BODY + b'"}'}),
     "a body that is no UTF-8": ("POST", SEPA, {"body": b"\xff\xfe"}),
     "an address that refuses it": ("GET", "/v1/accounts", {"headers": {"TPP-Redirect-URI": None}}),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api.log import BODY_KEPT, LARGE_KEPT, RequestLog
+from emulator.api.log import LARGE_BODY, MOST_LARGE_BODIES, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.api.signature import SignatureRefused
@@ -23,23 +23,23 @@ def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(
     service: BankService, tpp: DeskClient
 ) -> None:
     body = b'{"a":"' + b"x" * 1_000_000 + b'"}'
-    number = LARGE_KEPT // len(body) + 10
+    number = MOST_LARGE_BODIES // len(body) + 10
     for _ in range(number):
         assert tpp.post(SEPA, body=body).status == 400
     sizes = [len(exchange.request.body) for exchange in service.log.newest()]
     assert len(sizes) == number
     assert sizes[0] == len(body)
-    assert sizes[-1] == BODY_KEPT
-    assert sum(sizes) < LARGE_KEPT + 2 * len(body) + number * BODY_KEPT
+    assert sizes[-1] == LARGE_BODY
+    assert sum(sizes) < MOST_LARGE_BODIES + 2 * len(body) + number * LARGE_BODY
     oldest = service.log.entries(limit=1000)[-1]
     assert oldest.detail()["request"]["body"].endswith(f" ... ({len(body)} bytes in all)")
     assert oldest.operation == "createPayment"
 
 
 def test_of_a_refused_signature_no_more_of_the_body_is_kept(service: BankService, tpp: DeskClient) -> None:
-    assert tpp.post(SEPA, body=bytes(2 * BODY_KEPT), headers={"Digest": "SHA-256=AAAA"}).status == 400
+    assert tpp.post(SEPA, body=bytes(2 * LARGE_BODY), headers={"Digest": "SHA-256=AAAA"}).status == 400
     exchange = service.log.entries(limit=1)[0]
-    body, unshared = exchange.request.body, bytes(2 * BODY_KEPT)
+    body, unshared = exchange.request.body, bytes(2 * LARGE_BODY)
     exchange.cut()
     assert sys.getrefcount(body) == sys.getrefcount(unshared)  # nobody else has it any more
     assert "it is the base64 of 3 bytes" in exchange.detail()["signature"]["cause"]
@@ -48,7 +48,7 @@ def test_of_a_refused_signature_no_more_of_the_body_is_kept(service: BankService
 def test_after_the_log_was_emptied_it_counts_anew(service: BankService, tpp: DeskClient) -> None:
     body = b'{"a":"' + b"x" * 1_000_000 + b'"}'
     for _ in range(2):
-        for _ in range(LARGE_KEPT // len(body) - 2):
+        for _ in range(MOST_LARGE_BODIES // len(body) - 2):
             tpp.post(SEPA, body=body)
         assert {len(exchange.request.body) for exchange in service.log.newest()} == {len(body)}
         service.log.clear()
@@ -56,7 +56,7 @@ def test_after_the_log_was_emptied_it_counts_anew(service: BankService, tpp: Des
 
 def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
     log, large = RequestLog(), bytes(1_000_000)
-    for _ in range(3 * LARGE_KEPT // len(large)):
+    for _ in range(3 * MOST_LARGE_BODIES // len(large)):
         exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
         exchange.response = Response(200, [], large)
         log.weigh(exchange)

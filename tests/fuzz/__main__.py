@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.fuzz.readers import READERS
 
-KEPT = Path(".fuzz")
+FINDINGS = Path(".fuzz")
 
 
 def main() -> int:
@@ -19,12 +19,12 @@ def main() -> int:
     asked = parser.parse_args()
     failed = []
     for name in asked.names or READERS:
-        corpus = KEPT / name
+        corpus = FINDINGS / name
         corpus.mkdir(parents=True, exist_ok=True)
         line = [sys.executable, "-m", "tests.fuzz.one", name, str(corpus), str(asked.seconds)]
         if subprocess.run(line, check=False).returncode != 0:
             failed.append(name)
-    print(f"findings in {', '.join(failed)}: see {KEPT}" if failed else "no findings")
+    print(f"findings in {', '.join(failed)}: see {FINDINGS}" if failed else "no findings")
     return 1 if failed else 0
 
 

@@ -123,7 +123,7 @@ def test_nothing_is_due_while_the_setting_is_off(bank: Bank) -> None:
 
 
 def test_old_ones_that_are_over_are_dropped_and_none_that_waits(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifications, "KEPT", 3)
+    monkeypatch.setattr(notifications, "MOST_FINISHED", 3)
     subscribe(bank, "p")
     for status in ("ACTC", "PDNG", "ACSP", "ACWP", "ACSC"):
         notifications.status_changed(bank, "p", status)

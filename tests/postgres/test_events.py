@@ -145,7 +145,7 @@ async def test_a_process_that_loads_its_bank_again_tells_no_event_twice(
 async def test_a_stream_shows_requests_from_its_begin_on_and_says_where_some_are_missing(
     tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "KEPT", 3)
+    monkeypatch.setattr(running, "MOST_EXCHANGES", 3)
     async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
         await requests(one, 1)
         seen = await watched(two)

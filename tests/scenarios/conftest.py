@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.transports import beside
+from emulator.assemble.transports import separate_bank
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
@@ -37,7 +37,7 @@ def stage_play(remote_banks: RemoteBanks | None) -> Play:
             ids_form="uuid",
             durability="process",
             rules_for=RuleSet,
-            transport_of=beside,
+            transport_of=separate_bank,
             trusted_ca=lambda: authority.certificate,
             signer=lambda: lambda response: None,
         )

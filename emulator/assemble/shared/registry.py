@@ -21,7 +21,7 @@ import orjson
 
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
-from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, made_meanwhile
+from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile
 from emulator.assemble.shared.flags import Flags, compare
 from emulator.assemble.shared.open_bank import OpenBank, fill
 from emulator.bank.bank import Bank
@@ -137,7 +137,7 @@ class SharedRegistry(BankRegistry):
         self._with_service()
         ready = yield from self._prepared(spec, None)
         if name in self.stored:
-            raise made_meanwhile(name)
+            raise changed_meanwhile(name)
         scope = self._with_service()
         number = self._about.get("made", 0) + 1
         with ExitStack() as undo:

@@ -9,7 +9,7 @@ from time import monotonic, thread_time
 from typing import TypeVar
 from uuid import uuid4
 
-from emulator.api.log import KEPT
+from emulator.api.log import MOST_EXCHANGES
 from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.needs import SLOW, Needs, TurnOrder
 from emulator.assemble.shared.open_bank import OpenBank
@@ -267,8 +267,8 @@ class TurnRunner:
     async def _fetch(self, database: Database, opened: OpenBank, parts: Iterable[Part]) -> None:
         """Update what a bank has besides its documents."""
         if "exchanges" in parts:
-            rows = await database.exchanges(opened.name, opened.requests.known(), KEPT)
-            opened.fetched(rows, KEPT)
+            rows = await database.exchanges(opened.name, opened.requests.known(), MOST_EXCHANGES)
+            opened.fetched(rows, MOST_EXCHANGES)
         if "snapshots" in parts:
             opened.snapshots.stored(await database.snapshots(opened.name))
 

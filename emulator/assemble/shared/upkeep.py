@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable
 from threading import Event
 
-from emulator.api.log import KEPT
+from emulator.api.log import MOST_EXCHANGES
 from emulator.assemble.shared.needs import Needs
 from emulator.assemble.shared.open_bank import OpenBank
 from emulator.assemble.shared.registry import SharedRegistry
@@ -100,7 +100,7 @@ class SharedUpkeep:
                 self.spawn(self._checkpoint(self._registry.open_banks[name]))
         for exchange in work.exchanges:
             self._entered[exchange.bank] += 1
-        for name in [name for name, entered in self._entered.items() if entered >= KEPT]:
+        for name in [name for name, entered in self._entered.items() if entered >= MOST_EXCHANGES]:
             del self._entered[name]
             self.spawn(self._trim(name))
 
@@ -126,6 +126,6 @@ class SharedUpkeep:
     async def _trim(self, name: str) -> None:
         try:
             async with self._pool.database() as database:
-                await database.trim_exchanges(name, KEPT)
+                await database.trim_exchanges(name, MOST_EXCHANGES)
         except StoreError as error:
             logger.warning("the request log of bank %s is not trimmed: %s", name, error)

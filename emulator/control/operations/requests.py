@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from emulator.api.log import KEPT
+from emulator.api.log import MOST_EXCHANGES, Exchange
 from emulator.api.messages import Push, Response, Stream
 from emulator.api.query import QueryParameter
 from emulator.api.render import encode, json_response
@@ -115,11 +115,17 @@ def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"requests": [exchange.summary() for exchange in exchanges]})
 
 
-def _show(call: ControlCall[Any]) -> Response:
-    exchange = call.service.log.get(call.params["id"])
+def _exchange(call: ControlCall[Any]) -> Exchange:
+    """The entry of the log that the address names; RESOURCE_UNKNOWN if there is none."""
+    number = call.params["id"]
+    exchange = call.service.log.get(number)
     if exchange is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} among the last {KEPT}.")
-    return json_response(200, exchange.detail())
+        raise BankError("RESOURCE_UNKNOWN", f"There is no request {number[:100]} among the last {MOST_EXCHANGES}.")
+    return exchange
+
+
+def _show(call: ControlCall[Any]) -> Response:
+    return json_response(200, _exchange(call).detail())
 
 
 def _repeat(call: ControlCall[Any]) -> Response:
@@ -127,10 +133,7 @@ def _repeat(call: ControlCall[Any]) -> Response:
     # Imported on use: most processes never repeat a request.
     from emulator.client.signing import Identity, signed_headers
 
-    exchange = call.service.log.get(call.params["id"])
-    if exchange is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} among the last {KEPT}.")
-    sent = exchange.request
+    sent = _exchange(call).request
     headers = {name: value for name, value in sent.headers if name.lower() not in _NOT_REPEATED}
     certificate = next((value for name, value in sent.headers if name.lower() == "tpp-signature-certificate"), "")
     signer = next((tpp for tpp in call.authority.tpps() if tpp.certificate_header == certificate), None)
@@ -183,7 +186,7 @@ OPERATIONS = (
         id="listRequests",
         method="GET",
         path="/requests",
-        summary=f"List the last {KEPT} requests of TPPs, newest first.",
+        summary=f"List the last {MOST_EXCHANGES} requests of TPPs, newest first.",
         handler=_list,
         answers={200: AnswerSpec("One line for each request.", Exchanges)},
         query=(
@@ -191,7 +194,7 @@ OPERATIONS = (
             QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
             QueryParameter("tpp", "text", "The TPP that signed: its tppId, or the name in its certificate."),
             QueryParameter("paymentId", "text", "The payment that a request was about, or created."),
-            QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=KEPT, default=100),
+            QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST_EXCHANGES, default=100),
         ),
     ),
     ControlOperation(

@@ -34,7 +34,7 @@ class Reset(TypedDict):
 
 def _reset(call: ControlCall[ResetBody]) -> Steps:
     bank, scenario = call.bank, call.body.scenario
-    source = call.banks.made_with(bank)
+    source = fixtures.initial(bank)
     fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
     if fixture is not None:
         source = {"fixtures": fixture}

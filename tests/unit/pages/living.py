@@ -12,7 +12,7 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.transports import beside
+from emulator.assemble.transports import separate_bank
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
@@ -58,7 +58,7 @@ class Living:
                 ids_form="uuid",
                 durability="process",
                 rules_for=RuleSet,
-                transport_of=beside,
+                transport_of=separate_bank,
                 trusted_ca=lambda: self.authority.certificate,
                 signer=lambda: lambda response: None,
             )
