@@ -322,7 +322,22 @@ class Card(TypedDict):
     created: NotRequired[str]
 
 
-class CardTransaction(TypedDict):
+class CardTransactionDetails(TypedDict, total=False):
+    """The members that only some card transactions have."""
+
+    bookingDate: str  # not while pending
+    markupFee: Amount
+    markupFeePercentage: str
+    terminalId: str
+    merchantCategoryCode: str
+    cardAcceptorId: str
+    cardAcceptorAddress: dict[str, str]  # city, country, ...
+    transactionDetails: str
+    invoiced: bool
+    proprietaryBankTransactionCode: str
+
+
+class CardTransaction(CardTransactionDetails):
     """A purchase with a card, or a payment to it."""
 
     id: str
@@ -335,16 +350,6 @@ class CardTransaction(TypedDict):
     transactionAmount: Amount  # signed, in the card's currency
     originalAmount: Amount  # in the currency of the purchase
     maskedPan: str
-    bookingDate: NotRequired[str]  # not while pending
-    markupFee: NotRequired[Amount]
-    markupFeePercentage: NotRequired[str]
-    terminalId: NotRequired[str]
-    merchantCategoryCode: NotRequired[str]
-    cardAcceptorId: NotRequired[str]
-    cardAcceptorAddress: NotRequired[dict[str, str]]  # city, country, ...
-    transactionDetails: NotRequired[str]
-    invoiced: NotRequired[bool]
-    proprietaryBankTransactionCode: NotRequired[str]
 
 
 # ---- access

@@ -59,7 +59,7 @@ class SharedConformance(Conformance):
         if kind == "reset" or (kind == "conformance" and event["status"] == "cleared"):
             self.begin_again(self._bank.documents.sequence)
         elif kind == PRIVATE:
-            _TOLD[event["about"]](self, *event["told"])
+            _OF_ALL[event["about"]](self, *event["arguments"])
         else:
             super().event(event)
 
@@ -68,27 +68,27 @@ class SharedConformance(Conformance):
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
         """Record a browser at an SCA page, in every process."""
-        self._tell("page", token, tpp, link)
+        self._publish("page", token, tpp, link)
 
     def _page(self, token: str, tpp: str | None, link: str) -> None:
         super().page(token, tpp, link=link)
 
     def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
         """Record an action of a run, in every process."""
-        self._tell("plan", tpp, dict(value))
+        self._publish("plan", tpp, dict(value))
 
     def _observe(self, tpp: str, value: Mapping[str, Any]) -> None:
         super().observe(tpp, value)
 
     def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the claims of the TPP, in every process."""
-        self._tell("beliefs", {name: dict(belief) for name, belief in beliefs.items()})
+        self._publish("beliefs", {name: dict(belief) for name, belief in beliefs.items()})
 
     def _believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
         super().believe(beliefs)
 
-    def _tell(self, about: str, *arguments: Any) -> None:
-        self._bank.publish({"type": PRIVATE, "about": about, "told": arguments})
+    def _publish(self, about: str, *arguments: Any) -> None:
+        self._bank.publish({"type": PRIVATE, "about": about, "arguments": arguments})
 
     def _add(self, seen: Exchange | Change, size: int = 0) -> None:
         if isinstance(seen, Exchange):
@@ -115,7 +115,8 @@ class SharedConformance(Conformance):
         return super().opened()
 
 
-_TOLD: Mapping[str, Callable[..., None]] = {
+# What is done in every process about a private event.
+_OF_ALL: Mapping[str, Callable[..., None]] = {
     "page": SharedConformance._page,
     "plan": SharedConformance._observe,
     "beliefs": SharedConformance._believe,

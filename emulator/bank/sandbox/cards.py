@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Card, CardTransaction, SandboxIdentity
+from emulator.bank.documents import Amount, Card, CardTransaction, CardTransactionDetails, SandboxIdentity
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
@@ -24,14 +24,12 @@ from emulator.bank.sandbox.data import (
 )
 
 _CARD_TEXTS: tuple[Literal["cardId", "cardIdVNo", "expiry"], ...] = ("cardId", "cardIdVNo", "expiry")
-_AMOUNTS = ("transactionAmount", "originalAmount", "markupFee")
-_POSTED_TEXTS = (
+_POSTED_DETAILS = (
     "terminalId",
     "merchantCategoryCode",
     "markupFeePercentage",
     "cardAcceptorId",
     "cardAcceptorAddress",
-    "maskedPan",
     "transactionDetails",
     "invoiced",
     "proprietaryBankTransactionCode",
@@ -141,26 +139,31 @@ def _booking(bank: Bank, body: Body) -> str:
 def _transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransaction:
     identity = bank.ids.new()
     booking = _booking(bank, body)
-    document: dict[str, Any] = {
+    posted = {name: body[name] for name in _POSTED_DETAILS if body.get(name) not in (None, "", {})}
+    amount = _amount(body["transactionAmount"])
+    document: CardTransaction = {
         "id": identity,
         "cardTransactionId": body.get("cardTransactionId") or cards.reference_of(identity),
         "cardId": card["id"],
         "status": "booked",
         "shelf": f"{card['id']}|booked",
         "order": f"{booking}|{at}",
-        "bookingDate": booking,
         "transactionDate": body.get("transactionDate") or booking,
-        **{name: body[name] for name in _POSTED_TEXTS if body.get(name) not in (None, "", {})},
+        "transactionAmount": amount,
+        "originalAmount": _amount(body["originalAmount"]) if body.get("originalAmount") else amount,
+        "maskedPan": body.get("maskedPan") or card["maskedPan"],
+        **cast(CardTransactionDetails, posted),
+        "bookingDate": booking,
     }
-    for name in _AMOUNTS:
-        if body.get(name) is not None:
-            amount, currency = body[name]["amount"], body[name]["currency"]
-            document[name] = {"amount": plain(decimal(amount), currency), "currency": currency}
-    document.setdefault("originalAmount", document["transactionAmount"])
-    document.setdefault("maskedPan", card["maskedPan"])
+    if body.get("markupFee"):
+        document["markupFee"] = _amount(body["markupFee"])
     if "markupFeePercentage" in document:
         document["markupFeePercentage"] = str(document["markupFeePercentage"])
-    return cast(CardTransaction, document)
+    return document
+
+
+def _amount(posted: Body) -> Amount:
+    return {"amount": plain(decimal(posted["amount"]), posted["currency"]), "currency": posted["currency"]}
 
 
 def list_transactions(
