@@ -20,6 +20,7 @@ from emulator.api.pipeline import Rules, Signer
 from emulator.api.service import BankService
 from emulator.assemble.folders import NAME, Folders
 from emulator.assemble.signing import response_signer
+from emulator.assemble.snapshots import FileSnapshots
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import LIVE, Beginning
@@ -202,7 +203,7 @@ class BankRegistry:
     def snapshots_of(self, name: str) -> Snapshots:
         """The snapshots of a bank, which are in its folder."""
         directory = self.directory_of(name)
-        return Snapshots(None if directory is None else directory / "snapshots", power=self.power)
+        return Snapshots() if directory is None else FileSnapshots(directory / "snapshots", power=self.power)
 
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
         """A bank with these documents; `seed`: that of a new bank, None for the default."""

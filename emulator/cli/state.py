@@ -50,8 +50,8 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
         _check_shared(store, store_schema, output, state_directory(state))
         return
     from emulator.assemble.replacement import complete
+    from emulator.assemble.snapshots import damaged
     from emulator.bank.kinds import KINDS
-    from emulator.bank.snapshots import damaged
     from emulator.ca.files import check_private
     from emulator.store import StoreExhausted, StoreTooNew
     from emulator.store.check import repair as repair_bank

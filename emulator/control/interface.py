@@ -51,7 +51,7 @@ class Control:
         *,
         token: str | None = None,
         allowed_hosts: Iterable[str] = (),
-        snapshots_of: Callable[[str], Snapshots] = lambda _: Snapshots(None),
+        snapshots_of: Callable[[str], Snapshots] = lambda _: Snapshots(),
     ) -> None:
         self._banks = banks
         self._authority = authority

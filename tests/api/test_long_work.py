@@ -19,6 +19,7 @@ import pytest
 
 from emulator.api.messages import Answered, Request, Response
 from emulator.assemble import assemble
+from emulator.assemble import snapshots as snapshot_files
 from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures, snapshots
 from emulator.bank.accounts import ledger
@@ -394,7 +395,7 @@ async def test_a_large_snapshot_is_restored_beside_others(
     saved = documents.dump()
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     held = Held()
-    monkeypatch.setattr(snapshots, "image_from_bytes", held(image_from_bytes))
+    monkeypatch.setattr(snapshot_files, "image_from_bytes", held(image_from_bytes))
     restoring = await underway(desk, held, "POST", target, body)
     assert documents.count(CUSTOMER) == 0
     held.let.set()
@@ -416,7 +417,7 @@ async def test_a_large_snapshot_is_previewed_beside_others(
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     dump = documents.dump()
     held = Held()
-    monkeypatch.setattr(snapshots, "image_from_bytes", held(image_from_bytes))
+    monkeypatch.setattr(snapshot_files, "image_from_bytes", held(image_from_bytes))
     scenario = {
         "scenario": "x",
         "summary": "y",

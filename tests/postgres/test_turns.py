@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
+from emulator.assemble.shared import snapshots as shared_snapshots
 from emulator.assemble.shared import upkeep
 from emulator.bank import snapshots
 from emulator.bank.kinds import TRANSACTION
@@ -294,7 +295,7 @@ async def test_a_large_snapshot_is_stored_between_turns_and_has_the_bank_as_it_w
         goes_on.wait(60)
         return snapshot_bytes(tables)
 
-    monkeypatch.setattr(snapshots, "snapshot_bytes", when_allowed)
+    monkeypatch.setattr(shared_snapshots, "snapshot_bytes", when_allowed)
     await one.control("PUT", "settings", {"progression": "manual"})
     request = Request("PUT", "/_emulator/snapshots/first", HEADERS, b"{}")
     assert isinstance(await one.go_on(request), Unfinished)

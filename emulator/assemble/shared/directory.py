@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from emulator.assemble import snapshots
 from emulator.assemble.folders import Folders
 from emulator.assemble.replacement import complete, replacement
 from emulator.assemble.shared.authority import ANSWERS, CA, TPP
@@ -20,7 +21,6 @@ from emulator.assemble.shared.copying import (
     TargetHoldsBanks,
     stored_bank,
 )
-from emulator.bank import snapshots
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import check_plain, make_private, write_folder, write_private
 from emulator.store import memory_store

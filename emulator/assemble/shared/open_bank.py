@@ -13,8 +13,8 @@ import orjson
 
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog
+from emulator.assemble.shared.snapshots import SharedSnapshots
 from emulator.bank.kinds import KINDS
-from emulator.bank.snapshots import SharedSnapshots
 from emulator.conformance.shared import SharedConformance
 from emulator.scenario.rules import RuleSet
 from emulator.store import Image, Store, StoreDamaged

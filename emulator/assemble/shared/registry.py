@@ -24,9 +24,10 @@ from emulator.api.shared_log import SharedRequestLog, reader
 from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile
 from emulator.assemble.shared.flags import Flags, compare
 from emulator.assemble.shared.open_bank import OpenBank, fill
+from emulator.assemble.shared.snapshots import SharedSnapshots
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import BANK, KINDS
-from emulator.bank.snapshots import SharedSnapshots, Snapshots
+from emulator.bank.snapshots import Snapshots
 from emulator.conformance.shared import SharedConformance
 from emulator.control.operation import BankSpec
 from emulator.scenario.rules import RuleSet

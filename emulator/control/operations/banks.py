@@ -82,7 +82,7 @@ def _put(call: ControlCall[NewBank]) -> Steps:
             bank.change_settings(wanted.settings)
         if wanted.scenario is not None:
             # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
-            target.apply(wanted.scenario, replace(scenario_target, snapshots=Snapshots(None), log=RequestLog()))
+            target.apply(wanted.scenario, replace(scenario_target, snapshots=Snapshots(), log=RequestLog()))
         if wanted.tpp is not None:
             shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
 

@@ -11,6 +11,8 @@ from threading import Event
 
 import pytest
 
+from emulator.assemble import snapshots as snapshot_files
+from emulator.assemble.snapshots import FileSnapshots
 from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -31,7 +33,7 @@ def bank() -> Bank:
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_snapshot_is_gone_back_to_as_often_as_one_likes(bank: Bank, tmp_path: Path, on_disk: bool) -> None:
-    saved = Snapshots(tmp_path / "snapshots" if on_disk else None)
+    saved = FileSnapshots(tmp_path / "snapshots") if on_disk else Snapshots()
     before = bank.documents.dump()
     saved.save(bank, "a")
     for _ in range(2):
@@ -53,12 +55,12 @@ def test_a_live_clock_runs_on_from_the_moment_of_the_save(
     saved = NOW + timedelta(days=30)
     real_time(saved)
     bank.clock.set(mode="live")
-    stored = Snapshots(tmp_path)
+    stored = FileSnapshots(tmp_path)
     before = bank.documents.dump()
     stored.save(bank, "a")
     assert bank.documents.dump() == before
     if restarted:
-        stored = Snapshots(tmp_path)
+        stored = FileSnapshots(tmp_path)
     for days in (1, 2):
         real_time(saved + timedelta(days=days))
         stored.restore(bank, "a")
@@ -69,23 +71,23 @@ def test_a_live_clock_runs_on_from_the_moment_of_the_save(
 
 def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -> None:
     folder = tmp_path / "bank" / "snapshots"
-    Snapshots(folder).save(bank, "b.1")
+    FileSnapshots(folder).save(bank, "b.1")
     before = bank.documents.dump()
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    again = Snapshots(folder)
+    again = FileSnapshots(folder)
     assert [entry["name"] for entry in again.listing()] == ["b.1"]
     bank.change_settings({"calendar": "norway"})
     again.restore(bank, "b.1")
     assert bank.documents.dump() == before
     again.delete("b.1")
     assert list(folder.iterdir()) == []
-    assert Snapshots(folder).listing() == []
+    assert FileSnapshots(folder).listing() == []
 
 
 def test_they_are_listed_newest_first_and_replaced_by_name(bank: Bank) -> None:
-    saved = Snapshots(None)
+    saved = Snapshots()
     for name in ("a", "b", "c", "a"):
         saved.save(bank, name)
     assert [entry["name"] for entry in saved.listing()] == ["a", "c", "b"]
@@ -93,17 +95,17 @@ def test_they_are_listed_newest_first_and_replaced_by_name(bank: Bank) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"_":1}', b"\xff\xfe"])
 def test_a_file_that_cannot_be_read_changes_nothing(bank: Bank, tmp_path: Path, damage: bytes) -> None:
-    Snapshots(tmp_path).save(bank, "a")
+    FileSnapshots(tmp_path).save(bank, "a")
     (tmp_path / "a.snapshot.json").write_bytes(damage)
     before = bank.documents.dump()
     with pytest.raises(BankError, match="CONFLICT"):
-        Snapshots(tmp_path).restore(bank, "a")
+        FileSnapshots(tmp_path).restore(bank, "a")
     assert bank.documents.dump() == before
 
 
 def test_a_file_that_is_gone_is_unknown(bank: Bank, tmp_path: Path) -> None:
-    Snapshots(tmp_path).save(bank, "a")
-    saved = Snapshots(tmp_path)
+    FileSnapshots(tmp_path).save(bank, "a")
+    saved = FileSnapshots(tmp_path)
     (tmp_path / "a.snapshot.json").unlink()
     with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
         saved.restore(bank, "a")
@@ -116,7 +118,7 @@ def test_a_disk_that_takes_nothing_is_told_and_nothing_is_kept(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    saved = Snapshots(tmp_path)
+    saved = FileSnapshots(tmp_path)
     saved.save(bank, "a")
     content = (tmp_path / "a.snapshot.json").read_bytes()
     monkeypatch.setattr(os, "fsync", full)
@@ -130,7 +132,7 @@ def test_a_disk_that_takes_nothing_is_told_and_nothing_is_kept(
 
 def test_there_is_an_end_to_how_many(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "MOST", 2)
-    saved = Snapshots(None)
+    saved = Snapshots()
     for name in ("a", "b", "a"):
         saved.save(bank, name)
     with pytest.raises(BankError, match="delete one first"):
@@ -138,11 +140,11 @@ def test_there_is_an_end_to_how_many(bank: Bank, monkeypatch: pytest.MonkeyPatch
 
 
 def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_path: Path) -> None:
-    Snapshots(tmp_path).save(bank, "a")
+    FileSnapshots(tmp_path).save(bank, "a")
     for name in ("a b", ".hid", "x" * 64):
         (tmp_path / f"{name}.snapshot.json").write_bytes((tmp_path / "a.snapshot.json").read_bytes())
     (tmp_path / "folder.snapshot.json").mkdir()
-    saved = Snapshots(tmp_path)
+    saved = FileSnapshots(tmp_path)
     assert [entry["name"] for entry in saved.listing()] == ["a"]
     with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
         saved.delete("folder")
@@ -151,7 +153,7 @@ def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_pat
 def test_half_a_file_is_removed(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".killed.snapshot.json.new").write_text("half")
     (tmp_path / ".mine.new").write_text("")
-    saved = Snapshots(tmp_path)
+    saved = FileSnapshots(tmp_path)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -172,7 +174,7 @@ def test_with_power_names_are_on_the_medium(
         synced.append((path.name, sorted(file.name for file in path.iterdir())))
 
     monkeypatch.setattr(Disk, "sync_directory", sync)
-    saved = Snapshots(tmp_path / "snapshots", power=power)
+    saved = FileSnapshots(tmp_path / "snapshots", power=power)
     saved.save(bank, "a")
     saved.save(bank, "a")
     saved.delete("a")
@@ -186,7 +188,7 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
     def broken(disk: Disk, path: Path) -> None:
         raise OSError(5, "Input/output error")
 
-    saved = Snapshots(tmp_path, power=True)
+    saved = FileSnapshots(tmp_path, power=True)
     saved.save(bank, "old")
     with monkeypatch.context() as patch:
         patch.setattr(Disk, "sync_directory", broken)
@@ -202,16 +204,16 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
 @pytest.fixture
 def may_write(monkeypatch: pytest.MonkeyPatch) -> Event:
     """Every snapshot is large, and none is written before this is set."""
-    write, event = snapshots._write, Event()
+    write, event = snapshot_files._write, Event()
     monkeypatch.setattr(snapshots, "LARGE", 0)
-    monkeypatch.setattr(snapshots, "_write", lambda *args, **options: event.wait() and write(*args, **options))
+    monkeypatch.setattr(snapshot_files, "_write", lambda *args, **options: event.wait() and write(*args, **options))
     return event
 
 
 def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
     bank: Bank, tmp_path: Path, may_write: Event
 ) -> None:
-    stored = Snapshots(tmp_path)
+    stored = FileSnapshots(tmp_path)
     before = bank.documents.dump()
     saving = stored.saving(bank, "a")
     next(saving)
@@ -230,14 +232,14 @@ def test_a_large_one_that_cannot_be_written_is_not_listed(
 ) -> None:
     monkeypatch.setattr(snapshots, "LARGE", 0)
     (tmp_path / "file").write_text("x")
-    saved = Snapshots(tmp_path / "file" / "snapshots")
+    saved = FileSnapshots(tmp_path / "file" / "snapshots")
     with pytest.raises(StoreUnwritable):
         saved.save(bank, "a")
     assert saved.listing() == []
 
 
 def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path, may_write: Event) -> None:
-    saved = Snapshots(tmp_path)
+    saved = FileSnapshots(tmp_path)
     saving = saved.saving(bank, "a")
     next(saving)
     saved.clear()
