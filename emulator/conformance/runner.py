@@ -189,8 +189,10 @@ def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
     chosen = corporate if context == "CORPORATE" else private
     if not chosen:
         raise RunFailed(f"the bank has no person for the context {context}")
-    other = next(person for person in people if person["nationalId"] != chosen[0]["nationalId"])
-    return chosen[0]["nationalId"], other["nationalId"]
+    others = [person for person in people if person["nationalId"] != chosen[0]["nationalId"]]
+    if not others:
+        raise RunFailed("the bank has one person, and the checks need somebody else too")
+    return chosen[0]["nationalId"], others[0]["nationalId"]
 
 
 def debtor_of(bank: BankControl, person: str) -> str:

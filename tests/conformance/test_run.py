@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.check import ready
+from emulator.conformance.runner import RunFailed, persons_of
 from tests.e2e.process import command
 
 SHOP = Path(__file__).parent / "shop.mjs"
@@ -123,3 +124,11 @@ def test_a_plan_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monkey
     ended = plan("--only", "honest-clock", "--command", "true")
     assert "1 not seen" in ended.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bank_with_one_person_alone_cannot_be_used() -> None:
+    def control(_method: str, _path: str, _body: object = None) -> object:
+        return {"people": [{"nationalId": "14888520059", "accounts": [{"iban": "NO8599901000014"}]}]}
+
+    with pytest.raises(RunFailed, match="the checks need somebody else too"):
+        persons_of(control, "PRIVATE")

@@ -8,8 +8,8 @@ from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
+from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
-from emulator.bank.sandbox.patterns import norwegian_names
 from emulator.bank.threads import in_thread
 from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
@@ -46,7 +46,7 @@ class Generated(TypedDict):
 
 
 def _generate(call: ControlCall[DataPlan]) -> Steps:
-    yield from in_thread(norwegian_names)
+    yield from in_thread(patterns.norwegian_names)
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:
