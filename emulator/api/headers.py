@@ -119,6 +119,7 @@ class Headers(dict[str, str]):
 def check_headers(
     headers: Headers,
     column: str,
+    *,
     profile: str = "documented",
     needs: frozenset[str] = frozenset(),
     session_optional: bool = False,

@@ -264,9 +264,13 @@ class Pipeline:
     def _well_formed(self, call: Call) -> None:
         """Check headers, query and body; each of these gates reports all problems."""
         route, operation, headers = call.route, call.operation, call.headers
-        profile = self._bank.settings.profile
         wrong = check_headers(
-            headers, route.column, profile, operation.needs, operation.before_first_sca, operation.acts
+            headers,
+            route.column,
+            profile=self._bank.settings.profile,
+            needs=operation.needs,
+            session_optional=operation.before_first_sca,
+            acts=operation.acts,
         )
         if operation.notifies and self._bank.settings.notifications:
             wrong += malformed(headers)

@@ -86,11 +86,11 @@ def _payment(call: Call) -> Payment:
     return payments.find(
         call.bank,
         params["paymentId"],
-        params["payment-service"],
-        params["payment-product"],
-        call.tpp.id,
-        caller.national_id if caller else None,
-        caller.agreement if caller else None,
+        service=params["payment-service"],
+        product=params["payment-product"],
+        tpp_id=call.tpp.id,
+        national_id=caller.national_id if caller else None,
+        agreement=caller.agreement if caller else None,
     )
 
 

@@ -22,6 +22,7 @@ from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 def find(
     bank: Bank,
     payment_id: str,
+    *,
     service: str,
     product: str,
     tpp_id: str,
