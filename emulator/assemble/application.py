@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import replace
-from itertools import chain
 from ssl import SSLContext
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
@@ -20,8 +19,8 @@ from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import BankService, health, ready
 from emulator.assemble.notifier import Notifier, Post
-from emulator.assemble.registry import BankRegistry
-from emulator.assemble.turns import JournalTurn, Upkeep, refuse
+from emulator.assemble.registry import NAMED_BANK, BankRegistry
+from emulator.assemble.turns import BankTurns, JournalTurns, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
@@ -32,9 +31,6 @@ from emulator.web.application import Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
-if TYPE_CHECKING:  # it requires the extra `postgresql`
-    from emulator.assemble.shared.turns import SharedTurns
-
 IDLE = 0.25  # seconds without a request after which the process counts as idle
 JUDGED = 32  # observations for the conformance report that an idle process judges at a time
 PAUSE = 0.001  # seconds between two of these, in which requests are handled
@@ -44,7 +40,6 @@ INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
 Result = TypeVar("Result")
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
-_NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 
 
 class ServiceHandler(Protocol):
@@ -72,7 +67,7 @@ class BankApplication:
 
     `handlers`: by first path segment (`_emulator`, `sca`, `console`, ...); all other paths are the TPP interface.
     `scenario_target` gives a bank with all that scenarios change; `post` sends a notification, None: none is sent;
-    `shared`: the turns of a shared store.
+    `turns`: those of a shared store; None: the documents are in journals or in memory.
     """
 
     def __init__(
@@ -83,29 +78,18 @@ class BankApplication:
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
         post: Post | None = None,
-        shared: SharedTurns | None = None,
+        turns: BankTurns | None = None,
     ) -> None:
-        self._shared = shared
         self.scenario_target = scenario_target
         self._registry = registry
         self._handlers = handlers
         self._tls = tls
-        self._upkeep = Upkeep()
         self._idle: asyncio.TimerHandle | None = None
-        self.notifier = Notifier(
-            registry.services, registry.opened, change=self.change, post=post, alone=shared is None
-        )
+        self.notifier = Notifier(registry.services, registry.opened, change=self.change, post=post, alone=turns is None)
         registry.on_open = self.notifier.follow
         self._handled_before = 0
-        self._turn = JournalTurn(
-            self.step,
-            registry.group,
-            self._upkeep,
-            documents_of=self.documents_of,
-            waits=registry.power,
-        )
-        if shared is not None:
-            shared.answers = self.step
+        self._turns: BankTurns = JournalTurns(registry) if turns is None else turns
+        self._turns.answers = self.step
 
     @property
     def default(self) -> BankService:
@@ -122,7 +106,7 @@ class BankApplication:
 
     def turn(self) -> Turn:
         """The next turn of requests."""
-        return self._turn if self._shared is None else self._shared
+        return self._turns
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer a request, with all its steps; never raises."""
@@ -132,7 +116,7 @@ class BankApplication:
         """Answer a request, or do the next step of one with long work; never raises."""
         try:
             if request.unfinished is not None:
-                if (named := _NAMED_BANK.match(request.target)) is not None:
+                if (named := NAMED_BANK.match(request.target)) is not None:
                     self._registry.find(named[1])  # marks it as in use
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
@@ -148,7 +132,7 @@ class BankApplication:
     def _dispatch(self, request: Request) -> Answered:
         service = self._registry.default
         path, _ = split_target(request.target)
-        named = _NAMED_BANK.match(path)
+        named = NAMED_BANK.match(path)
         if named is not None:
             handler = self._handler(path[named.end() :])
             refused = handler.refuse(request) if isinstance(handler, Guarded) else None
@@ -203,14 +187,9 @@ class BankApplication:
         if service is not None and path[1:].partition("/")[0] not in self._handlers and path not in _ABOUT:
             service.refused(request, response)
 
-    def documents_of(self, request: Request) -> Store | None:
-        """The documents that a request may have changed; None if its bank is not open."""
-        named = _NAMED_BANK.match(request.target)
-        return self._registry.documents() if named is None else self._registry.documents(named[1])
-
     def _opened(self, path: str) -> tuple[BankService | None, str]:
         """The bank of a path, None if it is not open, and the path within that bank."""
-        named = _NAMED_BANK.match(path)
+        named = NAMED_BANK.match(path)
         if named is None:
             return self._registry.default, path
         return self._registry.opened(named[1]), path[named.end() :]
@@ -222,33 +201,11 @@ class BankApplication:
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what is due in watched banks, so that watchers see it without a request."""
-        if self._shared is not None:
-            return self._shared.settle()
-        watched = self._registry.watched()
-        pieces = chain.from_iterable(service.settling() for service in watched)
-        if next(pieces, self) is None:  # there are more
-            return self._apply_due(pieces, watched)
-        unsynced = self._unsynced(watched)
-        return self._upkeep.sync(unsynced) if unsynced else None
-
-    async def _apply_due(self, pieces: Iterator[None], watched: Sequence[BankService]) -> None:
-        """Apply the rest, with requests between the steps."""
-        for _ in pieces:
-            await asyncio.sleep(0)
-        await self._upkeep.sync(self._unsynced(watched))
-
-    def _unsynced(self, services: Iterable[BankService]) -> list[tuple[Store, int]]:
-        return self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in services)
+        return self._turns.settle()
 
     async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
         """Change documents of a bank by `work`, outside a turn; returns its result once the change is durable."""
-        if self._shared is not None:
-            return await self._shared.change(work, service.bank.name)
-        result = work()
-        unsynced = self._upkeep.unsynced([self._registry.documents(service.bank.name)])
-        if unsynced:
-            await self._upkeep.sync(unsynced)
-        return result
+        return await self._turns.change(work, service.bank.name)
 
     def tls_context(self) -> SSLContext:
         """The TLS context of --tls-port: TLS 1.2 or higher, with a certificate of the sandbox CA."""
@@ -256,17 +213,14 @@ class BankApplication:
 
     def start(self) -> None:
         """Start background work, within a running loop, before requests are served."""
-        self._upkeep.compact_overgrown(self._registry.group)
-        if self._shared is not None:
-            self._shared.start()
+        self._turns.start()
         self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
         self.notifier.start()
 
     def _use_idle_time(self) -> None:
         """Close an idle bank; judge observations or collect garbage if no request has come since the last call."""
-        count = self._turn.count if self._shared is None else self._shared.count
-        handled, self._handled_before = self._handled_before, count
-        idle, more = handled == count, False
+        handled, self._handled_before = self._handled_before, self._turns.count
+        idle, more = handled == self._handled_before, False
         self._registry.close_idle()
         try:
             more = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())
@@ -281,9 +235,7 @@ class BankApplication:
             self._idle.cancel()
         self.notifier.stop()
         self._registry.end_by(monotonic() + CLOSING)
-        self._upkeep.end()
-        if self._shared is not None:
-            self._shared.stop()
+        self._turns.stop()
 
     def close(self) -> None:
         """Compact the documents and release the state directory."""

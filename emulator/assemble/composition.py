@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.signing import response_signer
 from emulator.assemble.transports import RECEIVER, separate_bank
+from emulator.assemble.turns import BankTurns
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
@@ -26,9 +27,6 @@ from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
-
-if TYPE_CHECKING:  # it requires the extra `postgresql`
-    from emulator.assemble.shared.turns import SharedTurns
 
 
 def registry_for(
@@ -84,9 +82,9 @@ def application_of(
     registry: BankRegistry,
     settings: ServeSettings,
     authority: CertificateAuthority,
-    shared: SharedTurns | None = None,
+    turns: BankTurns | None = None,
 ) -> BankApplication:
-    """The application of these banks; `shared`: the turns of a shared store."""
+    """The application of these banks; `turns`: those of a shared store."""
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         registry,
@@ -112,7 +110,7 @@ def application_of(
         tls=lambda: authority.server_context(_names(settings)),
         scenario_target=control.scenario_target,
         post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
-        shared=shared,
+        turns=turns,
     )
 
 

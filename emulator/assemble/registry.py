@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,6 +52,7 @@ from emulator.store.compaction import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
+NAMED_BANK = re.compile(rf"/banks/({NAME.pattern})(?=/|$)")  # the prefix of its addresses
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals

@@ -16,16 +16,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from threading import Event
 from time import monotonic, process_time, thread_time
+from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Unfinished
+from emulator.api.service import BankService
+from emulator.assemble.registry import NAMED_BANK, BankRegistry
 from emulator.bank.errors import BankError
 from emulator.store import JournalLog, Store, StoreUnwritable, WriteGroup, journal_of
 from emulator.store.compaction import Abandoned, Compaction
+from emulator.web.application import Turn
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +44,34 @@ IDLE = 0.1  # a process that used a smaller share of a core during the last paus
 Handled = list[tuple[Request, Answered]]
 
 
+class BankTurns(Turn, Protocol):
+    """The turns of a process, and the changes of its banks outside of them."""
+
+    answers: Callable[[Request], Answered]
+    """Answers a request within a turn, or does its next step; set by the application."""
+
+    count: int
+    """The number of requests so far."""
+
+    def start(self) -> None:
+        """Start background work, within a running loop."""
+        ...
+
+    def stop(self) -> None:
+        """Stop background work, after the last request."""
+        ...
+
+    def change(self, work: Callable[[], T], name: str, /) -> Awaitable[T]:
+        """Change documents of a bank by `work`; its result once the change is durable. Raises StoreUnwritable."""
+        ...
+
+    def settle(self) -> Awaitable[None] | None:
+        """Apply what is due in watched banks."""
+        ...
+
+
 class JournalTurn:
-    """The turns of a process: `begin`, `handle` for each request, `end`; the next turn may begin at once.
+    """Turns over stores: `begin`, `handle` for each request, `end`; the next turn may begin at once.
 
     `documents_of`: the documents that a request may have read or changed; `waits`: whether `end` may return an
     awaitable.
@@ -46,7 +79,6 @@ class JournalTurn:
 
     def __init__(
         self,
-        handle: Callable[[Request], Answered],
         group: WriteGroup,
         upkeep: Upkeep,
         *,
@@ -54,7 +86,7 @@ class JournalTurn:
         waits: bool,
     ) -> None:
         self.waits = waits
-        self._handle = handle
+        self.answers: Callable[[Request], Answered]
         self._group = group
         self._upkeep = upkeep
         self._documents_of = documents_of
@@ -69,7 +101,7 @@ class JournalTurn:
         group = self._group
         group.open = True
         try:
-            answer = self._handle(request)
+            answer = self.answers(request)
         finally:
             group.open = False
         self._handled.append((request, answer))
@@ -135,6 +167,51 @@ class JournalTurn:
         for documents, count in refused.items():
             logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
+
+
+class JournalTurns(JournalTurn):
+    """The turns over the banks of a registry, with documents in journals or in memory."""
+
+    def __init__(self, registry: BankRegistry) -> None:
+        super().__init__(registry.group, Upkeep(), documents_of=self.documents_of, waits=registry.power)
+        self._registry = registry
+
+    def documents_of(self, request: Request) -> Store | None:
+        """The documents that a request may have changed; None if its bank is not open."""
+        named = NAMED_BANK.match(request.target)
+        return self._registry.documents() if named is None else self._registry.documents(named[1])
+
+    def start(self) -> None:
+        """Compact journals that have outgrown their snapshots."""
+        self._upkeep.compact_overgrown(self._group)
+
+    def stop(self) -> None:
+        """Abandon compactions; closing the documents compacts them."""
+        self._upkeep.end()
+
+    async def change(self, work: Callable[[], T], name: str) -> T:
+        """Change documents of a bank by `work`; returns its result once the change is durable."""
+        result = work()
+        await self._upkeep.sync(self._upkeep.unsynced([self._registry.documents(name)]))
+        return result
+
+    def settle(self) -> Awaitable[None] | None:
+        """Apply what is due in watched banks."""
+        watched = self._registry.watched()
+        pieces = chain.from_iterable(service.settling() for service in watched)
+        if next(pieces, self) is None:  # there are more
+            return self._settle(pieces, watched)
+        unsynced = self._unsynced_of(watched)
+        return self._upkeep.sync(unsynced) if unsynced else None
+
+    async def _settle(self, pieces: Iterator[None], watched: Sequence[BankService]) -> None:
+        """Apply the rest, with requests between the steps."""
+        for _ in pieces:
+            await asyncio.sleep(0)
+        await self._upkeep.sync(self._unsynced_of(watched))
+
+    def _unsynced_of(self, services: Iterable[BankService]) -> list[tuple[Store, int]]:
+        return self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in services)
 
 
 def refuse(answer: Answered, error: Exception) -> None:

@@ -276,7 +276,7 @@ async def test_who_waits_for_a_thread_takes_no_turns(desk: Desk, held: Held, mon
         handled.append(request.target)
         return step(request)
 
-    monkeypatch.setattr(desk.application._turn, "_handle", noted)
+    monkeypatch.setattr(desk.application._turns, "answers", noted)
     for _ in range(10):
         assert await desk.status("GET", "/health") == 200
     assert handled == ["/health"] * 10

@@ -73,12 +73,12 @@ class MadeUpSite:
     def turn(self) -> JournalTurn:
         if self._turn is None:
             self._turn = JournalTurn(
-                self.handle,
                 self.group,
                 self.upkeep,
                 documents_of=lambda request: self.store,
                 waits=self.store is not None and self.store.log.confirms,
             )
+            self._turn.answers = self.handle
         return self._turn
 
     def handle(self, request: Request) -> Answered:

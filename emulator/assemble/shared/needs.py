@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,13 +10,12 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from emulator.api.messages import Request
-from emulator.assemble.registry import DEFAULT
+from emulator.assemble.registry import DEFAULT, NAMED_BANK
 from emulator.assemble.shared.open_bank import OpenBank
 from emulator.store import NotFetched, Part
 from emulator.store.postgres import SERVICE
 
 SLOW = 1.0  # seconds of work after which a turn that has lost its connection gets a longer lock the first time
-_NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -93,7 +91,7 @@ def numbers_for(requests: Iterable[Request]) -> int:
 
 
 def bank_of(request: Request) -> str:
-    named = _NAMED_BANK.match(request.target)
+    named = NAMED_BANK.match(request.target)
     return DEFAULT if named is None else named[1]
 
 

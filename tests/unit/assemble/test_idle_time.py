@@ -39,7 +39,7 @@ async def test_garbage_is_collected_if_there_is_much_and_no_request_has_come(
     gc.collect()
     node = weakref.ref(Node())
     others = [[number] for number in range(objects)]
-    application._turn.count += handled
+    application._turns.count += handled
     application._use_idle_time()
     assert (node() is None) == freed
     assert len(others) == objects
