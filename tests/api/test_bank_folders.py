@@ -79,7 +79,7 @@ def test_a_stream_of_events_ends_with_its_bank(application: BankApplication) -> 
     assert isinstance(stream, Stream)
     chunks: list[bytes | None] = []
     stream.subscribe(chunks.append)
-    assert asked(application, "PUT", BANK)[0] == 200  # made anew it is the same bank
+    assert asked(application, "PUT", BANK)[0] == 200  # created again it is the same bank
     assert None not in chunks
     assert asked(application, "DELETE", BANK)[0] == 204
     assert chunks[-1] is None

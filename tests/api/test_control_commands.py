@@ -548,7 +548,7 @@ def test_a_story_touches_a_running_bank_only_when_told_so(
 def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
     assert run("scenario", "play", "lost-answer", "slow-bank", "--url", "http://127.0.0.1:8080")[0] == 0
     assert json.loads(run("clock", "show", "--output", "json")[1])["mode"] == "frozen"
-    assert len(json.loads(run("payments", "list", "--output", "json")[1])) == 0  # slow-bank began anew
+    assert len(json.loads(run("payments", "list", "--output", "json")[1])) == 0  # slow-bank has reset it
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A disk that takes no more: what writes is 503 and leaves nothing behind, reads go on (CONTRACT 3.3).
+"""A full disk: what writes is 503 and leaves nothing behind, reads go on (CONTRACT 3.3).
 
 Driven from the operation table: whatever changes the documents when there is room must be refused when there is none.
 """
@@ -269,7 +269,7 @@ def test_any_file_that_the_system_refuses_a_request_is_503_with_one_line_in_the_
 ) -> None:
     tpp = DeskClient(service, authority).log_in(KARI)
 
-    def refuse() -> None:  # as where a module is imported for the first time, and no more files may be open
+    def refuse() -> None:  # as where a module is imported for the first time, and no further file may be opened
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "some.py")
 
     with monkeypatch.context() as patch:

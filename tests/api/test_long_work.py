@@ -222,7 +222,7 @@ async def test_what_is_due_at_one_moment_is_listed_once(desk: Desk, monkeypatch:
 
 @dataclass
 class Held:
-    """The reading of a fixture, in its thread, waits until it is let go on."""
+    """The reading of a fixture, in its thread, waits until it may continue."""
 
     begun: Event = field(default_factory=Event)
     let: Event = field(default_factory=Event)

@@ -121,7 +121,7 @@ def test_no_two_shapes_have_the_same_name() -> None:
 
 
 def test_the_examples_of_answers_are_what_the_bank_answers() -> None:
-    assert ANSWERS.read_text() == written(recorded()), "python -m tests.docs.answers asks for them anew"
+    assert ANSWERS.read_text() == written(recorded()), "python -m tests.docs.answers records them again"
 
 
 def test_every_answer_with_a_body_has_an_example_that_fits_its_shape(described: dict[str, Any]) -> None:

@@ -473,7 +473,7 @@ def test_delete_of_a_payment_that_executes_is_a_conflict(kari: DeskClient) -> No
 
 
 def test_a_bulk_of_which_some_is_paid_offers_no_delete(kari: DeskClient) -> None:
-    """CONTRACT 19: it can be cancelled no more."""
+    """CONTRACT 19: it can no longer be cancelled."""
     payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
     advance(kari.service, seconds=1)
     details = kari.get(f"{BULK}/{payment_id}").json()

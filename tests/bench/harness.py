@@ -21,7 +21,7 @@ from time import monotonic, perf_counter, sleep
 CONNECTIONS = 32
 PATIENCE = 60.0
 WARM_UP = 2000  # requests of each side before its first round that counts
-RESTED = 0.6  # seconds with little work after which a server has no more to do
+RESTED = 0.6  # seconds with little work after which a server counts as idle
 BUSY = 0.9  # of its core; a load that works more may be what limits the rate
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

@@ -1,6 +1,6 @@
 """`python -m tests.bench.waiting serve ...`: a bank over a shared store that waits for each answer as long as DELAY.
 
-It stands for a bank with a core of its own on a machine that has none to spare: it answers no more than so many
+It stands for a bank with a core of its own on a machine that has none to spare: it answers at most so many
 requests a second, and leaves the processor to others meanwhile.
 """
 

@@ -1,4 +1,4 @@
-"""A served bank whose files may grow no more: 503 for what writes, reads go on, and all is well when there is room."""
+"""A served bank whose files cannot grow: 503 for what writes, reads go on, and all works again when there is room."""
 
 from __future__ import annotations
 

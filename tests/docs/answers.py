@@ -1,4 +1,4 @@
-"""The examples of answers that the OpenAPI document shows: `python -m tests.docs.answers` asks a bank for them anew.
+"""The examples of answers that the OpenAPI document shows: `python -m tests.docs.answers` records them again.
 
 All come from one bank in its known state, on a Monday morning of its clock, whose ids repeat.
 """

@@ -1,4 +1,4 @@
-"""The pictures of the manual: `python -m tests.docs.screenshots` makes them anew with a real Chromium."""
+"""The pictures of the manual: `python -m tests.docs.screenshots` takes them again with a real Chromium."""
 
 from __future__ import annotations
 

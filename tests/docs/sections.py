@@ -319,7 +319,7 @@ def texts() -> list[Path]:
 
 
 def renewed(text: str) -> str:
-    """`text` with every generated block written anew."""
+    """`text` with every generated block replaced."""
     return _BLOCK.sub(lambda block: f"{block[1]}{SECTIONS[block['name']]()}\n{block[3]}", text)
 
 

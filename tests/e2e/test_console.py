@@ -357,7 +357,7 @@ def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPage
     assert "Instant transfer" in heading(browser)
 
 
-# window.read is how often the page was read anew and drawn
+# window.read is how often the page was reloaded and drawn
 COUNTING_READS = (
     "window.read = 0; const old = window.fetch;"
     "window.fetch = (...asked) => old(...asked).finally(() => setTimeout(() => { window.read += 1 }, 100))"

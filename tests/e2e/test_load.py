@@ -152,7 +152,7 @@ def test_readers_that_never_read_fill_no_memory(bank: Served, customer: Customer
         deaf.append(connection)
     for _ in range(3):
         for connection in deaf:
-            with suppress(BlockingIOError):  # the bank takes no more of this one, as it should
+            with suppress(BlockingIOError):  # the bank reads nothing further from this one, as it should
                 connection.send(one * 500)
         with urlopen(f"{bank.url}/health", timeout=PATIENCE) as answer:
             assert answer.status == 200

@@ -120,7 +120,7 @@ def test_what_is_not_a_day_old_stays(bank: Bank) -> None:
 
 
 def test_an_id_that_is_free_again_does_not_keep_others_from_going(bank: Bank) -> None:
-    """What is remembered anew is the newest, or the oldest would never be found behind it."""
+    """What is stored again becomes the newest; otherwise the oldest behind it would never be deleted."""
     create(bank, "one", Reply(201, {"first": True}))
     create(bank, "two", Reply(201, {}))
     bank.clock.advance(WINDOW + timedelta(seconds=1))

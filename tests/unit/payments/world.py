@@ -98,7 +98,7 @@ def _account(account_id: str, customer: str, bban: str, iban: str, currency: str
 
 
 def agree(bank: Bank, *, signatures: int = 1, persons: tuple[str, ...] = (SIRI, TOR), **limits: str) -> None:
-    """The firm's agreement, anew; `limits`: registerLimit, approvalLimit of every engagement."""
+    """The firm's agreement, replaced; `limits`: registerLimit, approvalLimit of every engagement."""
     engagements = [
         {"id": f"e-{a}", "customer": "c-firm", "accountId": a, "iban": "", "roles": ["VIEW", "REGISTER"], **limits}
         for a in ("firm", "firm-kid")
