@@ -1,9 +1,9 @@
-"""The conformance report of a bank that several processes serve: each judges what all of them have seen, in one order.
+"""The conformance report of a bank that several processes serve: each judges the requests to all of them.
 
-What this process saw waits until what the others saw has been fetched from the request log that they share (`collect`).
-Then all of it is brought into the order in which the bank did it: an exchange stands after the last change of the bank
-that it could see, exchanges among each other by their numbers. What only one process can see, a browser at a page or
-what a plan has played, is published as an event that no stream shows.
+The observations of this process wait until those of the others were fetched from the shared request log (`collect`).
+Then all of them are brought into the order of the bank: an exchange stands after the last change of the bank that it
+could see, exchanges among each other by their numbers. What only one process can see, a browser at a page or what a
+plan has played, is published as an event that no stream shows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sandbox CA of a shared service: its keys and its TPPs are in the store, and files beside each process.
 
-The files are what the command line beside a process signs with; the process itself reads them at its start alone.
+The command line on the machine of a process signs with the files; the process itself only reads them at its start.
 """
 
 from __future__ import annotations

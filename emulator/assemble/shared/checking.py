@@ -1,4 +1,4 @@
-"""The check of what a PostgreSQL has of a service (`state check --store`)."""
+"""Checks what a PostgreSQL stores of a service (`state check --store`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from emulator.store.snapshot import image_from_bytes
 
 @dataclass(slots=True)
 class Checked:
-    """What was found of a bank, or of the service as a whole."""
+    """The result for a bank, or for the service as a whole."""
 
     name: str
     sequence: int
@@ -29,7 +29,7 @@ class Checked:
 
 
 def check(stored: SharedStore) -> list[Checked]:
-    """Everything that is stored, as of one moment; StoreError where it cannot be looked at."""
+    """Everything that is stored, as of one moment; StoreError if it cannot be read."""
     with stored.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
         return [_check_service(stored), *(_check_bank(stored, name) for name in stored.names())]
 

@@ -1,4 +1,4 @@
-"""A whole service copied from a state directory or a PostgreSQL to another one.
+"""Copies a whole service from a state directory or a PostgreSQL to another one.
 
 What is copied: every bank's documents as of its last change, its snapshots, the sandbox CA with all TPPs. What is not:
 the request log and the counters of rules, which a directory does not keep either.
@@ -22,11 +22,11 @@ CA_FILES = ("ca.pem", "ca-key.pem")
 
 
 class TargetHoldsBanks(StoreError):
-    """There is something where the copy should go; the text names it."""
+    """The target is not empty; the text names what it contains."""
 
 
 class Missing(StoreError):
-    """There is nothing to copy; the text says where."""
+    """The source is empty; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Directory:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Keep writers out of every bank meanwhile; StoreLocked."""
+        """A `with` block in which no process can write to any bank; StoreLocked."""
         complete(self._state)
         names = self._folders.names()
         if not names:
@@ -81,7 +81,7 @@ class Directory:
             yield file.name.removesuffix(_ENDING), created, file.read_bytes()
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
-        """Make this directory what is given."""
+        """Replace the content of this directory by what is given."""
         complete(self._state)
         present = self._folders.names()
         if (present or (self._state / "ca.pem").exists()) and not replace:

@@ -1,7 +1,8 @@
 """The flags that all processes of a shared store need alike; the service's row has those of the last start.
 
-Another seed is refused: ids and dice of one bank come from one seed, whichever process draws. Other flags are logged,
-at the process that starts and at those that serve, so that they can be changed by restarting one process after another.
+Another seed is refused: the ids and random numbers of a bank come from one seed in all processes. Other flags are
+logged, at the process that starts and at those that serve, so that they can be changed by restarting one process after
+another.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def flags_of(settings: ServeSettings) -> Flags:
 
 
 def with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:
-    """The settings with the seed of the store, if it has one; StoreUnusable where another one is asked for."""
+    """The settings with the seed of the store, if it has one; StoreUnusable if another one is requested."""
     seed = stored.get("seed")
     if seed is None:
         return settings

@@ -71,7 +71,7 @@ class Needs:
 
     @property
     def order(self) -> frozenset[str]:
-        """What no other turn of this process may use meanwhile."""
+        """What no other turn of this process may use at the same time."""
         return frozenset(self.names | {SERVICE} if self.service else self.names)
 
 
@@ -96,14 +96,14 @@ def bank_of(request: Request) -> str:
 
 
 class TurnOrder:
-    """Turns that use the same bank come one behind the other."""
+    """Turns that use the same bank run in sequence."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def of(self, names: Iterable[str]) -> AsyncIterator[None]:
-        """A `with` block that has these banks to itself, within this process."""
+        """A `with` block in which no other turn of this process uses these banks."""
         async with AsyncExitStack() as held:
             for name in sorted(names):
                 lock = self._locks.get(name)

@@ -24,7 +24,7 @@ from emulator.store.snapshot import load
 
 NOTHING_COUNTED = b"{}"
 REPORT = "conformance"  # beside the serials of rules: the change with which the report began again
-CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of what there is
+CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of the size of the last one
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class OpenBank:
     position: Position
     counts: bytes = NOTHING_COUNTED
     weight: int = 0  # bytes of its last checkpoint
-    still: bool = True  # nobody else had changed it when this process looked last
+    still: bool = True  # no other process had changed it when this one last read its position
     incarnation: int = field(init=False)  # of its documents, also where the position is forgotten
 
     def __post_init__(self) -> None:

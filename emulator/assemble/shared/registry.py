@@ -1,9 +1,9 @@
-"""The banks of a service over a shared store, and what each of them does in a turn.
+"""The banks of a service over a shared store, and their part in a turn.
 
-In memory is what turns have asked for. A bank may be read only in a turn that has fetched it, and changed only in one
-that has locked it: `enter` and `leave` are the bounds of a turn, and what is asked for beyond its Scope raises
-NotFetched. What a turn has changed stays in memory while it is committed, and is then confirmed or undone; turns of
-other banks come between.
+Only banks that turns have requested are in memory. A bank may be read only in a turn that has fetched it, and changed
+only in one that has locked it: `enter` and `leave` are the bounds of a turn, and what is asked for beyond its Scope
+raises NotFetched. What a turn has changed stays in memory while it is committed, and is then confirmed or undone; turns
+of other banks come between.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class SharedRegistry(BankRegistry):
         return [DEFAULT, *sorted(self.stored.keys() - {DEFAULT})]
 
     def watched_banks(self) -> list[OpenBank]:
-        """The open banks that somebody watches at this process."""
+        """The open banks with watchers at this process."""
         return [self.open_banks[service.bank.name] for service in self.watched()]
 
     def exists(self, name: str) -> bool:

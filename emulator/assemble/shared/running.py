@@ -35,7 +35,7 @@ T = TypeVar("T")
 ROUNDS = 24  # times that a turn is run again with more
 LOOKING = 5.0  # seconds in which the outcome of a commit is to be found
 PAUSE = 0.25  # seconds between two attempts to find it
-REPEATS = 2  # times that a turn is run again which has lost its connection, the last time with a longer lock
+REPEATS = 2  # times that a turn is run again after it has lost its connection, the last time with a longer lock
 
 
 class Unanswered(Exception):
@@ -236,7 +236,7 @@ class TurnRunner:
             if opened is None or here is None or not opened.catch_up(here):
                 behind.append(name)
         if behind:
-            await database.end()  # nobody waits while a whole bank is read
+            await database.end()  # no other turn waits while a whole bank is read
             for name in behind:
                 content = await database.load(name)
                 if content is not None:
@@ -296,7 +296,7 @@ class TurnRunner:
             raise Unanswered from lost
 
     async def _outcome(self, database: Database, work: Work) -> Outcome:
-        """The outcome of a commit; asked for until the store answers, but not for ever."""
+        """The outcome of a commit; repeats the query until the store answers, within a time limit."""
         until = monotonic() + LOOKING
         while True:
             try:

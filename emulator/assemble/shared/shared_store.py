@@ -36,7 +36,7 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
 
 
 class SharedStore:
-    """A PostgreSQL; `url` with everything that connecting takes."""
+    """A PostgreSQL; `url` has all that a connection needs."""
 
     def __init__(self, url: str, schema: str) -> None:
         self._url = url
@@ -81,14 +81,14 @@ class SharedStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Everything as of one moment, whoever writes meanwhile."""
+        """Everything as of one moment, also while processes write."""
         with self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
             if not self.names():
                 raise Missing(f"{self} holds no bank")
             yield
 
     def names(self) -> list[str]:
-        """The banks there are."""
+        """The existing banks."""
         return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE name <> '' ORDER BY name")]
 
     def secrets(self) -> Secrets:
@@ -136,7 +136,7 @@ class SharedStore:
             yield stored_bank(name, documents, content.head.position.sequence, self.snapshots(name))
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
-        """Make the store what is given, in one transaction."""
+        """Replace the content of the store by what is given, in one transaction."""
         with self.open("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True):
             locked = self.query("SELECT name, sequence, counts FROM {schema}.bank ORDER BY name FOR UPDATE")
             heads = {name: (sequence, counts) for name, sequence, counts in locked}

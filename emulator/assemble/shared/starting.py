@@ -1,4 +1,4 @@
-"""The start of a process that shares a store: tables, CA, default bank, scenarios; then everything else as ever."""
+"""The start of a process that shares a store: tables, CA, default bank and scenarios, then the application."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
 
 async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAuthority, ServeSettings]:
     """The CA of the service, and the settings with its seed; what is new is stored before others can join it."""
-    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)  # keys take their time
+    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)  # generating keys takes long
     try:
         head = transaction.heads[SERVICE]
         about = orjson.loads(head.counts or b"{}")

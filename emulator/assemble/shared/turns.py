@@ -1,14 +1,14 @@
-"""Turns over a shared store (see `web.application.Turn`): those of one bank one behind the other, others meanwhile.
+"""Turns over a shared store (see `web.application.Turn`): one at a time for each bank, several banks at the same time.
 
 A turn fetches the banks that its requests name, with what other processes have changed since, and answers the requests;
 what they changed is appended and committed before any answer leaves. Where a request may change something the banks are
-locked first, so that no other process appends to them; reads come without a lock. A read of banks that nobody else has
-changed of late is answered from memory, and one statement sees afterwards that this was all that is stored. A turn that
-turns out to need more, the lock or something that is not in memory, is undone and run again with it.
+locked first, so that no other process appends to them; reads need no lock. A read of banks that no other process has
+changed recently is answered from memory, and one statement sees afterwards that this was all that is stored. A turn
+that turns out to need more, the lock or something that is not in memory, is undone and run again with it.
 
 Answering is synchronous, so that two turns never answer at the same time; they wait for the store at the same time. A
 turn that changes the service (which banks and TPPs there are) concerns every other: from its answers to the end of its
-commit nobody else answers.
+commit no other turn answers.
 
 What takes long (see `Unfinished`) is a turn for each step: the lock is given back after it, and the next step sees what
 other processes have changed. A step that needs more begins the request again, unless something of it was done before.
@@ -47,7 +47,7 @@ LONGEST = 64  # requests of a turn
 
 
 class _Replaced(Exception):
-    """A bank of something that takes long is another one by now, or deleted."""
+    """The bank of a long operation was deleted or created again."""
 
 
 class SharedTurns:
@@ -69,11 +69,11 @@ class SharedTurns:
         self._upkeep.look_after(work, due)
 
     def start(self) -> None:
-        """Look from now on what other processes do."""
+        """Start to follow other processes."""
         self._upkeep.start()
 
     def stop(self) -> None:
-        """Look no more, and leave checkpoints unwritten; turns that have begun end by themselves."""
+        """Stop following, and leave checkpoints unwritten; turns that have begun end by themselves."""
         self._upkeep.stop()
 
     # Requests
@@ -105,7 +105,7 @@ class SharedTurns:
         """A turn that is awaited ends by itself."""
 
     async def _work(self, name: str, waiting: deque[Waiting]) -> None:
-        """Run the turns of a bank until nobody waits for one."""
+        """Run the turns of a bank until no request waits for one."""
         try:
             while waiting:
                 taken: list[Waiting] = []
@@ -159,7 +159,7 @@ class SharedTurns:
         return answers
 
     async def _step(self, one: Waiting, unfinished: Unfinished) -> Answered:
-        """Do the next step of what takes long, as a turn of its own.
+        """Do the next step of a long operation, as a turn of its own.
 
         Where it cannot be stored the work hears of it in one more step, so that it can say what it has done before.
         """
@@ -201,7 +201,7 @@ class SharedTurns:
         return self._grouped(lambda: self.answers(request))
 
     def _grouped(self, act: Callable[[], T]) -> T:
-        """What `act` gives; its changes are written by the end of the turn."""
+        """The result of `act`; its changes are written by the end of the turn."""
         group = self._registry.group
         group.open = True
         try:
@@ -216,14 +216,17 @@ class SharedTurns:
         return await self._runner.run(lambda: self._grouped(act), Needs(set(names), write))
 
     async def change(self, change: Callable[[], T], name: str) -> T:
-        """Let `change` change a bank, as a turn of its own; StoreUnwritable, with nothing changed or nobody knowing."""
+        """Let `change` change a bank, as a turn of its own; StoreUnwritable.
+
+        Then nothing was changed, or the outcome is unknown.
+        """
         try:
             return await self.act(change, [name])
         except (StoreError, Unanswered) as error:
             raise StoreUnwritable(str(error)) from error
 
     async def settle(self) -> None:
-        """Apply what has fallen due in the banks that somebody watches."""
+        """Apply what is due in watched banks."""
         await asyncio.gather(*(self._settle(opened) for opened in self._registry.watched_banks()))
 
     async def _settle(self, opened: OpenBank) -> None:
@@ -241,7 +244,7 @@ _HANG_UP = Response(503, delivery=Delivery(disconnect="after"))
 def _take(waiting: deque[Waiting], taken: list[Waiting], *, write: bool = True) -> None:
     """Add to the requests of a turn those that can be answered with them, in order; without `write` only reads.
 
-    The next step of what takes long is a turn by itself.
+    The next step of a long operation is a turn by itself.
     """
     while waiting and len(taken) < LONGEST:
         request = waiting[0][0]

@@ -21,8 +21,8 @@ from emulator.store.snapshot import snapshot_bytes
 
 logger = logging.getLogger(__name__)
 
-PAUSE = 0.25  # seconds between two looks at what other processes have done
-COLLECTING = 8  # looks after which what others have answered is fetched for the conformance report
+PAUSE = 0.25  # seconds between two checks for changes of other processes
+COLLECTING = 8  # checks after which the exchanges of others are fetched for the conformance report
 
 
 class SharedUpkeep:
@@ -93,7 +93,7 @@ class SharedUpkeep:
             logger.exception("what other processes do cannot be seen")
 
     def look_after(self, work: Work, due: Iterable[str]) -> None:
-        """Write the checkpoints that are due and trim request logs, beside everything else."""
+        """Write the checkpoints that are due and trim request logs, while turns run."""
         for name in due:
             if name in self._registry.open_banks and name not in self._checkpoints:
                 self._checkpoints.add(name)

@@ -1,12 +1,12 @@
 """A log in PostgreSQL that processes share: each has the documents in memory, the database has their changes in order.
 
 `layout.py` has the tables and their versions, `statements.py` all other SQL. `connection.py` is a connection on which
-every wait has an end, `pool.py` those of a process; `database.py` is what a turn asks over one, `records.py` what it
+every wait is limited, `pool.py` those of a process; `database.py` is what a turn asks over one, `records.py` what it
 gets and writes. `errors.py` says why a server cannot be used; `log.py` is the log of one bank, as its store sees it.
 Nothing here is imported without `--store`.
 
-Who writes holds a lock on the row of each bank concerned, has applied what others appended since, appends what it
-changed and commits; answers leave after that. It uses primary keys and row locks only, and nothing that outlives
+A writer holds a lock on the row of each bank concerned, has applied what others appended since, appends its changes
+and commits; answers are sent after that. It uses primary keys and row locks only, and nothing that outlives
 a transaction, so that pgbouncer in transaction mode works.
 """
 

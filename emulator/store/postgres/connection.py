@@ -1,4 +1,4 @@
-"""One connection to the database, on which every wait has an end.
+"""One connection to the database, on which every wait is limited.
 
 A server that does not answer costs the turn, not the process.
 """
@@ -92,7 +92,7 @@ class DatabaseConnection:
             await self.end()
             if known is None:
                 raise unreachable(error, self._schema) from error
-            # one that broke while nobody used it has done nothing
+            # one that broke while it was not in use has done nothing
             self._connection = None
             _hang_up(known)
         try:

@@ -70,7 +70,7 @@ class Database(DatabaseConnection):
         self, positions: Mapping[str, Position], *, lock: Iterable[str] = (), numbers: int = 0, busy: bool = False
     ) -> Transaction:
         """The heads of these banks with their tails, and so many numbers for exchanges; to those that are to `lock`
-        nobody else may append until `commit` or `end`, which may take long where the turn is `busy`.
+        no other transaction may append until `commit` or `end`, which may take long where the turn is `busy`.
 
         StoreUnreachable, and then nothing is locked.
         """

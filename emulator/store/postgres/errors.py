@@ -1,4 +1,4 @@
-"""Why a PostgreSQL cannot be used: one line that says what, and what helps.
+"""Why a PostgreSQL cannot be used: one line with the cause and a remedy.
 
 An error of a statement has a SQLSTATE. One of connecting has only the server's text, which may be in its own language;
 where that is not recognized, the advice is the general one.
@@ -16,7 +16,7 @@ class StoreUnreachable(StoreShared):
 
 
 class StoreUnusable(StoreShared):
-    """The server answers, and the store cannot be used as it was named: one line with what helps (exit status 2)."""
+    """The server answers, and the store cannot be used as it was named: one line with a remedy (exit status 2)."""
 
 
 class StoreLayoutNewer(StoreShared):

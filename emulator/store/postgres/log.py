@@ -21,7 +21,7 @@ class PostgresLog:
         self._closed = False
 
     def load(self, store: Store) -> None:
-        """What the database has comes through `Store.replace` and `Store.apply`, within a turn."""
+        """Does nothing: the stored content is loaded by `Store.replace` and `Store.apply`, within a turn."""
 
     def append(self, change: Change) -> None:
         """Collect a change; StoreUnwritable after `close`."""
@@ -30,7 +30,7 @@ class PostgresLog:
         self.changes.append(change)
 
     def store_content(self, _image: Image) -> None:
-        """Nothing is stored apart: other processes read the content in the change."""
+        """Stores nothing: other processes read the content in the change."""
 
     def take(self) -> list[Change]:
         """The changes since the last call."""

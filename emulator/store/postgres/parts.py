@@ -10,7 +10,7 @@ from itertools import accumulate
 class Parts:
     """The parts of one file; `read` is what `snapshot.load` reads with.
 
-    What was read from front to back is given up: a large bank should not be in memory twice.
+    Parts that were read are released: a large bank should not be in memory twice.
     """
 
     def __init__(self, parts: Iterable[bytes]) -> None:

@@ -31,7 +31,7 @@ class Pool:
 
     @asynccontextmanager
     async def database(self) -> AsyncIterator[Database]:
-        """The store over a connection that nobody else uses meanwhile; the one used last is taken first."""
+        """A `with` block with the store over a connection of its own; the one used last is taken first."""
         async with self._places:
             database = self._unused.pop() if self._unused else Database(self._url, self._schema)
             try:
@@ -60,7 +60,7 @@ class Pool:
         return name
 
     def open(self) -> None:
-        """Keep connections from now on, in the running event loop."""
+        """From now on keep connections open, in the running event loop."""
         self._closed = False
 
     async def close(self) -> None:

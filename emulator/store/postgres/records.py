@@ -119,7 +119,7 @@ class Work:
 
 
 class Committed(NamedTuple):
-    """What a commit has come to.
+    """The outcome of a commit.
 
     `due`: the banks whose checkpoint this process is to write; `numbers`: those of the exchanges, in their order, None
     where that is not known.
@@ -130,7 +130,7 @@ class Committed(NamedTuple):
 
 
 class Outcome(Enum):
-    """What became of a commit whose answer did not arrive."""
+    """The outcome of a commit whose answer did not arrive."""
 
     WRITTEN = "written"
     LOST = "lost"

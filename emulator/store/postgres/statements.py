@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from emulator.store.postgres.connection import ANSWERING
 
-IDLE = 2.0  # seconds between two steps of a turn, after which the server ends it: a stopped process holds nobody up
+IDLE = 2.0  # seconds between two steps of a turn, after which the server ends it: a stopped process blocks no other
 BUSY = 120.0  # the same of a turn that is known to work for long, or whose commit is large
 
 
@@ -47,7 +47,7 @@ _STORED = (
 _NUMBERS = "ARRAY(SELECT id FROM numbered ORDER BY place)"
 EXCHANGES = f"{_NUMBERED}), {_STORED}"
 STORE = f"WITH {EXCHANGES} SELECT '', false, {_NUMBERS}"
-# nobody's money is lost with exchanges; a position that changes between two statements would be seen by neither
+# exchanges may be lost; a position that changes between two statements would be seen by neither
 READ = (
     "WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),"
     " stale AS (SELECT FROM json_to_recordset(%s::json)"
