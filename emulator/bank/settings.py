@@ -1,4 +1,8 @@
-"""The settings of one bank, which `PUT /_emulator/settings`, scenarios and `serve` may change (CONTRACT 9.1)."""
+"""The settings of one bank, which `PUT /_emulator/settings`, scenarios and `serve` may change (CONTRACT 9.1).
+
+They are a table and not a model of pydantic, because a bank with stored documents reads its settings before anything
+else needs pydantic, whose import would make the start longer. Forms and JSON Schemas are derived from the table.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
@@ -159,7 +160,39 @@ def terminate(bank: Bank, consent: Consent) -> None:
         revoke(bank, consent["id"])
 
 
-def view(bank: Bank, consent: Consent) -> dict[str, Any]:
+class ConsentView(TypedDict):
+    """The accounts and cards that a customer shares with a TPP."""
+
+    consentId: str
+    tpp: str
+    nationalId: str
+    context: str
+    agreement: str | None
+    accounts: list[str]
+    cards: list[str]
+    status: str
+    lastSca: str
+    validUntil: str
+
+
+class Read(TypedDict):
+    """How often an account was read without the customer in the last 24 hours, and the limit."""
+
+    resourceId: str
+    operation: str
+    count: int
+    limit: int
+
+
+class OwnConsent(ConsentView):
+    """A consent as the customer sees it; `lastUse` is a date."""
+
+    tppName: str
+    lastUse: str | None
+    reads: list[Read]
+
+
+def view(bank: Bank, consent: Consent) -> ConsentView:
     """A consent as the control interface and the console show it."""
     return {
         "consentId": consent["id"],
@@ -182,7 +215,7 @@ def expire(bank: Bank, consent: Consent) -> None:
         bank.documents.put(CONSENT, consent)
 
 
-def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+def listing(bank: Bank, limit: int | None = None) -> list[ConsentView]:
     """All consents, newest first."""
     consents = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)
     return [view(bank, consent) for consent in consents]

@@ -20,11 +20,11 @@ TEXTS: Mapping[str, Mapping[PsuMessage, str]] = {
     "nb": {
         "declined": "Du avviste betalingen.",
         "notApproved": "Betalingen ble ikke godkjent innen 24 timer.",
-        "notApprovedTwice": "Betalingen ble ikke godkjent av en person til innen 30 dager.",
+        "notApprovedTwice": "Betalingen ble ikke godkjent av en annen person innen 30 dager.",
         "noMoney": "Banken avviste betalingen: det var ikke nok penger på kontoen.",
         "rejected": "Banken avviste betalingen.",
-        "dateChanged": "Betalingen utføres en annen dato enn den som var ønsket.",
-        "textChanged": "Tegn i teksten som betalingssystemet ikke kan formidle, er erstattet.",
+        "dateChanged": "Betalingen utføres på en annen dato enn ønsket.",
+        "textChanged": "Tegn i teksten som betalingssystemet ikke støtter, er erstattet.",
         "changed": "Betalingen ble godtatt med en endring.",
     },
 }

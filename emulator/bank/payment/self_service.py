@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, NotRequired
 from urllib.parse import parse_qs, urlsplit
+
+from typing_extensions import TypedDict
 
 from emulator.bank.accounts import cards, ledger
 from emulator.bank.authentication import sca, sca_control
@@ -27,8 +29,61 @@ LOOKED_AT = 2_000  # the newest payments of the bank that are searched, so that 
 _OPERATIONS = ("balances", "transactions", "details")
 
 
-def overview(bank: Bank, national_id: str) -> dict[str, Any]:
-    """`{nationalId, name, contexts, payments, consents}`; RESOURCE_UNKNOWN for a person that the bank does not know."""
+class OwnAccount(TypedDict):
+    """An account (iban, bban) or card (maskedPan) as its holder sees it."""
+
+    resourceId: str
+    name: str
+    iban: NotRequired[str]
+    bban: NotRequired[str]
+    maskedPan: NotRequired[str]
+    currency: str
+    booked: str
+    available: str
+
+
+class OwnContext(TypedDict):
+    """A context in which a person acts, with the accounts and cards visible in it."""
+
+    context: str
+    psuCorporateId: NotRequired[str]
+    name: NotRequired[str]
+    accounts: list[OwnAccount]
+
+
+class OwnPayment(TypedDict):
+    """A payment that waits for approval by a person; `cancels`: its cancellation waits."""
+
+    paymentId: str
+    cancels: bool
+    transactionStatus: str
+    tpp: str
+    tppName: str
+    agreement: str | None
+    signedBy: list[str]
+    summary: list[dict[str, Any]]
+
+
+class PersonOverview(TypedDict):
+    """What a person sees at the bank: accounts, payments that wait for approval, and consents."""
+
+    nationalId: str
+    name: str
+    contexts: list[OwnContext]
+    payments: list[OwnPayment]
+    consents: list[consents.OwnConsent]
+
+
+class Decision(TypedDict):
+    """The status of a payment after a decision; `code`: why its SCA failed."""
+
+    paymentId: str
+    transactionStatus: str | None
+    code: NotRequired[str]
+
+
+def overview(bank: Bank, national_id: str) -> PersonOverview:
+    """What the person sees at the bank; RESOURCE_UNKNOWN for a person that the bank does not know."""
     person = people.person(bank, national_id)
     if person is None:
         raise BankError("RESOURCE_UNKNOWN", "The bank knows no person with this national identity number.")
@@ -41,12 +96,12 @@ def overview(bank: Bank, national_id: str) -> dict[str, Any]:
     }
 
 
-def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
+def _contexts(bank: Bank, national_id: str) -> list[OwnContext]:
     """The contexts of the person, each with the visible accounts and cards."""
-    contexts = []
+    contexts: list[OwnContext] = []
     for context, agreement in people.contexts_of(bank, national_id):
         agreement_id = agreement["id"] if agreement is not None else None
-        resources = [
+        resources: list[OwnAccount] = [
             {
                 "resourceId": account["id"],
                 "name": account["name"],
@@ -59,12 +114,14 @@ def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
             for account in people.accounts_of(bank, national_id, context, agreement_id)
         ]
         resources += [_card(bank, card) for card in people.cards_of(bank, national_id, context)]
-        acting = {} if agreement is None else {"psuCorporateId": agreement_id, "name": agreement["name"]}
-        contexts.append({"context": context, **acting, "accounts": resources})
+        own: OwnContext = {"context": context, "accounts": resources}
+        if agreement is not None:
+            own |= {"psuCorporateId": agreement["id"], "name": agreement["name"]}
+        contexts.append(own)
     return contexts
 
 
-def _card(bank: Bank, card: Card) -> dict[str, Any]:
+def _card(bank: Bank, card: Card) -> OwnAccount:
     amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in cards.balances(bank, card)}
     return {
         "resourceId": card["id"],
@@ -76,7 +133,7 @@ def _card(bank: Bank, card: Card) -> dict[str, Any]:
     }
 
 
-def _consents(bank: Bank, national_id: str) -> list[dict[str, Any]]:
+def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
     """The person's consents, newest first, with the unattended reads of the last 24 hours (SPEC 8)."""
     return [
         {
@@ -89,8 +146,8 @@ def _consents(bank: Bank, national_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _reads(bank: Bank, consent: Consent) -> list[dict[str, Any]]:
-    reads = []
+def _reads(bank: Bank, consent: Consent) -> list[consents.Read]:
+    reads: list[consents.Read] = []
     for resource in (*consent["accounts"], *consent["cards"]):
         for operation in _OPERATIONS:
             count = access.unattended_calls(bank, consent["tpp"], resource, operation)
@@ -101,7 +158,7 @@ def _reads(bank: Bank, consent: Consent) -> list[dict[str, Any]]:
     return reads
 
 
-def waiting(bank: Bank, national_id: str) -> list[dict[str, Any]]:
+def waiting(bank: Bank, national_id: str) -> list[OwnPayment]:
     """Cancellations and payments that wait for this person, newest first, among the newest LOOKED_AT."""
     newest = bank.documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
     shown = [
@@ -120,7 +177,7 @@ def _to_cancel(bank: Bank, national_id: str) -> Iterator[Payment]:
                 yield payment
 
 
-def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> dict[str, Any]:
+def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> OwnPayment:
     opened = bank.documents.find(SCA, target=payment["id"], newest_first=True, limit=1)
     return {
         "paymentId": payment["id"],
@@ -134,8 +191,8 @@ def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> dict[str, Any]:
     }
 
 
-def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> dict[str, Any]:
-    """The person approves a payment (or its cancellation) at the bank: `{paymentId, transactionStatus, code?}`.
+def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> Decision:
+    """The person approves a payment (or its cancellation) at the bank.
 
     An open SCA of the payment is completed, so that its TPP sees the same outcome; `code` is the reason if that SCA
     fails. Without an open SCA the payment is signed too. RESOURCE_UNKNOWN; CONFLICT if it does not wait for approval;
@@ -152,7 +209,7 @@ def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
         return _outcome(bank, payment_id, redirect if failed else None)
 
 
-def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> dict[str, Any]:
+def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> Decision:
     """The person declines; as `approve`."""
     payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
@@ -196,12 +253,17 @@ def _open_sca(bank: Bank, national_id: str, payment: Payment, *, cancels: bool) 
     return None
 
 
-def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> dict[str, Any]:
+def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> Decision:
     payment = bank.documents.get(PAYMENT, payment_id)
-    outcome = {"paymentId": payment_id, "transactionStatus": payment["status"] if payment is not None else None}
+    decision: Decision = {
+        "paymentId": payment_id,
+        "transactionStatus": payment["status"] if payment is not None else None,
+    }
     # The redirect of a failure has the code in its query (SPEC 5.3.5); that of a success has none.
     code = parse_qs(urlsplit(redirect or "").query).get("code")
-    return {**outcome, "code": code[0]} if code else outcome
+    if code:
+        decision["code"] = code[0]
+    return decision
 
 
 LOGIN_LIFETIME = timedelta(hours=1)

@@ -14,37 +14,8 @@ from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOp
 
 
 @closed
-class Consent(TypedDict):
+class Consent(consents.ConsentView):
     """The accounts and cards that a customer shares with a TPP."""
-
-    consentId: str
-    tpp: str
-    nationalId: str
-    context: str
-    agreement: str | None
-    accounts: list[str]
-    cards: list[str]
-    status: str
-    lastSca: str
-    validUntil: str
-
-
-@closed
-class Read(TypedDict):
-    """How often an account was read without the customer in the last 24 hours, and the limit."""
-
-    resourceId: str
-    operation: str
-    count: int
-    limit: int
-
-
-class OwnConsent(Consent):
-    """A consent as the customer sees it; `lastUse` is a date."""
-
-    tppName: str
-    lastUse: str | None
-    reads: list[Read]
 
 
 @closed

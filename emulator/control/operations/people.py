@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NotRequired
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -11,11 +11,18 @@ from emulator.api.messages import Response
 from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.bank.customers import people
+from emulator.bank.customers.consents import OwnConsent, Read
 from emulator.bank.payment import self_service
+from emulator.bank.payment.self_service import (
+    Decision,
+    OwnAccount,
+    OwnContext,
+    OwnPayment,
+    PersonOverview,
+)
 from emulator.bank.validation import Maybe, Model
 from emulator.control.answers import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
-from emulator.control.operations.consents import OwnConsent
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
@@ -63,62 +70,9 @@ class People(TypedDict):
     people: list[PersonSummary]
 
 
-@closed
-class OwnAccount(TypedDict):
-    """An account (iban, bban) or card (maskedPan) as its holder sees it."""
-
-    resourceId: str
-    name: str
-    iban: NotRequired[str]
-    bban: NotRequired[str]
-    maskedPan: NotRequired[str]
-    currency: str
-    booked: str
-    available: str
-
-
-@closed
-class OwnContext(TypedDict):
-    """A context in which a person acts, with the accounts and cards visible in it."""
-
-    context: str
-    psuCorporateId: NotRequired[str]
-    name: NotRequired[str]
-    accounts: list[OwnAccount]
-
-
-@closed
-class OwnPayment(TypedDict):
-    """A payment that waits for approval by a person; `cancels`: its cancellation waits."""
-
-    paymentId: str
-    cancels: bool
-    transactionStatus: str
-    tpp: str
-    tppName: str
-    agreement: str | None
-    signedBy: list[str]
-    summary: list[dict[str, Any]]
-
-
-@closed
-class PersonOverview(TypedDict):
-    """What a person sees at the bank: accounts, payments that wait for approval, and consents."""
-
-    nationalId: str
-    name: str
-    contexts: list[OwnContext]
-    payments: list[OwnPayment]
-    consents: list[OwnConsent]
-
-
-@closed
-class Decision(TypedDict):
-    """The status of a payment after a decision; `code`: why its SCA failed."""
-
-    paymentId: str
-    transactionStatus: str | None
-    code: NotRequired[str]
+# What a person sees and does is the same here and on the page /my.
+for _shape in (OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverview, Decision):
+    closed(_shape)
 
 
 def _people(call: ControlCall[Any]) -> Response:
@@ -129,7 +83,7 @@ def _person(call: ControlCall[Any]) -> Response:
     return json_response(200, self_service.overview(call.bank, call.params["nationalId"]))
 
 
-def _decided(call: ControlCall[Which], decide: Callable[..., dict[str, Any]]) -> Response:
+def _decided(call: ControlCall[Which], decide: Callable[..., Decision]) -> Response:
     cancels = bool(call.body.cancels)
     decision = decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
     return json_response(200, decision)

@@ -14,9 +14,11 @@ from emulator.api.service import BankService
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.customers.consents import OwnConsent
 from emulator.bank.errors import STATUS, BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
+from emulator.bank.payment.self_service import OwnAccount, OwnPayment
 from emulator.store import Kind
 from emulator.web.pages.browser import Guard, PageForm, cookie, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, see_other
@@ -173,7 +175,7 @@ class _MyVisit:
             payment_kind=payment_kind,
         )
 
-    def _waiting(self, payment: dict[str, Any]) -> dict[str, Any]:
+    def _waiting(self, payment: OwnPayment) -> dict[str, Any]:
         signers = [people.person(self._bank, number) for number in payment["signedBy"]]
         return {
             "id": payment["paymentId"],
@@ -184,7 +186,7 @@ class _MyVisit:
             "lines": payment["summary"],
         }
 
-    def _consent(self, consent: dict[str, Any]) -> dict[str, Any]:
+    def _consent(self, consent: OwnConsent) -> dict[str, Any]:
         return {
             "id": consent["consentId"],
             "tpp": consent["tppName"],
@@ -203,7 +205,7 @@ class _MyVisit:
         agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
         return str(agreement["name"]) if agreement is not None else None
 
-    def _shared(self, consent: dict[str, Any], kind: Kind[Any], resource_id: str) -> dict[str, Any]:
+    def _shared(self, consent: OwnConsent, kind: Kind[Any], resource_id: str) -> dict[str, Any]:
         resource = self._bank.documents.get(kind, resource_id) or {}
         return {
             "name": resource.get("name") or resource.get("product") or resource_id,
@@ -218,10 +220,10 @@ class _MyVisit:
         if form.get("action") == "approve":
             outcome = self_service.approve(self._bank, person, payment_id, cancels=cancels)
             words = {"PATC": "half_approved", "CANC": "stopped", "RCVD": ""}
-            done = words.get(outcome["transactionStatus"], "approved")
+            done = words.get(outcome["transactionStatus"] or "", "approved")
         else:
             outcome = self_service.decline(self._bank, person, payment_id, cancels=cancels)
-            done = "kept" if cancels else {"RJCT": "declined"}.get(outcome["transactionStatus"], "not_signed")
+            done = "kept" if cancels else {"RJCT": "declined"}.get(outcome["transactionStatus"] or "", "not_signed")
         if "code" in outcome or not done:
             return self._overview(person, status=409, wrong=self._reason(outcome.get("code", "")))
         return see_other(self._address(done))
@@ -236,10 +238,12 @@ class _MyVisit:
         return self._visit.say(key if key in TEXTS[self._visit.language] else "refused")
 
 
-def _account(account: dict[str, Any]) -> dict[str, Any]:
+def _account(account: OwnAccount) -> dict[str, Any]:
     return {
         "name": account["name"],
         "number": account.get("bban") or account.get("maskedPan") or "",
         "is_card": "maskedPan" in account,
-        **{member: account[member] for member in ("currency", "booked", "available")},
+        "currency": account["currency"],
+        "booked": account["booked"],
+        "available": account["available"],
     }
