@@ -23,6 +23,7 @@ from emulator.api.negotiation import VARY, content_coded, gzip_packer, wants_gzi
 from emulator.web.connection import Connection
 
 CLOSE = "Connection: close"
+_DATE = b"\r\nDate: "
 _SERVER = b"\r\nServer: bank-emulator\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 _LINE = ": ".join
@@ -36,13 +37,13 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
     written = "\r\n".join(lines).encode()
     if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
         raise ValueError("a header of the answer contains a control character")
-    return written + (_SERVER if "Date" in dict(answer.headers) else _date_and_server(int(time())))
+    return written + (_SERVER if _DATE in written else _date_and_server(int(time())))
 
 
 @lru_cache(maxsize=1)
 def _date_and_server(second: int) -> bytes:
     """The end of a head; the same for all answers within a second."""
-    return b"\r\nDate: " + formatdate(second, usegmt=True).encode() + _SERVER
+    return _DATE + formatdate(second, usegmt=True).encode() + _SERVER
 
 
 def block(request: web.BaseRequest, response: Response, *, close: bool) -> bytes:
