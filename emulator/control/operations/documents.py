@@ -11,9 +11,7 @@ from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
 def _openapi(call: ControlCall[Any]) -> Response:
-    from emulator.control.openapi import document  # only on use: most processes never show it
-
-    return json_response(200, document(call.request.base + call.request.prefix))
+    return json_response(200, call.openapi(call.request.base + call.request.prefix))
 
 
 def _schema(_call: ControlCall[Any]) -> Response:
