@@ -20,7 +20,7 @@ class SharedSnapshots(Snapshots):
     """The snapshots of a bank that several processes share; they are saved and deleted with the changes of a turn.
 
     `demand` is called before the list of snapshots is read (see NotFetched); an image is fetched when it is restored.
-    `stage` stores a large content in advance, beside all turns; it returns the name that stands for it.
+    `stage` stores a large content in advance, outside of any turn; it returns the name by which a turn refers to it.
     """
 
     def __init__(self, bank: str, demand: Callable[[], None], stage: Callable[[str, bytes], str]) -> None:
