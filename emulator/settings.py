@@ -264,6 +264,8 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         except ValueError as error:
             raise ConfigurationError(f"{source} {error}") from None
         values_given[flag.member] = parsed if flag.repeatable else parsed[0]
+    if flags.get("store_schema") is not None and "store" not in values_given:
+        raise ConfigurationError("--store-schema requires --store: a state directory has no schemas")
     return ServeSettings(**values_given)
 
 

@@ -161,3 +161,10 @@ def test_the_schema_of_a_store_may_be_in_its_url(options: str, schema: str) -> N
 def test_a_search_path_that_names_no_plain_schema_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="--store-schema"):
         read({"store": "postgresql://bank@host/sandbox?options=-csearch_path%3D%22Other one%22"}, {})
+
+
+def test_a_schema_without_a_store_is_refused_as_a_flag_and_no_matter_as_a_variable() -> None:
+    with pytest.raises(ConfigurationError, match="--store-schema requires --store"):
+        read({"store_schema": "shop"}, {})
+    assert read({"store_schema": "shop"}, {"BANK_EMULATOR_STORE": "postgresql://db/bank"}).store_schema == "shop"
+    assert read({}, {"BANK_EMULATOR_STORE_SCHEMA": "shop"}).store is None
