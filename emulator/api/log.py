@@ -67,10 +67,12 @@ class Exchange:
 
     @property
     def operation(self) -> str | None:
+        """The id of the operation; None for an unknown address."""
         return self.call.operation.id if self.call else None
 
     @property
     def tpp(self) -> str | None:
+        """The tppId of the certificate; None if it could not be read."""
         return self.call.tpp.id or None if self.call else None
 
     def is_of(self, tpp: str) -> bool:
@@ -79,6 +81,7 @@ class Exchange:
 
     @property
     def status(self) -> int:
+        """The status of the answer; 0 without one."""
         return self.response.status if self.response else 0
 
     @property

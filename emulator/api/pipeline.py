@@ -48,17 +48,30 @@ class MatchedRules(Protocol):
     """The scripted rules that match a request."""
 
     @property
-    def names(self) -> Sequence[str]: ...
-    def before(self, call: Call) -> Reply | None: ...
-    def after(self, response: Response) -> None: ...
+    def names(self) -> Sequence[str]:
+        """The names of the rules."""
+        ...
+
+    def before(self, call: Call) -> Reply | None:
+        """Act before the operation; a reply takes the place of its own."""
+        ...
+
+    def after(self, response: Response) -> None:
+        """Act on the answer."""
+        ...
 
 
 class Rules(Protocol):
     """The scripted rules of a bank, implemented in `emulator.scenario`."""
 
     @property
-    def rules(self) -> Sequence[object]: ...
-    def match(self, call: Call, signed: bool) -> MatchedRules | None: ...
+    def rules(self) -> Sequence[object]:
+        """All rules."""
+        ...
+
+    def match(self, call: Call, signed: bool) -> MatchedRules | None:
+        """The rules that match a request, before (`signed` False) or after the check of its signature."""
+        ...
 
 
 Sign = Callable[[Response], None]

@@ -28,9 +28,11 @@ class Folders:
         return {path.name for path in self._directory.iterdir() if self.has(path.name)}
 
     def of(self, name: str) -> Path:
+        """The folder of a bank, which need not exist."""
         return self._directory / name
 
     def has(self, name: str) -> bool:
+        """Whether the bank has a folder."""
         return NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
     def temporary(self) -> Path:

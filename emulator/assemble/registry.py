@@ -455,6 +455,7 @@ def _journal_size(documents: Store) -> int:
 
 
 def changed_meanwhile(name: str) -> BankError:
+    """The error for a bank that was created or deleted while a request to create it was in progress."""
     return BankError("CONFLICT", f"Bank {name} was created or deleted in the meantime.", "name")
 
 

@@ -226,39 +226,29 @@ class Store(Documents):
     # Changing
 
     def put(self, kind: Kind[D], document: D) -> None:
-        """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
         self.tables[kind.name].put(document)
         if not self.marks and self.steps:
             self.commit()
 
     def delete(self, kind: Kind[Any], identity: str) -> bool:
-        """Delete the document; False if it does not exist."""
         existed = self.tables[kind.name].delete(identity)
         if existed and not self.marks:
             self.commit()
         return existed
 
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
-        """Delete these documents as one change; returns how many existed."""
         with self._transaction:
             return self.tables[kind.name].delete_several(identities)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A `with` block whose changes are stored all or none, and are appended when the outermost block ends.
-
-        An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
-        StoreUnwritable, with everything undone, if the changes cannot be stored.
-        """
         return self._transaction
 
     def publish(self, event: Event) -> None:
-        """Deliver an event to the listeners as soon as all changes so far are stored."""
         self.outbox.append(event)
         if not (self.marks or self.waiting):
             self.deliver()
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with every event that is published from now on."""
         self._listeners.append(listener)
 
     def content(self) -> object:
@@ -285,14 +275,12 @@ class Store(Documents):
                     logger.exception("an event could not be delivered")
 
     def prepare(self, image: Image) -> PreparedImage:
-        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
         tables = memory_store(self.kinds.values())
         for name, table_image in image.tables.items():
             table_image.onto(tables.table(name))
         return PreparedImage(tables.tables, self.log.store_content(image))
 
     def restore(self, image: Image | PreparedImage) -> None:
-        """Replace the content by the image's, as one change (of a transaction, if one is open)."""
         if isinstance(image, PreparedImage):
             self._take_over(image)
             return
@@ -315,7 +303,6 @@ class Store(Documents):
                 self.steps.append(prepared.stored)
 
     def image(self) -> Image:
-        """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
         if not self.marks:
             self.write_waiting()
         return Image({name: TableImage.of(table) for name, table in self.tables.items()})
@@ -339,7 +326,6 @@ class Store(Documents):
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
         group, self.group = self.group, None
         try:
             yield

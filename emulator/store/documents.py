@@ -258,25 +258,57 @@ class Documents(ABC):
     # Changing
 
     @abstractmethod
-    def put(self, kind: Kind[D], document: D) -> None: ...
+    def put(self, kind: Kind[D], document: D) -> None:
+        """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
+        ...
+
     @abstractmethod
-    def delete(self, kind: Kind[Any], identity: str) -> bool: ...
+    def delete(self, kind: Kind[Any], identity: str) -> bool:
+        """Delete the document; False if it does not exist."""
+        ...
+
     @abstractmethod
-    def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int: ...
+    def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
+        """Delete these documents as one change; returns how many existed."""
+        ...
+
     @abstractmethod
-    def transaction(self) -> AbstractContextManager[None]: ...
+    def transaction(self) -> AbstractContextManager[None]:
+        """A `with` block whose changes are stored all or none, and are appended when the outermost block ends.
+
+        An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
+        StoreUnwritable, with everything undone, if the changes cannot be stored.
+        """
+        ...
+
     @abstractmethod
-    def at_once(self) -> AbstractContextManager[None]: ...
+    def at_once(self) -> AbstractContextManager[None]:
+        """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
+        ...
+
     @abstractmethod
-    def image(self) -> Image: ...
+    def image(self) -> Image:
+        """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
+        ...
+
     @abstractmethod
-    def prepare(self, image: Image) -> PreparedImage: ...
+    def prepare(self, image: Image) -> PreparedImage:
+        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
+        ...
+
     @abstractmethod
-    def restore(self, image: Image | PreparedImage) -> None: ...
+    def restore(self, image: Image | PreparedImage) -> None:
+        """Replace the content by the image's, as one change (of a transaction, if one is open)."""
+        ...
 
     # Following changes
 
     @abstractmethod
-    def publish(self, event: Event) -> None: ...
+    def publish(self, event: Event) -> None:
+        """Deliver an event to the listeners as soon as all changes so far are stored."""
+        ...
+
     @abstractmethod
-    def listen(self, listener: Callable[[Event], None]) -> None: ...
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` with every event that is published from now on."""
+        ...

@@ -63,6 +63,7 @@ class TableImage(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
+        """Whether ids, indexes and orders are missing."""
         return len(self.numbers) != len(self.rows)
 
     def onto(self, table: DocumentTable, *, consume: bool = False) -> None:

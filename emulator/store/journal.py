@@ -60,6 +60,7 @@ class Records:
 
     @property
     def torn(self) -> bool:
+        """Whether bytes follow that are no valid record."""
         return self.end < self.size
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:

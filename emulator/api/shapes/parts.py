@@ -59,6 +59,7 @@ EXPECTED: Mapping[str, str] = {
 
 
 def is_real_date(text: str) -> str:
+    """`text` if it is an existing date in ISO 8601 (YYYY-MM-DD); raises ValueError."""
     if _DATE.fullmatch(text):
         try:
             date.fromisoformat(text)

@@ -50,6 +50,7 @@ class Copied:
 
 
 def stored_bank(name: str, documents: Store, sequence: int, saved: Sequence[tuple[str, datetime, bytes]]) -> StoredBank:
+    """The bank with these documents as of change `sequence`; `saved`: its snapshots, the oldest first."""
     origin = BANK.read(documents)
     stream = name if origin is None else origin.get("stream", name)
     return StoredBank(name, sequence, snapshot_bytes(documents.image().tables, sequence), stream, saved)
@@ -58,10 +59,21 @@ def stored_bank(name: str, documents: Store, sequence: int, saved: Sequence[tupl
 class Place(Protocol):
     """Where a service is stored; `open` gives access to it as of one moment. Raises StoreError, OSError."""
 
-    def reading(self) -> Any: ...
-    def secrets(self) -> Secrets: ...
-    def banks(self) -> Iterator[StoredBank]: ...
-    def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied: ...
+    def reading(self) -> Any:
+        """A `with` block in which the place is read, as of one moment."""
+        ...
+
+    def secrets(self) -> Secrets:
+        """The CA and the TPPs."""
+        ...
+
+    def banks(self) -> Iterator[StoredBank]:
+        """All banks."""
+        ...
+
+    def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
+        """Store these in place of the present content; TargetHoldsBanks if there is some and not `replace`."""
+        ...
 
 
 def copy(source: Place, target: Place, *, replace: bool) -> Copied:

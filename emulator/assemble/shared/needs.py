@@ -91,6 +91,7 @@ def numbers_for(requests: Iterable[Request]) -> int:
 
 
 def bank_of(request: Request) -> str:
+    """The name of the bank that a request addresses."""
     named = NAMED_BANK.match(request.target)
     return DEFAULT if named is None else named[1]
 

@@ -48,6 +48,7 @@ class SharedStore:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {self._schema})"
 
     def query(self, statement: str, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        """The result of a statement, in which `{schema}` stands for the schema."""
         if self._connection is None:
             raise RuntimeError("the place is not open")
         query = sql.SQL(statement).format(schema=sql.Identifier(self._schema))

@@ -51,6 +51,7 @@ class SharedUpkeep:
             self._watching.cancel()
 
     def spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        """Run `work` as a task that is not garbage collected before its end."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -81,6 +81,7 @@ def get(bank: Bank, token: str) -> Sca | None:
 
 
 def is_open(sca: Sca) -> bool:
+    """Whether the customer can still complete the SCA, apart from its expiry."""
     return bool(sca["status"] == "started")
 
 

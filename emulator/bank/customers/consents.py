@@ -20,6 +20,7 @@ REVOKED_KEPT = 3
 
 
 def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None) -> str:
+    """The indexed key of all consents of a person to a TPP in a context."""
     return f"{tpp_id}|{national_id}|{context}|{agreement or ''}"
 
 

@@ -35,6 +35,7 @@ class PaymentDraft:
     prefix: str = ""
 
     def wrong(self, code: Code, text: str, path: str) -> Message:
+        """A problem of the member at `path` of this initiation."""
         return Message(code, text, self.prefix + path)
 
 
