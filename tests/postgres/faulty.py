@@ -39,6 +39,10 @@ def skipped_lock() -> None:
     """Writers do not wait for each other, and who comes second does not notice."""
     statements.LOCK = statements.LOCK.replace(" FOR UPDATE", "")
     statements.APPEND += " ON CONFLICT DO NOTHING"
+    # or the service would only say that changes are missing
+    statements.ADVANCE = statements.ADVANCE.replace(
+        "SET sequence = v.sequence", "SET sequence = greatest(b.sequence, v.sequence)"
+    )
 
 
 def lost_append() -> None:
