@@ -1,7 +1,8 @@
 """`serve --workers N`: several processes that serve one port over a shared store.
 
-The parent process binds the sockets and forks; its children accept connections. The parent prints READY when all
-children answer, replaces a child that dies, forwards signals, and exits after its children.
+The parent process binds the sockets and forks; its children accept connections. The second child starts when the first
+one answers, so that a start that fails says why once. The parent prints READY when all children answer, replaces a
+child that dies, forwards signals, and exits after its children.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import logging
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
+
+from click.exceptions import Exit
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +58,8 @@ def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]
     def report(urls: list[str]) -> None:
         os.write(report_out, json.dumps([os.getpid(), urls]).encode() + b"\n")
 
-    for _ in range(number):
-        if start():
-            return report
+    if start():
+        return report
     all_answer, partial_line = False, b""
     while not stops:
         readable, _, _ = select.select([report_in, wakeup_in], [], [])
@@ -70,18 +71,21 @@ def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]
             for line in lines:
                 process, urls = json.loads(line)
                 answering.add(process)
+            while answering and not all_answer and len(running) < number:
+                if start():
+                    return report
             if not all_answer and len(answering) >= number:
                 all_answer = True
                 ready(urls)
         for process, code in _exited(running):
             if not all_answer:  # a start that fails; the child has printed why
                 _stop(running)
-                sys.exit(code)
+                raise Exit(abs(code))
             logger.error("process %d has exited (status %d); a new one replaces it", process, code)
             time.sleep(RESTART_DELAY)
             if not stops and start():
                 return report
-    sys.exit(_stop(running))
+    raise Exit(_stop(running))
 
 
 def _exited(running: set[int]) -> list[tuple[int, int]]:

@@ -127,11 +127,23 @@ def test_workers_serve_one_port_and_one_that_dies_is_replaced(store_url: str, tm
         ("postgresql://x@[bad/none", "--store"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_one_line(url: str, says: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_store_that_cannot_be_used_is_one_line(url: str, says: str, workers: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path), "--store", url]
+    command += ["--workers", workers]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert says in done.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_store_without_the_extra_is_one_line(workers: str, tmp_path: Path) -> None:
+    without = "import sys; sys.modules['psycopg'] = None; from emulator.cli.main import run; sys.exit(run())"
+    command = [sys.executable, "-c", without, "serve", "--port", "0", "--state", str(tmp_path), "--workers", workers]
+    command += ["--store", "postgresql://nobody@127.0.0.1:1/none"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "pip install 'bank-emulator[postgresql]'" in done.stderr
 
 
 def test_tables_of_something_else_or_of_a_later_version_are_refused(
