@@ -117,6 +117,13 @@ async def test_a_large_commit_may_take_longer(database: Database, size: int, lim
         assert await (await connection.execute(f"SELECT timeout FROM {SCHEMA}.seen")).fetchone() == (limit,)
 
 
+async def test_changes_and_exchanges_are_not_compressed(database: Database) -> None:
+    stored = "SELECT attrelid::regclass::text FROM pg_attribute WHERE attname = 'body' AND attstorage = 'e' ORDER BY 1"
+    async with await database.connect() as connection:
+        rows = await (await connection.execute(stored)).fetchall()
+    assert rows == [(f"{SCHEMA}.change",), (f"{SCHEMA}.exchange",)]
+
+
 async def test_a_checkpoint_holds_what_is_stored_and_readers_see_it(database: Database) -> None:
     await begin(database)
     await database.commit(change(1, new=True))

@@ -21,7 +21,7 @@ from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import data
 from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
-from emulator.store.postgres import Committed, Database, Outcome, StoreUnreachable, Work, statements
+from emulator.store.postgres import Committed, Database, Outcome, StoreUnreachable, Work, database, statements
 from emulator.store.snapshot import Tables, snapshot_bytes
 from tests.postgres.process import HEADERS, Process, process
 
@@ -377,6 +377,23 @@ async def test_a_turn_takes_the_requests_that_come_while_it_waits_for_its_lock(
             answers += [one.go_on(Request(method, payment, HEADERS, b"{}")) for method in ("POST", "GET", "POST")]
         assert [await status(answer) for answer in answers] == [400, 400, 405, 400]
     assert [statement.split()[0] for statement in executed] == ["BEGIN", "WITH", "COMMIT"]
+
+
+async def test_a_long_tail_is_applied_without_the_lock(
+    store_url: str, tmp_path: Path, one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)
+    async with process(store_url, tmp_path / "two") as two:
+        await two.control("GET", "clock")
+        for progression in ("manual", "immediate", "manual"):
+            await one.control("PUT", "settings", {"progression": progression})
+        monkeypatch.setattr(database, "LONG", 1)
+        with counting(monkeypatch) as executed:
+            await two.control("PUT", "settings", {"conformance": False})
+        words = [statement.split()[0] for statement in executed]
+        assert words == ["BEGIN", "ROLLBACK", "WITH", "BEGIN", "WITH", "COMMIT"]
+        settings = await one.control("GET", "settings")
+        assert (settings["progression"], settings["conformance"]) == ("manual", False)
 
 
 async def test_requests_without_an_id_get_different_ones_from_the_bank(one: Process) -> None:

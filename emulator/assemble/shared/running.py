@@ -230,9 +230,13 @@ class TurnRunner:
             await self._take_service(database, head, known)
             if needs.names & registry.stored.keys() != names:
                 return False
+        heads, partial = transaction.heads, any(head.partial for head in transaction.heads.values())
+        if partial:
+            await database.end()  # nobody waits while a long tail is read and applied
+            heads = await database.whole(registry.positions(names))
         behind = []
         for name in names:
-            opened, here = registry.open_banks.get(name), transaction.heads.get(name)
+            opened, here = registry.open_banks.get(name), heads.get(name)
             if opened is None or here is None or not opened.catch_up(here):
                 behind.append(name)
         if behind:
@@ -241,6 +245,7 @@ class TurnRunner:
                 content = await database.load(name)
                 if content is not None:
                     registry.load(name, content)
+        if behind or partial:
             return False
         if needs.parts:
             for opened in [registry.open_banks[name] for name in names]:

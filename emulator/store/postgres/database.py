@@ -41,6 +41,7 @@ from emulator.store.postgres.statements import BUSY
 
 LOADING = 120.0  # seconds for a bank as a whole
 PART = 1 << 20  # bytes of a checkpoint in one row
+LONG = 1 << 20  # bytes of a tail that takes long to apply: a second on a busy machine
 TAIL_KEPT = 1000  # changes before a checkpoint that stay, so that others need not load it
 _LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connection or the server
 
@@ -72,22 +73,29 @@ class Database(DatabaseConnection):
         """The heads of these banks with their tails, and so many numbers for exchanges; to those that are to `lock`
         no other transaction may append until `commit` or `end`, which may take long where the turn is `busy`.
 
-        StoreUnreachable, and then nothing is locked.
+        A tail has at most LONG bytes: see `whole`. StoreUnreachable, and then nothing is locked.
         """
         within = BUSY if busy else ANSWERING
-        return await self._first(within, lambda: self._begin(positions, sorted(lock), numbers, busy))
+        return await self._first(within, lambda: self._begin(positions, sorted(lock), numbers, busy=busy, most=LONG))
 
-    async def _begin(self, positions: Mapping[str, Position], lock: list[str], numbers: int, busy: bool) -> Transaction:
+    async def whole(self, positions: Mapping[str, Position]) -> dict[str, Head]:
+        """The heads of these banks with their tails as a whole, which may take long. StoreUnreachable."""
+        transaction = await self._first(LOADING, lambda: self._begin(positions, [], 0, most=1 << 62))
+        return transaction.heads
+
+    async def _begin(
+        self, positions: Mapping[str, Position], lock: list[str], numbers: int, *, most: int, busy: bool = False
+    ) -> Transaction:
         connection = await self._connected()
         names = sorted(positions)
         # one message in the simple protocol: each further statement would cost as much as a third of a payment
-        begin = self._in_schema(statements.HEADS).replace("{numbers}", str(numbers))
+        begin = self._in_schema(statements.HEADS).replace("{numbers}", str(numbers)).replace("{most}", str(most))
         begin = begin.replace("{positions}", ", ".join(_row(name, positions[name]) for name in names))
         if lock:
             limits = statements.LIMITS_BUSY if busy else statements.LIMITS
             locked = self._in_schema(statements.LOCK).replace("{names}", ", ".join(map(_quoted, lock)))
             begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {limits}; {locked}; {begin}"
-        cursor = await connection.execute(begin)
+        cursor = await connection.execute(begin, binary=not lock)
         while cursor.nextset():
             pass
         heads: dict[str, Head] = {}
@@ -102,7 +110,9 @@ class Database(DatabaseConnection):
                 continue
             if row[8] == positions[name].sequence:
                 head.follows = row[9] == positions[name].turn
-            else:
+            elif row[10] is None:
+                head.partial = True
+            elif not head.partial:
                 head.tail.append(Tail(row[8], row[9], row[10], row[11]))
         for name, head in heads.items():
             # a bank without a change has no row to compare
@@ -295,13 +305,15 @@ class Database(DatabaseConnection):
         ]
         for change in changes[:-1]:
             await connection.execute(self._in_schema(statements.APPEND), change)
-        others, values = [], []
-        if changes:
-            others.append(f"appended AS ({statements.APPEND})")
-            values += changes[-1]
+        parts, result = [statements.ADVANCE], statements.ADVANCED_ONLY
+        values: list[Any] = []
         if exchanges:
-            others.append(statements.EXCHANGES)
-            values += _joined(exchanges)
+            parts.insert(0, statements.EXCHANGES)
+            values[:0] = _joined(exchanges)
+            result = statements.ADVANCED
+        if changes:
+            parts.insert(0, f"appended AS ({statements.APPEND})")
+            values[:0] = changes[-1]
         values += [
             appended.first + len(changes) - 1,
             turn,
@@ -312,8 +324,8 @@ class Database(DatabaseConnection):
             appended.counts,
             appended.name,
         ]
-        advance = statements.ADVANCE + (statements.NUMBERED if exchanges else statements.NOT_NUMBERED)
-        return await connection.execute(self._in_schema(statements.together(others, advance)), values, binary=True)
+        statement = self._in_schema(statements.together(parts, result))
+        return await connection.execute(statement, values, binary=True)
 
     async def outcome(self, work: Work) -> Outcome:
         """Whether a commit without an answer was applied.

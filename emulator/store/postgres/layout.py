@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from psycopg import AsyncConnection, errors
 from psycopg.rows import TupleRow
@@ -47,6 +48,13 @@ TABLES: tuple[str, ...] = (
     "INSERT INTO {schema}.bank (name, incarnation, sequence, turn)"
     " VALUES ('', 0, 0, '00000000-0000-0000-0000-000000000000')",
     "INSERT INTO {schema}.layout (version) VALUES ({version})",
+)
+
+# The server would compress them for longer than everything else in a commit takes, and they do not stay for long.
+# Other engines may not know the setting.
+UNCOMPRESSED: tuple[str, ...] = (
+    "ALTER TABLE {schema}.change ALTER COLUMN body SET STORAGE EXTERNAL",
+    "ALTER TABLE {schema}.exchange ALTER COLUMN body SET STORAGE EXTERNAL",
 )
 
 STEPS: Mapping[int, Sequence[str]] = {}
@@ -116,6 +124,10 @@ async def _make(connection: AsyncConnection[TupleRow], schema: str, version: int
         await connection.execute(_in_schema("CREATE SCHEMA {schema}", schema, version))
     for statement in TABLES:
         await connection.execute(_in_schema(statement, schema, version))
+    with suppress(errors.FeatureNotSupported, errors.SyntaxError):
+        async with connection.transaction():
+            for statement in UNCOMPRESSED:
+                await connection.execute(_in_schema(statement, schema, version))
 
 
 async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int, *, lock: str = "") -> int:

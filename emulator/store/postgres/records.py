@@ -41,7 +41,8 @@ class Tail(NamedTuple):
 class Head:
     """A bank as the database has it; `counts` None: the process has them; `tail`: the changes after its position.
 
-    `follows`: the change at the position is the one that the process knows, so that the tail goes on from there.
+    `follows`: the change at the position is the one that the process knows, so that the tail goes on from there;
+    `partial`: the tail does not go on to the last change, as it is long.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Head:
     written: int
     counts: bytes | None
     follows: bool = False
+    partial: bool = False
     tail: list[Tail] = field(default_factory=list)
 
 

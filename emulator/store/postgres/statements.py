@@ -20,13 +20,15 @@ def _limits(idle: float, statement: float) -> str:
 LIMITS = _limits(IDLE, ANSWERING - 0.5)
 LIMITS_BUSY = _limits(BUSY, BUSY)
 LOCK = "SELECT name FROM {schema}.bank WHERE name IN ({names}) ORDER BY name FOR UPDATE"
-# one statement, so that head and tail are of one moment; with numbers for exchanges, drawn once
+# one statement, so that head and tail are of one moment, the tail without what takes long to apply; with numbers for
+# exchanges, drawn once
 HEADS = (
     "WITH drawn AS MATERIALIZED (SELECT array_agg(nextval('{schema}.exchange_number')) AS numbers"
     " FROM generate_series(1, {numbers}))"
     " SELECT b.name, b.incarnation, b.sequence, b.turn, b.checkpoint, b.written, b.counted,"
     " CASE WHEN b.counted = k.counted AND b.incarnation = k.incarnation THEN NULL ELSE b.counts END,"
-    " c.sequence, c.turn, CASE WHEN c.sequence > k.sequence THEN c.body END,"
+    " c.sequence, c.turn, CASE WHEN c.sequence > k.sequence AND sum(octet_length(c.body))"
+    " FILTER (WHERE c.sequence > k.sequence) OVER (PARTITION BY b.name ORDER BY c.sequence) < {most} THEN c.body END,"
     " CASE WHEN c.sequence > k.sequence THEN c.events END, drawn.numbers"
     " FROM drawn, (VALUES {positions}) k (name, incarnation, sequence, counted)"
     " JOIN {schema}.bank b ON b.name = k.name"
@@ -68,16 +70,17 @@ MAKE = "INSERT INTO {schema}.bank (name, incarnation, sequence, turn) VALUES (%s
 APPEND = "INSERT INTO {schema}.change (bank, sequence, turn, body, events) VALUES (%s, %s, %s, %b, %b)"
 # whoever brings the size over the limit writes the checkpoint
 ADVANCE = (
-    "UPDATE {schema}.bank b SET sequence = v.sequence, turn = CASE WHEN v.changed THEN v.turn ELSE b.turn END,"
+    "advanced AS (UPDATE {schema}.bank b SET sequence = v.sequence,"
+    " turn = CASE WHEN v.changed THEN v.turn ELSE b.turn END,"
     " size = CASE WHEN b.size + v.size < v.most THEN b.size + v.size ELSE 0 END,"
     " written = greatest(b.written, v.written), counts = coalesce(v.counts, b.counts),"
     " counted = b.counted + CASE WHEN v.counts IS NULL THEN 0 ELSE 1 END"
     " FROM (SELECT %s::bigint AS sequence, %s::uuid AS turn, %s::boolean AS changed, %s::bigint AS size,"
     " %s::bigint AS most, %s::bigint AS written, %b::bytea AS counts, %s::text AS name) v WHERE b.name = v.name"
-    " RETURNING b.name, b.size = 0 AND v.size > 0, "
+    " RETURNING b.name, b.size = 0 AND v.size > 0 AS due)"
 )
-NUMBERED = _NUMBERS  # the end of ADVANCE together with EXCHANGES
-NOT_NUMBERED = "'{}'::bigint[]"
+ADVANCED = f"SELECT name, due, {_NUMBERS} FROM advanced"  # with EXCHANGES
+ADVANCED_ONLY = "SELECT name, due, '{}'::bigint[] FROM advanced"
 TRIM = "DELETE FROM {schema}.change WHERE bank = %s AND sequence <= %s"
 SAVE_SNAPSHOT = (
     "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
@@ -93,7 +96,6 @@ KEEP_SECRET = (
 )
 
 
-def together(others: Iterable[str], statement: str) -> str:
+def together(parts: Iterable[str], statement: str) -> str:
     """One statement that also runs others, each `name AS (...)`: what a turn writes costs by statement."""
-    first = ", ".join(others)
-    return f"WITH {first} {statement}" if first else statement
+    return f"WITH {', '.join(parts)} {statement}"
