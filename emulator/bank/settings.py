@@ -60,18 +60,24 @@ class Settings:
 class SettingValues:
     """The values that a setting accepts: in words, as JSON Schema (or a function that returns it), and as a predicate.
 
-    `problems`: finds problems inside a value that is a list; without it, only `fits` is checked.
+    `problems`: finds problems inside a value that is a list; without it, only `fits` is checked. `decides`: what the
+    setting decides, for the manual, the console and the JSON Schema.
     """
 
     words: str
     stated: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     fits: Callable[[Any], bool]
     problems: Callable[[list[Any]], list[Problem]] | None = None
+    decides: str = ""
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the values."""
         return self.stated() if callable(self.stated) else self.stated
+
+    def deciding(self, text: str) -> SettingValues:
+        """These values for a setting that decides this."""
+        return replace(self, decides=text)
 
 
 def _one_of(*names: str) -> SettingValues:
@@ -146,47 +152,55 @@ _FEED = SettingValues(
 )
 
 TAKES: Mapping[str, SettingValues] = {
-    "profile": _one_of("documented", "lenient"),
-    "links": _one_of("relative", "absolute"),
-    "trust": _one_of("any", "sandbox-ca"),
-    "date_skew": _SECONDS,
-    "sign_responses": _YES_OR_NO,
-    "pending": _one_of("filtered", "unfiltered"),
-    "progression": _PACE,
-    "funds_check": _one_of("execution", "initiation"),
-    "calendar": _one_of("always-open", "norway"),
-    "straks_limit": _KRONER,
-    "payee_check": _one_of("off", "warn", "refuse"),
-    "weather": _one_of("calm", "rough"),
-    "known_issues": _YES_OR_NO,
-    "conformance": _YES_OR_NO,
-    "notifications": _YES_OR_NO,
-    "feed": _FEED,
-}
-DECIDES: Mapping[str, str] = {
-    "profile": "How strictly headers and signatures are checked: as documented, or only as far as an operation needs.",
-    "links": "The form of links in answers: relative or absolute; scaRedirect is always absolute.",
-    "trust": "The issuers whose certificates are accepted: any issuer, or the sandbox CA only.",
-    "date_skew": "The most seconds by which Date may differ from real time.",
-    "sign_responses": "Whether the bank signs its answers.",
-    "pending": "Whether dates and limit filter pending transactions too; in production they do not.",
-    "progression": "How approved payments progress: time, immediate, manual, or by reads of the status (polls: N).",
-    "funds_check": "When missing money is detected: at execution (ACCP), or at initiation (400 PAYMENT_FAILED).",
-    "calendar": "When payments are executed: immediately, or at 14:00 on banking days; straks always immediately.",
-    "straks_limit": "The largest amount of an instant payment, in NOK.",
-    "payee_check": "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED).",
-    "weather": "Whether the bank is reliable (calm), or answers are lost, late or 503, and ids change (rough).",
-    "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
-    "conformance": "Whether the bank checks the behaviour of its TPPs, for the conformance report.",
-    "notifications": "Whether TPPs that send TPP-Notification-URI are notified of changes of status.",
-    "feed": "How account feeds change between reads of TPPs; stored transactions and balances stay correct.",
+    "profile": _one_of("documented", "lenient").deciding(
+        "How strictly headers and signatures are checked: as documented, or only as far as an operation needs."
+    ),
+    "links": _one_of("relative", "absolute").deciding(
+        "The form of links in answers: relative or absolute; scaRedirect is always absolute."
+    ),
+    "trust": _one_of("any", "sandbox-ca").deciding(
+        "The issuers whose certificates are accepted: any issuer, or the sandbox CA only."
+    ),
+    "date_skew": _SECONDS.deciding("The most seconds by which Date may differ from real time."),
+    "sign_responses": _YES_OR_NO.deciding("Whether the bank signs its answers."),
+    "pending": _one_of("filtered", "unfiltered").deciding(
+        "Whether dates and limit filter pending transactions too; in production they do not."
+    ),
+    "progression": _PACE.deciding(
+        "How approved payments progress: time, immediate, manual, or by reads of the status (polls: N)."
+    ),
+    "funds_check": _one_of("execution", "initiation").deciding(
+        "When missing money is detected: at execution (ACCP), or at initiation (400 PAYMENT_FAILED)."
+    ),
+    "calendar": _one_of("always-open", "norway").deciding(
+        "When payments are executed: immediately, or at 14:00 on banking days; straks always immediately."
+    ),
+    "straks_limit": _KRONER.deciding("The largest amount of an instant payment, in NOK."),
+    "payee_check": _one_of("off", "warn", "refuse").deciding(
+        "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED)."
+    ),
+    "weather": _one_of("calm", "rough").deciding(
+        "Whether the bank is reliable (calm), or answers are lost, late or 503, and ids change (rough)."
+    ),
+    "known_issues": _YES_OR_NO.deciding(
+        "Whether a domestic payment cannot be read before it is approved, a known issue of production."
+    ),
+    "conformance": _YES_OR_NO.deciding(
+        "Whether the bank checks the behaviour of its TPPs, for the conformance report."
+    ),
+    "notifications": _YES_OR_NO.deciding(
+        "Whether TPPs that send TPP-Notification-URI are notified of changes of status."
+    ),
+    "feed": _FEED.deciding(
+        "How account feeds change between reads of TPPs; stored transactions and balances stay correct."
+    ),
 }
 
 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
     """The JSON Schema of each setting; do not change it."""
-    return {name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()}
+    return {name: {"description": takes.decides, **takes.schema} for name, takes in TAKES.items()}
 
 
 def problems_in(changes: Mapping[str, Any]) -> list[Message]:
