@@ -129,7 +129,7 @@ def test_a_class_name_means_one_thing() -> None:
             for name in names:
                 places[name].append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
-    assert places.keys() & shapes - {"Transaction"} == ALSO_SHAPES  # store/postgres: one of the database
+    assert places.keys() & shapes == ALSO_SHAPES
 
 
 def test_a_misspelt_member_of_a_document_is_an_error_of_type(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from emulator.store.postgres import (
     Pool,
     Position,
     StoreUnreachable,
-    Transaction,
+    TurnStart,
     Work,
 )
 
@@ -98,15 +98,15 @@ class TurnRunner:
         beyond = needs.write or needs.fetch or needs.parts or needs.snapshots or needs.drawn
         if not beyond and registry.are_still(names):
             return await self._read(database, act, needs, names)
-        transaction = await database.begin(
+        start = await database.begin(
             registry.positions(names),
             lock=(names | {SERVICE} if needs.service else names) if needs.write else (),
             numbers=max(0, needs.numbers + registry.waiting(names) - len(needs.drawn)) if needs.parts else 0,
             busy=needs.busy,
         )
-        needs.drawn += transaction.numbers
+        needs.drawn += start.numbers
         try:
-            if not await self._caught_up(database, transaction, needs, names, known):
+            if not await self._caught_up(database, start, needs, names, known):
                 await database.end()
                 return None
             while not self._settled.is_set():  # from then on to the end of `_acted` nothing is awaited
@@ -216,21 +216,21 @@ class TurnRunner:
         return committed.due
 
     async def _caught_up(
-        self, database: Database, transaction: Transaction, needs: Needs, names: set[str], known: Position
+        self, database: Database, start: TurnStart, needs: Needs, names: set[str], known: Position
     ) -> bool:
         """Apply everything that was fetched; False if that must start again.
 
         `known`: how far this process was with the service when the transaction began.
         """
         registry = self._registry
-        head = transaction.heads.get(SERVICE)
+        head = start.heads.get(SERVICE)
         if head is None:
             raise StoreUnreachable("the tables of the store are gone")
         if head.position.sequence != known.sequence:
             await self._take_service(database, head, known)
             if needs.names & registry.stored.keys() != names:
                 return False
-        heads, partial = transaction.heads, any(head.partial for head in transaction.heads.values())
+        heads, partial = start.heads, any(head.partial for head in start.heads.values())
         if partial:
             await database.end()  # nobody waits while a long tail is read and applied
             heads = await database.whole(registry.positions(names))

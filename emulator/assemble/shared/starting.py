@@ -51,9 +51,9 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
 
 async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAuthority, ServeSettings]:
     """The CA of the service, and the settings with its seed; what is new is stored before others can join it."""
-    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)  # generating keys takes long
+    start = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)  # generating keys takes long
     try:
-        head = transaction.heads[SERVICE]
+        head = start.heads[SERVICE]
         about = orjson.loads(head.counts or b"{}")
         stored = about.get("flags", {})
         settings = with_seed(settings, stored)

@@ -26,7 +26,7 @@ from emulator.store.postgres.records import (
     Position,
     StoredExchange,
     Tail,
-    Transaction,
+    TurnStart,
     Work,
 )
 
@@ -48,6 +48,6 @@ __all__ = [
     "StoreUnusable",
     "StoredExchange",
     "Tail",
-    "Transaction",
+    "TurnStart",
     "Work",
 ]

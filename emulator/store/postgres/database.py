@@ -34,7 +34,7 @@ from emulator.store.postgres.records import (
     Position,
     StoredExchange,
     Tail,
-    Transaction,
+    TurnStart,
     Work,
 )
 from emulator.store.postgres.statements import BUSY
@@ -69,7 +69,7 @@ class Database(DatabaseConnection):
 
     async def begin(
         self, positions: Mapping[str, Position], *, lock: Iterable[str] = (), numbers: int = 0, busy: bool = False
-    ) -> Transaction:
+    ) -> TurnStart:
         """The heads of these banks with their tails, and so many numbers for exchanges; to those that are to `lock`
         no other transaction may append until `commit` or `end`, which may take long where the turn is `busy`.
 
@@ -80,12 +80,12 @@ class Database(DatabaseConnection):
 
     async def whole(self, positions: Mapping[str, Position]) -> dict[str, Head]:
         """The heads of these banks with their tails as a whole, which may take long. StoreUnreachable."""
-        transaction = await self._first(LOADING, lambda: self._begin(positions, [], 0, most=1 << 62))
-        return transaction.heads
+        start = await self._first(LOADING, lambda: self._begin(positions, [], 0, most=1 << 62))
+        return start.heads
 
     async def _begin(
         self, positions: Mapping[str, Position], lock: list[str], numbers: int, *, most: int, busy: bool = False
-    ) -> Transaction:
+    ) -> TurnStart:
         connection = await self._connected()
         names = sorted(positions)
         # one message in the simple protocol: each further statement would cost as much as a third of a payment
@@ -117,7 +117,7 @@ class Database(DatabaseConnection):
         for name, head in heads.items():
             # a bank without a change has no row to compare
             head.follows = head.follows or positions[name][:3] == head.position[:3]
-        return Transaction(heads, drawn)
+        return TurnStart(heads, drawn)
 
     # A turn that only reads
 
@@ -336,8 +336,8 @@ class Database(DatabaseConnection):
         if appended is None:
             return Outcome.UNKNOWN
         try:
-            transaction = await self.begin({appended.name: NOWHERE}, lock=[appended.name])
-            head = transaction.heads.get(appended.name)
+            start = await self.begin({appended.name: NOWHERE}, lock=[appended.name])
+            head = start.heads.get(appended.name)
             rows = await self._read(
                 "SELECT turn FROM {schema}.change WHERE bank = %s AND sequence = %s", [appended.name, appended.first]
             )

@@ -55,8 +55,8 @@ class Head:
     tail: list[Tail] = field(default_factory=list)
 
 
-class Transaction(NamedTuple):
-    """What a turn begins with."""
+class TurnStart(NamedTuple):
+    """What a turn begins with: the heads of its banks, and numbers for exchanges."""
 
     heads: dict[str, Head]
     numbers: list[int]
