@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(binaries() is None, reason=M
 
 # Planted fault: what happens meanwhile, seconds and operations that it takes to show, and as what it does.
 PLANTED: dict[str, tuple[tuple[str, ...], float, int, frozenset[Kind]]] = {
-    "stale-read": (("none",), 8, 600, frozenset({"history"})),
+    "stale-read": (("none",), 8, 1500, frozenset({"history"})),
     "skipped-lock": (("none",), 8, 300, frozenset({"history", "lost", "doubled"})),
     "lost-append": (("kill",), 12, 300, frozenset({"events", "history", "lost"})),
     "answer-before-the-commit": (("crash", "crash"), 12, 200, frozenset({"history", "lost"})),
