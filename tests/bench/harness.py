@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import json
 import os
@@ -16,13 +17,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from time import monotonic, perf_counter, sleep
+from time import clock_gettime, monotonic, perf_counter, sleep
 
 CONNECTIONS = 32
 PATIENCE = 60.0
 WARM_UP = 2000  # requests of each side before its first round that counts
+PIECES = 3  # of a round
 RESTED = 0.6  # seconds with little work after which a server counts as idle
 BUSY = 0.9  # of its core; a load that works more may be what limits the rate
+
+_C = ctypes.CDLL(None)  # Python has clock_gettime, but not the function that names the clock of another process
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 SERVER_CORE = CORES[0] if len(CORES) > 1 else None
@@ -86,12 +90,15 @@ class Running:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def cpu_seconds(self) -> float:
-        """Processor time that it has used so far, 0 where the system does not say (Linux does)."""
-        try:
-            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
+        """Processor time that it has used so far, 0 where the system does not say (Linux does), to the nanosecond.
+
+        A short load needs that: /proc/PID/stat counts in hundredths of a second.
+        """
+        clock = ctypes.c_int()
+        known = getattr(_C, "clock_getcpuclockid", None)
+        if known is None or known(self.process.pid, ctypes.byref(clock)):
             return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return clock_gettime(clock.value)
 
 
 @contextmanager
@@ -250,7 +257,7 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """The median over the rounds of ours beside theirs.
+        """The median over the pieces of ours beside theirs.
 
         Out of the processor time of a request while the load lasts: that is what limits the rate, for each server has
         one core, and it changes little on a busy machine. Where it is unknown, out of the rates.
@@ -264,17 +271,17 @@ def _beside(ours: Rate, theirs: Rate) -> float:
 
 
 def beside(ours: Callable[[int], Rate], theirs: Callable[[int], Rate], rounds: int, requests: int) -> Pair:
-    """Load both, given how many requests: warmed up first, then in rounds, one right after the other.
+    """Load both, given how many requests: warmed up first, then in pieces of rounds, one right after the other.
 
-    Who goes first changes from round to round, so that a machine that slows down slows both.
+    Who goes first changes from piece to piece, and the pieces are short, so that a machine that slows down slows both.
     """
     ours(WARM_UP)
     theirs(WARM_UP)
     pair = Pair([], [])
     both = [(ours, pair.ours), (theirs, pair.theirs)]
-    for _ in range(rounds):
+    for _ in range(rounds * PIECES):
         for load, seen in both:
-            seen.append(load(requests))
+            seen.append(load(max(requests // PIECES, 1)))
         both.reverse()
     return pair
 
