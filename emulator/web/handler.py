@@ -88,9 +88,10 @@ def _request(connection: Connection, request: web.BaseRequest, body: bytes) -> R
 class Turns:
     """Handles requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
-    That costs a fraction of one write per request. Requests see the changes of earlier ones in the same turn, so every
-    answer waits for the end of the turn. A long operation continues one step at a time, in turns of its own between
-    the others.
+    That costs a fraction of one write per request. After a turn of several requests the next begins one round of the
+    loop later, so that clients who send again at once are in it. Requests see the changes of earlier ones in the same
+    turn, so every answer waits for the end of the turn. A long operation continues one step at a time, in turns of its
+    own between the others.
     """
 
     def __init__(self, application: Application, watchers: Watchers) -> None:
@@ -100,6 +101,7 @@ class Turns:
         self._unfinished: deque[Waiting] = deque()  # in turn
         self._awaiting: dict[asyncio.Future[Response | Stream], Request] = {}  # whose next step waits for a thread
         self._stepped = False  # the last turn was a step of an unfinished request
+        self._crowded = False  # the last turn had several requests
         self._stopped = False
         self._scheduled = False  # a turn is scheduled
         self._tasks: set[asyncio.Task[None]] = set()
@@ -120,6 +122,7 @@ class Turns:
             batch = [unfinished.popleft()]
         else:
             batch = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
+        self._crowded = len(batch) > 1
         if not batch:  # the server stops
             self._scheduled = False
             return
@@ -230,12 +233,16 @@ class Turns:
         """Schedule a turn unless one is scheduled already."""
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
+            loop = asyncio.get_running_loop()
+            if self._crowded:  # the clients of the last turn may be sending again: the loop polls once more
+                loop.call_soon(loop.call_soon, self._next_turn)
+            else:
+                loop.call_soon(self._next_turn)
 
     def _schedule_next(self) -> None:
-        self._scheduled = bool(self._waiting or self._unfinished)
-        if self._scheduled:
-            asyncio.get_running_loop().call_soon(self._next_turn)
+        self._scheduled = False
+        if self._waiting or self._unfinished:
+            self._schedule()
 
     def _spawn(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
