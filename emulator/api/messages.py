@@ -121,16 +121,17 @@ another thread does where nothing but that is waited for; else anything.
 class Unfinished:
     """An answer that takes several steps; other requests are answered between two of them.
 
-    `last`: what the last step gave. `begun`: something of the request itself was done. `failed`: why what the last step
-    changed was undone; the next step raises it in the work.
+    `last`: what the last step gave. `begun`: something of the request itself was done. `ended`: there is no further
+    step. `failed`: why what the last step changed was undone; the next step raises it in the work.
     """
 
-    __slots__ = ("__weakref__", "_steps", "begun", "failed", "last")
+    __slots__ = ("__weakref__", "_steps", "begun", "ended", "failed", "last")
 
     def __init__(self, steps: Generator[object, None, Answered]) -> None:
         self._steps = steps
         self.last: object = None
         self.begun = False
+        self.ended = False
         self.failed: Exception | None = None
 
     def step(self) -> Response | Stream | Unfinished:
@@ -139,8 +140,12 @@ class Unfinished:
         try:
             self.last = next(self._steps) if failed is None else self._steps.throw(failed)
         except StopIteration as end:
+            self.ended = True
             answer: Answered = end.value
             return answer
+        except BaseException:
+            self.ended = True
+            raise
         self.begun = self.begun or not (self.last is None or isinstance(self.last, Future))
         return self
 

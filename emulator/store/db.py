@@ -17,7 +17,7 @@ from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, decoded
-from emulator.store.tx import ReplacedTable, StoredContent, Undo, payload, repeat, unchanged, undo
+from emulator.store.tx import ReplacedTable, StoredContent, Undo, content_of, payload, repeat, unchanged, undo
 
 logger = logging.getLogger(__name__)
 
@@ -406,13 +406,14 @@ class Store(Documents):
     def apply(self, change: bytes, events: Iterable[Event] = ()) -> None:
         """Apply the next change of the log and deliver its events; the store must have no changes of its own waiting.
 
-        Raises ValueError, KeyError, TypeError or AttributeError for a change that cannot be applied.
+        A content that the change names must have been loaded before (see `replace`). Raises ValueError, KeyError,
+        TypeError or AttributeError for a change that cannot be applied.
         """
         if self.steps or self._unconfirmed:
             raise RuntimeError("a change of the log is applied while another change is in progress")
-        whole = decoded(change)
-        repeat(whole, self.table)
-        if "replaced" in whole:
+        content, differences = content_of(decoded(change))
+        repeat(differences, self.table)
+        if content is not None or "replaced" in differences:
             self.table(next(iter(self.tables))).mark_replaced()
         self.sequence += 1
         self._tell(events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -48,7 +49,7 @@ class ReplacedTable:
 
 
 class StoredContent:
-    """A step that replaces the whole content by one that the log has stored in `file` (None: in memory), `size` bytes.
+    """A step that replaces the whole content by one that the log has stored as `file` (None: in memory), `size` bytes.
 
     `sequence`: the change that refers to it. Earlier steps need not be written.
     """
@@ -117,6 +118,15 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     `{"sequence", "content": file, "then": the differences since}`.
     """
     return _differences(b'{"sequence":%d,' % sequence, steps, sequence)
+
+
+_NAMED = re.compile(rb'\{"sequence":\d+,"content":"([^"]*)"')
+
+
+def content_named(change: bytes) -> str | None:
+    """The content that a `payload` names, or None; without decoding the change."""
+    named = _NAMED.match(change)
+    return None if named is None else named[1].decode()
 
 
 def content_of(change: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:

@@ -9,7 +9,7 @@ import orjson
 
 from emulator.assemble.shared.authority import CA, TPP
 from emulator.assemble.shared.copying import CA_FILES
-from emulator.assemble.shared.open_bank import fill
+from emulator.assemble.shared.open_bank import fill, image_of
 from emulator.assemble.shared.shared_store import SharedStore
 from emulator.bank.kinds import KINDS
 from emulator.store import StoreDamaged, StoreError, memory_store
@@ -84,7 +84,7 @@ def _check_bank(stored: SharedStore, name: str) -> Checked:
 def _check_documents(checked: Checked, content: Content) -> None:
     documents = memory_store(KINDS)
     try:
-        fill(documents, content)
+        fill(documents, content, image_of(content))
     except (StoreError, ValueError, KeyError, TypeError) as error:
         checked.problems.append(
             error.reason if isinstance(error, StoreDamaged) else f"a change cannot be read: {error}"

@@ -19,8 +19,19 @@ from emulator.conformance.shared import SharedConformance
 from emulator.scenario.rules import RuleSet
 from emulator.store import Image, Store, StoreDamaged
 from emulator.store.kinds import by_name
-from emulator.store.postgres import Appended, Content, Head, Position, PostgresLog, StoredExchange, Tail, Work
+from emulator.store.postgres import (
+    Appended,
+    Content,
+    Head,
+    PlacedContent,
+    Position,
+    PostgresLog,
+    StoredExchange,
+    Tail,
+    Work,
+)
 from emulator.store.snapshot import load
+from emulator.store.tx import content_named
 
 NOTHING_COUNTED = b"{}"
 REPORT = "conformance"  # beside the serials of rules: the change with which the report began again
@@ -52,9 +63,13 @@ class OpenBank:
         return self.service.bank.name
 
     def catch_up(self, head: Head) -> bool:
-        """Apply the changes of other processes; False if they do not continue from here: the bank must be loaded."""
+        """Apply the changes of other processes; False if the bank must be loaded, since they do not continue from here
+        or one of them has replaced the whole content.
+        """
         position, self.still = self.position, not head.tail and head.counts is None
         if not head.follows or head.position.incarnation != position.incarnation:
+            return False
+        if any(content_named(change.body) for change in head.tail):
             return False
         if not repeat(self.documents, head.tail) or self.documents.sequence != head.position.sequence:
             return False
@@ -63,16 +78,26 @@ class OpenBank:
         self._at(head)
         return True
 
-    def load(self, content: Content) -> None:
-        """Load the bank as it is stored, and publish the events of later changes; StoreDamaged.
+    def load(self, content: Content, image: Image) -> None:
+        """Load the bank as it is stored, `image` being its checkpoint, and publish the events of later changes.
 
-        The log no longer has the events of changes that are in the checkpoint; watchers get an event that says so.
+        Where the log no longer has all of them, watchers get an event that says so. StoreDamaged.
         """
         head = content.head
         same = head.position.incarnation == self.incarnation
         published = self.documents.sequence if same else head.position.sequence
-        missed = not same or published < head.checkpoint
-        fill(self.documents, content, published, self._missed if missed else lambda: None)
+        oldest = head.tail[0].sequence if head.tail else head.position.sequence + 1
+        missed = not same or oldest > published + 1
+
+        def replaced() -> None:
+            if missed:
+                self._missed()
+            for change in head.tail:
+                if published < change.sequence <= head.checkpoint:
+                    for event in _decoded(change.events):
+                        self.service.bank.tell(event)
+
+        fill(self.documents, content, image, published, replaced)
         self.loaded(content)
 
     def _missed(self) -> None:
@@ -115,6 +140,9 @@ class OpenBank:
             first = self.documents.sequence - len(changes) + 1
             limit = max(CHECKPOINT, self.weight // 2)
             work.appended.append(Appended(self.name, first, changes, written, counts, limit))
+            for sequence, (body, _) in enumerate(changes, first):
+                if (content := content_named(body)) is not None:
+                    work.contents.append(PlacedContent(self.name, content, sequence - 1))
         if self.requests.cleared:
             work.cleared.append(self.name)
         incarnation = self.position.incarnation
@@ -169,17 +197,30 @@ class OpenBank:
         self.position = self.position._replace(incarnation=-1)
 
 
-def fill(documents: Store, content: Content, published: int = 0, replaced: Callable[[], None] = lambda: None) -> None:
-    """Load the stored documents, and publish the events of the changes after `published`; StoreDamaged.
+def image_of(content: Content) -> Image:
+    """The checkpoint of a bank; may run in any thread. StoreDamaged."""
+    if content.snapshot is None:
+        return Image({})
+    return load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
+
+
+def fill(
+    documents: Store,
+    content: Content,
+    image: Image,
+    published: int = 0,
+    replaced: Callable[[], None] = lambda: None,
+) -> None:
+    """Load the stored documents, `image` being the checkpoint, and publish the events of the changes after `published`
+    and after the checkpoint; StoreDamaged.
 
     `replaced` is called before these events, with the documents of the checkpoint.
     """
-    head, image = content.head, Image({})
-    if content.snapshot is not None:
-        image = load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
+    head = content.head
     documents.replace(image, head.checkpoint)
     replaced()
-    if not repeat(documents, head.tail, published) or documents.sequence != head.position.sequence:
+    tail = [change for change in head.tail if change.sequence > head.checkpoint]
+    if not repeat(documents, tail, published) or documents.sequence != head.position.sequence:
         raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")
 
 
@@ -188,9 +229,13 @@ def repeat(documents: Store, tail: Iterable[Tail], published: int = 0) -> bool:
     for change in tail:
         if change.sequence != documents.sequence + 1:
             return False
-        events = change.events if change.sequence > published else None
-        documents.apply(change.body, () if events is None else orjson.loads(events))
+        documents.apply(change.body, _decoded(change.events) if change.sequence > published else ())
     return True
+
+
+def _decoded(events: bytes | None) -> Iterable[dict[str, Any]]:
+    several: list[dict[str, Any]] = [] if events is None else orjson.loads(events)
+    return several
 
 
 def _events(events: Iterable[dict[str, Any]]) -> bytes | None:

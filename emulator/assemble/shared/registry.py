@@ -31,13 +31,14 @@ from emulator.bank.snapshots import Snapshots
 from emulator.conformance.shared import SharedConformance
 from emulator.control.operation import BankSpec
 from emulator.scenario.rules import RuleSet
-from emulator.store import NotFetched, Part, Store
+from emulator.store import Image, NotFetched, Part, Store
 from emulator.store.postgres import (
     NOWHERE,
     SERVICE,
     Appended,
     Content,
     Head,
+    Pool,
     Position,
     PostgresLog,
     Work,
@@ -67,9 +68,9 @@ class Scope:
 class SharedRegistry(BankRegistry):
     """The banks by name. `stored`: the incarnation of every existing bank; `flags`: those of this process."""
 
-    def __init__(self, common: RegistryConfig, flags: Flags, stage: Callable[[str, bytes], str]) -> None:
+    def __init__(self, common: RegistryConfig, flags: Flags, pool: Pool) -> None:
         self._flags = flags
-        self._stage = stage
+        self._pool = pool
         self.stored: dict[str, int] = {}
         self.open_banks: dict[str, OpenBank] = {}
         self.service = Position(0, -1, UUID(int=0), -1)
@@ -136,16 +137,17 @@ class SharedRegistry(BankRegistry):
 
     def _create(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         self._with_service()
-        ready = yield from self._prepared(spec, None)
+        documents = self._empty(name)
+        ready = yield from self._prepared(spec, documents)
         if name in self.stored:
             raise changed_meanwhile(name)
         scope = self._with_service()
         number = self._about.get("made", 0) + 1
         with ExitStack() as undo:
             undo.callback(self._drop, name)
-            opened = self._opened(name, number, spec.seed)
+            opened = self._opened(name, number, spec.seed, documents)
             undo.callback(opened.documents.discard)
-            self._fill(opened.service, opened.documents, spec, ready)
+            self._fill(opened.service, documents, spec, ready)
             undo.pop_all()
         scope.undo += [partial(self._drop, name), partial(setattr, self, "_about", self._about)]
         created = {**self._about.get("created", {}), name: self._count_of(name) + 1}
@@ -248,34 +250,37 @@ class SharedRegistry(BankRegistry):
                 if service.bank.watchers:
                     service.bank.tell(about_all(service.bank, kind, name, status))
 
-    def load(self, name: str, content: Content) -> None:
-        """Open a bank as it is stored, or bring one that is open up to date; StoreDamaged."""
+    def load(self, name: str, content: Content, image: Image) -> None:
+        """Open a bank as it is stored, or bring one that is open up to date; StoreDamaged.
+
+        `image`: that of its checkpoint.
+        """
         opened = self.open_banks.get(name)
         if opened is not None:
-            opened.load(content)
+            opened.load(content, image)
             return
+        documents = self._empty(name)
+        fill(documents, content, image)
         with ExitStack() as undo:
             undo.callback(self._close, name)
-            self._opened(name, content.head.position.incarnation, None, content)
+            self._opened(name, content.head.position.incarnation, None, documents).loaded(content)
             undo.pop_all()
 
-    def _opened(self, name: str, incarnation: int, seed: int | None, content: Content | None = None) -> OpenBank:
-        """A bank in memory, loaded from its stored content."""
-        log = PostgresLog()
-        documents = Store(log, KINDS)
-        if content is not None:
-            fill(documents, content)
+    def _empty(self, name: str) -> Store:
+        """The documents of a bank before it has any."""
+        return Store(PostgresLog(lambda content: self._pool.stage_content(name, content)), KINDS)
+
+    def _opened(self, name: str, incarnation: int, seed: int | None, documents: Store) -> OpenBank:
+        """A bank in memory, with its documents."""
         service = self._service(name, documents, seed)
-        rules, requests, observer = service.rules, service.log, service.observer
+        rules, requests, observer, log = service.rules, service.log, service.observer, documents.log
         if not isinstance(rules, RuleSet) or not isinstance(requests, SharedRequestLog):
             raise TypeError("the banks of a shared store have shared rules and logs")
-        if not isinstance(observer, SharedConformance):
-            raise TypeError("the banks of a shared store have a shared report")
+        if not isinstance(observer, SharedConformance) or not isinstance(log, PostgresLog):
+            raise TypeError("the banks of a shared store have a shared report and log")
         position = Position(incarnation, 0, UUID(int=0), 0)
-        snapshots = SharedSnapshots(name, partial(self._demand, name, "snapshots"), self._stage)
+        snapshots = SharedSnapshots(name, partial(self._demand, name, "snapshots"), self._pool.stage_snapshot)
         opened = OpenBank(service, documents, log, requests, rules, snapshots, observer, position)
-        if content is not None:
-            opened.loaded(content)
         documents.join(self.group)
         self._keep(opened)
         return opened

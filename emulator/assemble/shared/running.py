@@ -12,12 +12,15 @@ from uuid import uuid4
 from emulator.api.log import MOST_EXCHANGES
 from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.needs import SLOW, Needs, TurnOrder
-from emulator.assemble.shared.open_bank import OpenBank
+from emulator.assemble.shared.open_bank import OpenBank, image_of
 from emulator.assemble.shared.registry import Scope, SharedRegistry
-from emulator.store import NotFetched, Part, StoreError
+from emulator.bank.snapshots import is_small
+from emulator.store import Image, NotFetched, Part, StoreError
 from emulator.store.postgres import (
+    NOWHERE,
     SERVICE,
     Committed,
+    Content,
     Database,
     Head,
     Outcome,
@@ -95,6 +98,8 @@ class TurnRunner:
         registry = self._registry
         known = registry.service
         names = needs.names & registry.stored.keys() if known.sequence >= 0 else set()
+        for name, snapshot in needs.snapshots:  # before the lock: a large one takes long
+            await self._fetch_snapshot(database, name, snapshot)
         beyond = needs.write or needs.fetch or needs.parts or needs.snapshots or needs.drawn
         if not beyond and registry.are_still(names):
             return await self._read(database, act, needs, names)
@@ -242,18 +247,15 @@ class TurnRunner:
         if behind:
             await database.end()  # no other turn waits while a whole bank is read
             for name in behind:
-                content = await database.load(name)
+                opened = registry.open_banks.get(name)
+                content = await database.load(name, NOWHERE.sequence if opened is None else opened.documents.sequence)
                 if content is not None:
-                    registry.load(name, content)
+                    registry.load(name, content, await _image(content))
         if behind or partial:
             return False
         if needs.parts:
             for opened in [registry.open_banks[name] for name in names]:
                 await self._fetch(database, opened, needs.parts)
-        for name, snapshot in needs.snapshots:
-            image = await database.snapshot(name, snapshot)
-            if image is not None and name in registry.open_banks:
-                registry.open_banks[name].snapshots.fetched(snapshot, image)
         return True
 
     async def _take_service(self, database: Database, head: Head, known: Position) -> None:
@@ -276,6 +278,13 @@ class TurnRunner:
             opened.fetched(rows, MOST_EXCHANGES)
         if "snapshots" in parts:
             opened.snapshots.stored(await database.snapshots(opened.name))
+
+    async def _fetch_snapshot(self, database: Database, name: str, snapshot: str) -> None:
+        opened = self._registry.open_banks.get(name)
+        if opened is not None and not opened.snapshots.is_fetched(snapshot):
+            stored = await database.snapshot(name, snapshot)
+            if stored is not None:
+                await opened.snapshots.fetched(snapshot, *stored)
 
     async def _committed(self, database: Database, work: Work, needs: Needs) -> Committed | None:
         """Commit; None where the turn lost its lock and is to be run again.
@@ -310,3 +319,10 @@ class TurnRunner:
                 if monotonic() > until:
                     return Outcome.UNKNOWN
                 await asyncio.sleep(PAUSE)
+
+
+async def _image(content: Content) -> Image:
+    """The checkpoint of a bank; that of a large one is read in a thread, while the banks of others answer."""
+    if content.snapshot is None or is_small(content.snapshot.size):
+        return image_of(content)
+    return await asyncio.to_thread(image_of, content)

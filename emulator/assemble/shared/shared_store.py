@@ -25,7 +25,7 @@ from emulator.assemble.shared.copying import (
     TargetHoldsBanks,
     stored_bank,
 )
-from emulator.assemble.shared.open_bank import fill
+from emulator.assemble.shared.open_bank import fill, image_of
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
 from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
@@ -133,7 +133,7 @@ class SharedStore:
         for name in self.names():
             documents = memory_store(KINDS)
             content = self.content(name)
-            fill(documents, content)
+            fill(documents, content, image_of(content))
             yield stored_bank(name, documents, content.head.position.sequence, self.snapshots(name))
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:

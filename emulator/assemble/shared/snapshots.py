@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +62,16 @@ class SharedSnapshots(Snapshots):
             same = saved is not None and saved.created == created
             self._saved[name] = saved if saved is not None and same else SavedSnapshot(created, None)
 
-    def fetched(self, name: str, content: bytes) -> None:
-        """Set the image of a stored snapshot."""
-        if name in self._saved:
-            self._saved[name].image = image_from_bytes(content, KINDS, file=Path(name))
+    def is_fetched(self, name: str) -> bool:
+        """Whether the image of a stored snapshot is in memory."""
+        return name in self._saved and self._saved[name].image is not None
+
+    async def fetched(self, name: str, created: datetime, content: bytes) -> None:
+        """Set the image of a stored snapshot, unless another one has its name meanwhile."""
+        read = partial(image_from_bytes, content, KINDS, file=Path(name))
+        image = read() if is_small(len(content)) else await asyncio.to_thread(read)
+        if name in self._saved and self._saved[name].created == created:
+            self._saved[name].image = image
 
     def changes(self) -> list[tuple[str, datetime, bytes | str | None]]:
         """The snapshots that this turn has saved or deleted (content None), to be stored."""

@@ -34,7 +34,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         async with pool.database() as database:
             await database.prepare()
             authority, settings = await _joined(database, settings)
-        registry = SharedRegistry(registry_config(settings, authority, begins), flags_of(settings), pool.stage)
+        registry = SharedRegistry(registry_config(settings, authority, begins), flags_of(settings), pool)
         authority.demand = registry.demand_service
         turns = SharedTurns(pool, registry, authority)
         await turns.act(lambda: registry.exists(DEFAULT) or registry.open(DEFAULT))

@@ -161,7 +161,8 @@ class SharedTurns:
     async def _step(self, one: Waiting, unfinished: Unfinished) -> Answered:
         """Do the next step of a long operation, as a turn of its own.
 
-        Where it cannot be stored the work hears of it in one more step, so that it can say what it has done before.
+        Where it cannot be stored, and was not the last one, the work hears of it in one more step, so that it can say
+        what it has done before.
         """
         request, needs = one[0], self._unfinished[unfinished]
         banks, failed = needs.banks, unfinished.failed
@@ -186,7 +187,7 @@ class SharedTurns:
             return _HANG_UP
         except StoreError as error:
             self._runner.note(error)
-            if failed is None:
+            if failed is None and not unfinished.ended:
                 unfinished.failed = StoreUnwritable(str(error))
                 self._unfinished[unfinished] = needs.next_step()
                 return unfinished
@@ -262,7 +263,8 @@ def _abandon(answers: Iterable[Answered]) -> None:
 
 
 def _refused(request: Request, error: StoreError) -> Response:
-    changed = "nothing was changed" if request.unfinished is None else "the changes made so far remain"
+    begun = request.unfinished is not None and request.unfinished.begun
+    changed = "the changes made so far remain" if begun else "nothing was changed"
     text = f"The bank's store cannot be used at the moment, {changed}: {error}."
     response = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
     finish(response, Headers(request.headers))

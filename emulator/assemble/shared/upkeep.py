@@ -94,11 +94,13 @@ class SharedUpkeep:
             logger.exception("what other processes do cannot be seen")
 
     def look_after(self, work: Work, due: Iterable[str]) -> None:
-        """Write the checkpoints that are due and trim request logs, while turns run."""
+        """Write the checkpoints that are due, delete former ones and trim request logs, while turns run."""
         for name in due:
             if name in self._registry.open_banks and name not in self._checkpoints:
                 self._checkpoints.add(name)
                 self.spawn(self._checkpoint(self._registry.open_banks[name]))
+        for bank in {content.bank for content in work.contents}:
+            self.spawn(self._drop_checkpoints(bank))
         for exchange in work.exchanges:
             self._entered[exchange.bank] += 1
         for name in [name for name, entered in self._entered.items() if entered >= MOST_EXCHANGES]:
@@ -123,6 +125,13 @@ class SharedUpkeep:
         finally:
             documents.thaw()
             self._checkpoints.discard(opened.name)
+
+    async def _drop_checkpoints(self, name: str) -> None:
+        try:
+            async with self._pool.database() as database:
+                await database.drop_checkpoints(name)
+        except StoreError as error:
+            logger.warning("the former checkpoints of bank %s are not deleted yet: %s", name, error)
 
     async def _trim(self, name: str) -> None:
         try:

@@ -143,11 +143,14 @@ class Database(DatabaseConnection):
         rows = await self._read("SELECT name, incarnation FROM {schema}.bank WHERE name <> ''")
         return dict(rows)
 
-    async def load(self, name: str) -> Content | None:
-        """A whole bank, or None; StoreUnreachable. Within a transaction, or consistent by itself."""
-        return await self._asked(LOADING, self._load(name))
+    async def load(self, name: str, after: int = NOWHERE.sequence) -> Content | None:
+        """A whole bank, or None; StoreUnreachable. Within a transaction, or consistent by itself.
 
-    async def _load(self, name: str) -> Content | None:
+        The tail also has the events of the changes from `after` to the checkpoint, as far as they are stored.
+        """
+        return await self._asked(LOADING, self._load(name, after))
+
+    async def _load(self, name: str, after: int) -> Content | None:
         connection = await self._connected()
         own = connection.info.transaction_status == TransactionStatus.IDLE
         try:
@@ -155,13 +158,13 @@ class Database(DatabaseConnection):
                 if own:
                     await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 heads = await connection.execute(self._in_schema(statements.HEAD), [name], binary=True)
-                changes = await connection.execute(self._in_schema(statements.CHANGES), [name, name], binary=True)
+                changes = await connection.execute(self._in_schema(statements.CHANGES), [name, after], binary=True)
             row = await heads.fetchone()
             if row is None:
                 return None
             head = Head(name, Position(row[0], row[1], row[2], row[5]), row[3], row[4], row[6], follows=True)
             head.tail = [Tail(*change) for change in await changes.fetchall()]
-            snapshot = await self._parts(connection, name, head.checkpoint) if head.checkpoint else []
+            snapshot = await self._parts(connection, name, head.checkpoint)
             return Content(head, Parts(snapshot) if snapshot else None, row[6])
         finally:
             if own and not connection.closed:
@@ -188,10 +191,10 @@ class Database(DatabaseConnection):
             [name],
         )
 
-    async def snapshot(self, bank: str, name: str) -> bytes | None:
-        """A snapshot of a bank, or None."""
-        rows = await self._read("SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s", [bank, name])
-        return rows[0][0] if rows else None
+    async def snapshot(self, bank: str, name: str) -> tuple[datetime, bytes] | None:
+        """Time and content of a snapshot of a bank, or None; may take long. StoreUnreachable."""
+        rows: list[tuple[datetime, bytes]] = await self._asked(LOADING, self._rows(statements.SNAPSHOT, [bank, name]))
+        return rows[0] if rows else None
 
     async def secrets(self, after: int) -> list[tuple[str, str, int, bytes]]:
         """Kind, name, version and body of what came after a version, the oldest first."""
@@ -282,6 +285,11 @@ class Database(DatabaseConnection):
             if image is not None:
                 renamed = [snapshot, created, bank, image]
                 await connection.execute(self._in_schema(statements.NAME_SNAPSHOT), renamed)
+        for content in work.contents:
+            staged, checkpoint = int(content.name), content.checkpoint
+            values = ([content.bank, checkpoint], [checkpoint, content.bank, staged], [checkpoint, content.bank])
+            for statement, these in zip(statements.PLACE_CONTENT, values, strict=True):
+                await connection.execute(self._in_schema(statement), these)
         for secret in work.secrets:
             await connection.execute(self._in_schema(statements.KEEP_SECRET), secret)
         if exchanges:
@@ -373,19 +381,17 @@ class Database(DatabaseConnection):
                     return
                 for part, at in enumerate(range(0, len(snapshot), PART)):
                     await connection.execute(
-                        self._in_schema(
-                            "INSERT INTO {schema}.checkpoint (bank, sequence, part, body) VALUES (%s, %s, %s, %b)"
-                        ),
-                        [name, sequence, part, snapshot[at : at + PART]],
+                        self._in_schema(statements.CHECKPOINT_PART), [name, sequence, part, snapshot[at : at + PART]]
                     )
-                await connection.execute(
-                    self._in_schema("DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence < %s"),
-                    [name, sequence],
-                )
                 await connection.execute(
                     self._in_schema("UPDATE {schema}.bank SET checkpoint = %s WHERE name = %s"), [sequence, name]
                 )
+                await connection.execute(self._in_schema(statements.DROP_CHECKPOINTS), [name, name])
             await connection.execute(self._in_schema(statements.TRIM), [name, sequence - TAIL_KEPT])
+
+    async def drop_checkpoints(self, name: str) -> None:
+        """Delete the checkpoints of a bank that a staged content has replaced."""
+        await self._asked(LOADING, self._rows(f"{statements.DROP_CHECKPOINTS} RETURNING 1", [name, name]))
 
     async def trim_exchanges(self, name: str, most: int) -> None:
         """Delete all but the last exchanges of a bank."""

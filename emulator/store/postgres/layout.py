@@ -29,7 +29,8 @@ TABLES: tuple[str, ...] = (
     # body: a change as the journal has it; events: a JSON array of what was published with it
     "CREATE TABLE {schema}.change (bank text NOT NULL, sequence bigint NOT NULL, turn uuid NOT NULL,"
     " body bytea NOT NULL, events bytea, PRIMARY KEY (bank, sequence))",
-    # the parts of a snapshot file, as a state directory has it
+    # the parts of a snapshot file, as a state directory has it; a negative sequence stands for a staged content, which
+    # no turn has made a checkpoint yet
     "CREATE TABLE {schema}.checkpoint (bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL,"
     " body bytea NOT NULL, PRIMARY KEY (bank, sequence, part))",
     "CREATE TABLE {schema}.exchange (bank text NOT NULL, id bigint NOT NULL, body bytea NOT NULL,"
@@ -43,7 +44,8 @@ TABLES: tuple[str, ...] = (
     "CREATE VIEW {schema}.document AS"
     " SELECT whole.bank, kind.key AS kind, document.value->>'id' AS id, document.value::jsonb AS body"
     " FROM (SELECT bank, convert_from(string_agg(body, ''::bytea ORDER BY part), 'UTF8')::json AS body"
-    " FROM {schema}.checkpoint GROUP BY bank, sequence) whole,"
+    " FROM {schema}.checkpoint c JOIN {schema}.bank b ON b.name = c.bank AND b.checkpoint = c.sequence"
+    " GROUP BY bank) whole,"
     " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')",
     "INSERT INTO {schema}.bank (name, incarnation, sequence, turn)"
     " VALUES ('', 0, 0, '00000000-0000-0000-0000-000000000000')",

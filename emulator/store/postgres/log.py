@@ -7,17 +7,24 @@ from collections.abc import Callable
 from emulator.store.db import Change, Store
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import Image
+from emulator.store.snapshot import snapshot_bytes
+from emulator.store.tx import StoredContent
 
 
 class PostgresLog:
-    """Collects changes; the end of the turn appends them to the database, and confirms or reverts them."""
+    """Collects changes; the end of the turn appends them to the database, and confirms or reverts them.
+
+    `stage` stores the bytes of a whole content in the database, outside of any turn and for any thread; it returns the
+    name by which a change refers to it, and may raise StoreUnwritable.
+    """
 
     confirms = True
     shared = True
     compaction_due = False
 
-    def __init__(self) -> None:
+    def __init__(self, stage: Callable[[bytes], str]) -> None:
         self.changes: list[Change] = []
+        self._stage = stage
         self._closed = False
 
     def load(self, store: Store) -> None:
@@ -29,8 +36,10 @@ class PostgresLog:
             raise StoreUnwritable("the store is closed")
         self.changes.append(change)
 
-    def store_content(self, _image: Image) -> None:
-        """Stores nothing: other processes read the content in the change."""
+    def store_content(self, image: Image) -> StoredContent:
+        """Stage a content; StoreUnwritable. One that no change refers to is dropped by a later `stage`."""
+        content = snapshot_bytes(image.tables)
+        return StoredContent(self._stage(content), size=len(content))
 
     def take(self) -> list[Change]:
         """The changes since the last call."""

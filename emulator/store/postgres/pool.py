@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from secrets import randbelow
+from time import time_ns
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 
 from emulator.store.errors import StoreUnwritable
 from emulator.store.postgres.connection import CONNECTING
-from emulator.store.postgres.database import Database
+from emulator.store.postgres.database import PART, Database
 from emulator.store.postgres.errors import unreachable
-from emulator.store.postgres.statements import DROP_STAGED, LIMITS_BUSY, SAVE_SNAPSHOT
+from emulator.store.postgres.statements import (
+    CHECKPOINT_PART,
+    DROP_STAGED,
+    DROP_STAGED_CONTENTS,
+    LIMITS_BUSY,
+    SAVE_SNAPSHOT,
+)
 
 CONNECTIONS = 8  # at most; turns of more banks than that wait for each other
+_RANDOM = 10  # bits of the name of a staged content; the others are its time
+_STAYS = 24 * 3600 * 1_000_000  # microseconds after which a staged content is of a process that has ended since
 
 
 class Pool:
@@ -42,22 +53,40 @@ class Pool:
                 else:
                     self._unused.append(database)
 
-    def stage(self, bank: str, content: bytes) -> str:
+    def stage_snapshot(self, bank: str, content: bytes) -> str:
         """Store the content of a snapshot under a name that no list shows, until a turn gives it its own: that name.
 
         Over a connection of its own, for a thread. StoreUnwritable.
         """
         name = f".{uuid4().hex}"
+        with self._staging() as execute:
+            execute(DROP_STAGED, [])
+            execute(SAVE_SNAPSHOT, [bank, name, datetime.now(UTC), content])
+        return name
+
+    def stage_content(self, bank: str, content: bytes) -> str:
+        """Store a whole content of a bank as its checkpoint-to-be, until a turn places it: the name for that turn.
+
+        Over a connection of its own, for a thread. StoreUnwritable.
+        """
+        now = time_ns() // 1000
+        name = -(now << _RANDOM) - randbelow(1 << _RANDOM)
+        with self._staging() as execute:
+            execute(DROP_STAGED_CONTENTS, [-((now - _STAYS) << _RANDOM)])
+            for part, at in enumerate(range(0, len(content), PART)):
+                execute(CHECKPOINT_PART, [bank, name, part, content[at : at + PART]])
+        return str(name)
+
+    @contextmanager
+    def _staging(self) -> Iterator[Callable[[str, Sequence[Any]], object]]:
+        """What executes statements in a transaction of its own, which may take long; StoreUnwritable."""
         schema = f'"{self._schema}"'
         try:
             with psycopg.connect(self._url, connect_timeout=CONNECTING, prepare_threshold=None) as connection:
                 connection.execute(LIMITS_BUSY)
-                connection.execute(DROP_STAGED.replace("{schema}", schema))
-                row = [bank, name, datetime.now(UTC), content]
-                connection.execute(SAVE_SNAPSHOT.replace("{schema}", schema), row, binary=True)
+                yield lambda text, row: connection.execute(text.replace("{schema}", schema), row, binary=True)
         except psycopg.Error as error:
             raise StoreUnwritable(str(unreachable(error, self._schema))) from error
-        return name
 
     def open(self) -> None:
         """From now on keep connections open, in the running event loop."""

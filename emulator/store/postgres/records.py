@@ -85,6 +85,14 @@ class Appended(NamedTuple):
         return sum(len(body) for body, _ in self.changes)
 
 
+class PlacedContent(NamedTuple):
+    """A staged content that a change refers to: it becomes the checkpoint before this change."""
+
+    bank: str
+    name: str  # that of `Pool.stage_content`
+    checkpoint: int
+
+
 class StoredExchange(NamedTuple):
     """An exchange of the request log of a bank; an `id` below 1: it gets the next number as it is stored."""
 
@@ -102,9 +110,10 @@ class Work:
     new_banks: list[tuple[str, int]] = field(default_factory=list)  # banks: name, incarnation
     deleted: list[str] = field(default_factory=list)
     appended: list[Appended] = field(default_factory=list)
+    contents: list[PlacedContent] = field(default_factory=list)
     cleared: list[str] = field(default_factory=list)  # banks whose request log is emptied
     exchanges: list[StoredExchange] = field(default_factory=list)
-    # bank, name, time, content; a text: of the row with that name (`Pool.stage`), None: deleted
+    # bank, name, time, content; a text: of the row with that name (`Pool.stage_snapshot`), None: deleted
     snapshots: list[tuple[str, str, datetime, bytes | str | None]] = field(default_factory=list)
     secrets: list[tuple[str, str, int, bytes]] = field(default_factory=list)
 

@@ -62,9 +62,11 @@ READ = (
 )
 HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
 PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
+# of those up to the checkpoint only the events
 CHANGES = (
-    "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s"
-    " AND sequence > (SELECT checkpoint FROM {schema}.bank WHERE name = %s) ORDER BY sequence"
+    "SELECT c.sequence, c.turn, CASE WHEN c.sequence > b.checkpoint THEN c.body ELSE '' END, c.events"
+    " FROM {schema}.change c JOIN {schema}.bank b ON b.name = c.bank"
+    " WHERE c.bank = %s AND c.sequence > least(b.checkpoint, %s::bigint) ORDER BY c.sequence"
 )
 MAKE = "INSERT INTO {schema}.bank (name, incarnation, sequence, turn) VALUES (%s, %s, 0, %s)"
 APPEND = "INSERT INTO {schema}.change (bank, sequence, turn, body, events) VALUES (%s, %s, %s, %b, %b)"
@@ -86,9 +88,25 @@ SAVE_SNAPSHOT = (
     "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
     " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body"
 )
+SNAPSHOT = "SELECT created, body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 NAME_SNAPSHOT = "UPDATE {schema}.snapshot SET name = %s, created = %s WHERE bank = %s AND name = %s"
 # of processes that have ended since
 DROP_STAGED = "DELETE FROM {schema}.snapshot WHERE name ~ '^[.]' AND created < now() - interval '1 day'"
+# A content is staged as a checkpoint with a negative sequence. It becomes that of the change before the one that refers
+# to it, of which there may be another already; where it is missing the column that must not be null makes this fail.
+CHECKPOINT_PART = "INSERT INTO {schema}.checkpoint (bank, sequence, part, body) VALUES (%s, %s, %s, %b)"
+DROP_STAGED_CONTENTS = "DELETE FROM {schema}.checkpoint WHERE sequence < 0 AND sequence > %s"
+PLACE_CONTENT = (
+    "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s",
+    "UPDATE {schema}.checkpoint SET sequence = %s WHERE bank = %s AND sequence = %s",
+    "UPDATE {schema}.bank b SET checkpoint ="
+    " (SELECT c.sequence FROM {schema}.checkpoint c WHERE c.bank = b.name AND c.sequence = %s AND c.part = 0)"
+    " WHERE b.name = %s",
+)
+DROP_CHECKPOINTS = (
+    "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence >= 0"
+    " AND sequence < (SELECT checkpoint FROM {schema}.bank WHERE name = %s)"
+)
 DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 KEEP_SECRET = (
     "INSERT INTO {schema}.secret (kind, name, version, body) VALUES (%s, %s, %s, %b)"
