@@ -30,7 +30,9 @@ MANY = {"customers": 40, "accountsPerCustomer": 1, "transactionsPerAccount": 100
 
 
 @pytest.fixture
-async def one(store_url: str, tmp_path: Path) -> AsyncIterator[Process]:
+async def one(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Process]:
+    """A process that, as every other of its test, does nothing but what it is asked for."""
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)
     async with process(store_url, tmp_path / "one") as one:
         yield one
 
@@ -345,7 +347,6 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 async def test_a_turn_that_changes_a_bank_is_one_question_and_one_statement_that_is_committed(
     one: Process, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 3600)
     await one.control("PUT", "clock", {"mode": "frozen"})
     body = b'{"creditorName": "none"}'
     with counting(monkeypatch) as executed:
@@ -365,7 +366,6 @@ async def test_a_turn_that_changes_a_bank_is_one_question_and_one_statement_that
 async def test_a_turn_takes_the_requests_that_come_while_it_waits_for_its_lock(
     store_url: str, one: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 3600)
     await one.control("PUT", "clock", {"mode": "frozen"})
     payment = "/v1/payments/sepa-credit-transfers"
     with counting(monkeypatch) as executed:
@@ -382,7 +382,6 @@ async def test_a_turn_takes_the_requests_that_come_while_it_waits_for_its_lock(
 async def test_a_long_tail_is_applied_without_the_lock(
     store_url: str, tmp_path: Path, one: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 3600)
     async with process(store_url, tmp_path / "two") as two:
         await two.control("GET", "clock")
         for progression in ("manual", "immediate", "manual"):
@@ -448,10 +447,9 @@ async def test_a_request_that_was_refused_before_its_turn_is_logged_though_the_n
 
 
 async def test_a_read_of_what_nobody_else_has_changed_is_one_statement(
-    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store_url: str, tmp_path: Path, one: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 3600)
-    async with process(store_url, tmp_path / "one") as one, process(store_url, tmp_path / "two") as two:
+    async with process(store_url, tmp_path / "two") as two:
         for reader in (one, two):
             await reader.control("GET", "clock")
         for year in ("2031", "2032"):
