@@ -370,6 +370,15 @@ def test_a_proxy_whose_log_nobody_reads_goes_on(bank: Served, tmp_path: Path, un
         assert process.wait(timeout=15) == 0
 
 
+@pytest.fixture
+def hangups() -> Iterator[None]:
+    """Processes that are started now do not ignore SIGHUP, as they would under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups")
 def test_the_end_of_the_terminal_is_an_orderly_end(tmp_path: Path) -> None:
     with served(tmp_path / "state") as bank:
         bank.process.send_signal(signal.SIGHUP)
