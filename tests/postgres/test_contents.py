@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from emulator.assemble.shared import open_bank, upkeep
 from emulator.assemble.shared.checking import check
 from emulator.assemble.shared.shared_store import SharedStore
 from emulator.bank import fixtures, snapshots
+from emulator.store import StoreUnwritable
 from emulator.store.postgres import Pool, pool
 from tests.postgres.process import HEADERS, Process, process
+from tests.postgres.server import own_folder, running
 from tests.postgres.test_events import watched, weathers
 from tests.postgres.test_turns import SCHEMA, customers
+from tests.postgres.wire import Loop, Proxy
 
 
 @pytest.fixture
@@ -199,3 +203,45 @@ async def test_contents_that_no_turn_has_placed_are_deleted_after_a_day(
     monkeypatch.setattr(pool, "_STAYS", 0)
     last = await asyncio.to_thread(own.stage_content, "default", b"{}")
     assert await rows(store_url, staged) == [(int(last),)]
+
+
+async def test_a_content_is_given_up_where_the_server_does_not_answer_any_more(
+    store_url: str, one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Loop()) as loop:
+        proxy = Proxy(loop, int(store_url.rpartition("/")[0].rpartition(":")[2])).start()
+        through = Pool(store_url.replace(f":{proxy.target}/", f":{proxy.port}/"), SCHEMA)
+        monkeypatch.setattr(pool, "BUSY", 0.5)
+        monkeypatch.setattr(pool, "_given_up", stalled(proxy, pool._given_up))
+        for stage in (through.stage_content, through.stage_snapshot):
+            with pytest.raises(StoreUnwritable):
+                await asyncio.wait_for(asyncio.to_thread(stage, "default", b"{}"), 20)
+            proxy.flow()
+        proxy.stop()
+    assert await rows(store_url, "SELECT * FROM {schema}.checkpoint WHERE sequence < 0") == []
+    assert await problems(store_url) == []
+
+
+def stalled(proxy: Proxy, block: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`block`, with the way to the server closed from its start."""
+
+    def start(connection: Any) -> Any:
+        proxy.stall()
+        return block(connection)
+
+    return start
+
+
+async def test_a_content_is_stored_at_the_server_that_takes_writes(tmp_path: Path) -> None:
+    """A URL may name several servers, of which the first is a standby."""
+    with running() as primary, own_folder() as folder:
+        standby = primary.standby(folder)
+        try:
+            url = primary.database()
+            several = url.replace("@", f"@127.0.0.1:{standby.port},")
+            async with process(several, tmp_path / "one"):
+                name = await asyncio.to_thread(Pool(several, SCHEMA).stage_content, "default", b"{}")
+            staged = "SELECT sequence FROM {schema}.checkpoint WHERE sequence < 0"
+            assert await rows(url, staged) == [(int(name),)]
+        finally:
+            standby.crash()

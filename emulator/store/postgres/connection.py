@@ -14,7 +14,7 @@ from os import dup
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, BaseConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
@@ -25,6 +25,21 @@ T = TypeVar("T")
 
 CONNECTING = 3  # seconds
 ANSWERING = 6.0  # seconds for what a turn asks
+
+
+def options(url: str) -> dict[str, Any]:
+    """How every connection to the server behind a URL is made, as far as the URL does not say."""
+    asked = conninfo_to_dict(url)
+    defaults: dict[str, Any] = {
+        "connect_timeout": CONNECTING,
+        "application_name": "bank-emulator",
+        "target_session_attrs": "read-write",
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+    }
+    given = {name: value for name, value in defaults.items() if name not in asked}
+    return {**given, "prepare_threshold": None}
 
 
 class DatabaseConnection:
@@ -45,21 +60,7 @@ class DatabaseConnection:
 
     async def connect(self) -> AsyncConnection[TupleRow]:
         """A new connection; psycopg.Error."""
-        asked = conninfo_to_dict(self._url)
-        defaults: dict[str, Any] = {
-            "connect_timeout": CONNECTING,
-            "application_name": "bank-emulator",
-            "target_session_attrs": "read-write",
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-        }
-        return await AsyncConnection.connect(
-            self._url,
-            autocommit=True,
-            prepare_threshold=None,
-            **{name: value for name, value in defaults.items() if name not in asked},
-        )
+        return await AsyncConnection.connect(self._url, autocommit=True, **options(self._url))
 
     async def close(self) -> None:
         """Close the connection; what was not committed is undone."""
@@ -73,7 +74,7 @@ class DatabaseConnection:
         task = asyncio.ensure_future(work)
         done, _ = await asyncio.wait((task,), timeout=seconds)
         if not done:
-            _hang_up(self._connection)
+            hang_up(self._connection)
             done, _ = await asyncio.wait((task,), timeout=CONNECTING + 1)
             if not done:
                 task.cancel()
@@ -94,7 +95,7 @@ class DatabaseConnection:
                 raise unreachable(error, self._schema) from error
             # one that broke while it was not in use has done nothing
             self._connection = None
-            _hang_up(known)
+            hang_up(known)
         try:
             return await self._within(seconds, work())
         except psycopg.Error as error:
@@ -121,7 +122,7 @@ class DatabaseConnection:
                 await self._within(ANSWERING, _rollback(connection))
             except (psycopg.Error, StoreUnreachable):
                 self._connection = None
-                _hang_up(connection)
+                hang_up(connection)
 
     def _in_schema(self, statement: str) -> str:
         text = self._sql.get(statement)
@@ -134,7 +135,7 @@ async def _rollback(connection: AsyncConnection[TupleRow]) -> None:
     await connection.execute("ROLLBACK")
 
 
-def _hang_up(connection: AsyncConnection[TupleRow] | None) -> None:
+def hang_up(connection: BaseConnection[Any] | None) -> None:
     """Close a connection whose server does not answer, so that its waiters fail at once."""
     if connection is None or connection.closed:
         return

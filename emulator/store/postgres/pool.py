@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from secrets import randbelow
+from threading import Timer
 from time import time_ns
 from typing import Any
 from uuid import uuid4
@@ -14,10 +15,11 @@ from uuid import uuid4
 import psycopg
 
 from emulator.store.errors import StoreUnwritable
-from emulator.store.postgres.connection import CONNECTING
+from emulator.store.postgres.connection import hang_up, options
 from emulator.store.postgres.database import PART, Database
 from emulator.store.postgres.errors import unreachable
 from emulator.store.postgres.statements import (
+    BUSY,
     CHECKPOINT_PART,
     DROP_STAGED,
     DROP_STAGED_CONTENTS,
@@ -79,12 +81,16 @@ class Pool:
 
     @contextmanager
     def _staging(self) -> Iterator[Callable[[str, Sequence[Any]], object]]:
-        """What executes statements in a transaction of its own, which may take long; StoreUnwritable."""
+        """What executes statements in a transaction of its own, which may take long; StoreUnwritable.
+
+        A server that does not answer any more is given up, as by a turn: the request would wait for ever.
+        """
         schema = f'"{self._schema}"'
         try:
-            with psycopg.connect(self._url, connect_timeout=CONNECTING, prepare_threshold=None) as connection:
+            with psycopg.connect(self._url, **options(self._url)) as connection, _given_up(connection):
                 connection.execute(LIMITS_BUSY)
                 yield lambda text, row: connection.execute(text.replace("{schema}", schema), row, binary=True)
+                connection.commit()
         except psycopg.Error as error:
             raise StoreUnwritable(str(unreachable(error, self._schema))) from error
 
@@ -97,3 +103,15 @@ class Pool:
         self._closed = True
         while self._unused:
             await self._unused.pop().close()
+
+
+@contextmanager
+def _given_up(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """A `with` block that the connection does not survive for longer than a large commit may take."""
+    limit = Timer(BUSY, hang_up, [connection])
+    limit.daemon = True
+    limit.start()
+    try:
+        yield
+    finally:
+        limit.cancel()
