@@ -243,5 +243,12 @@ async def test_a_content_is_stored_at_the_server_that_takes_writes(tmp_path: Pat
                 name = await asyncio.to_thread(Pool(several, SCHEMA).stage_content, "default", b"{}")
             staged = "SELECT sequence FROM {schema}.checkpoint WHERE sequence < 0"
             assert await rows(url, staged) == [(int(name),)]
+            await asyncio.to_thread(written_to, SharedStore(several, SCHEMA))
         finally:
             standby.crash()
+
+
+def written_to(stored: SharedStore) -> None:
+    """Write as `state copy` does."""
+    with stored.open("BEGIN", writes=True):
+        stored.query("DELETE FROM {schema}.checkpoint WHERE sequence < 0")

@@ -29,6 +29,7 @@ from emulator.assemble.shared.open_bank import fill, image_of
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
 from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
+from emulator.store.postgres.connection import options
 from emulator.store.postgres.database import PART
 from emulator.store.postgres.errors import unusable
 
@@ -70,7 +71,7 @@ class SharedStore:
 
         asyncio.run(connected())
         try:
-            with psycopg.connect(self._url, autocommit=True, prepare_threshold=None) as connection:
+            with psycopg.connect(self._url, autocommit=True, **options(self._url)) as connection:
                 self._connection = connection
                 connection.execute(begin)
                 yield
