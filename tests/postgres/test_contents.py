@@ -132,6 +132,31 @@ async def test_a_bank_begins_with_a_large_fixture(store_url: str, tmp_path: Path
     assert await problems(store_url) == []
 
 
+async def test_a_bank_is_created_though_another_of_its_name_came_and_went_meanwhile(
+    store_url: str, tmp_path: Path, one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged, goes_on = threading.Event(), threading.Event()
+    stage = Pool.stage_content
+
+    def first_waits(own: Pool, bank: str, content: bytes) -> str:
+        name = stage(own, bank, content)
+        if not staged.is_set():
+            staged.set()
+            goes_on.wait(60)
+        return name
+
+    monkeypatch.setattr(Pool, "stage_content", first_waits)
+    async with process(store_url, tmp_path / "two") as two:
+        creation = asyncio.ensure_future(one.control("PUT", "banks/red", {"fixtures": "household"}, status=201))
+        assert await asyncio.to_thread(staged.wait, 60)
+        await two.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
+        await two.control("DELETE", "banks/red", status=204)
+        goes_on.set()
+        await creation
+        assert await customers(two, bank="red") == await customers(one, bank="red") > 0
+    assert await problems(store_url) == []
+
+
 async def test_others_see_the_events_of_a_restore_and_of_what_came_before(
     store_url: str, tmp_path: Path, one: Process
 ) -> None:

@@ -263,7 +263,9 @@ class Database(DatabaseConnection):
         for name in work.deleted:
             for table in ("bank", "change", "checkpoint", "exchange", "snapshot"):
                 column = "name" if table == "bank" else "bank"
-                statement = f"DELETE FROM {{schema}}.{table} WHERE {column} = %s"
+                # a staged content may be that of a bank that somebody creates at this moment
+                placed = " AND sequence >= 0" if table == "checkpoint" else ""
+                statement = f"DELETE FROM {{schema}}.{table} WHERE {column} = %s{placed}"
                 await connection.execute(self._in_schema(statement), [name])
         for name, incarnation in work.new_banks:
             await connection.execute(self._in_schema(statements.MAKE), [name, incarnation, work.turn])
