@@ -506,11 +506,13 @@ def _break(
         after = monotonic() - began
         return after < seconds or (len(notes.operations) < least and after < SLOWEST * seconds)
 
+    tried: set[str] = set()  # each fault comes once, however busy the machine
     sleep(QUIET)
     while goes_on():
         for fault in faults or ("none",):
-            if not goes_on():
+            if fault in tried and not goes_on():
                 break
+            tried.add(fault)
             before = len(notes.operations)
             if fault == "none":
                 sleep(QUIET)
