@@ -15,6 +15,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 WIDTH, ROW, LEFT, RIGHT = 860, 34, 390, 90
+LABEL, LINE = 52, 14  # characters of a line, its height
 LONGEST = 2.0  # a longer bar ends here; its number, with an arrow, says how long it is
 FONT = 'font-family="system-ui, sans-serif" font-size="13"'
 
@@ -45,8 +46,13 @@ def _bar(row: Mapping[str, Any], top: int) -> list[str]:
     middle = top + ROW / 2
     goal = row["at_least"] if row["at_least"] is not None else row["at_most"]
     number = 'fill="#222222" stroke="#ffffff" stroke-width="4" paint-order="stroke"'  # readable across a mark
+    lines = textwrap.wrap(f"{row['section']}: {row['name']}", LABEL)
+    first = middle + 4 - LINE * (len(lines) - 1) / 2
     drawn = [
-        f'<text x="{LEFT - 10}" y="{middle + 4:g}" text-anchor="end" fill="#222222">{escape(row["name"])}</text>',
+        *(
+            f'<text x="{LEFT - 10}" y="{first + LINE * place:g}" text-anchor="end" fill="#222222">{escape(line)}</text>'
+            for place, line in enumerate(lines)
+        ),
         f'<rect x="{LEFT}" y="{top + 7}" width="{value:.1f}" height="{ROW - 14}" fill="#2f6f8f"/>',
     ]
     if goal is not None and goal <= LONGEST:
