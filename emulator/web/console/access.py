@@ -21,13 +21,12 @@ ENDS = {"approve": "Approved", "reject": "Declined", "expire": "Expired", "fail"
 SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
 
 
-def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def sca_listing(screen: Screen) -> Response:
     """List open and past authentications, newest first, with buttons to end the open ones."""
     bank = screen.bank
     waiting = sca_control.waiting(bank, sca_control.LOOKED_AT)
     return screen.page(
         "sca",
-        refused=refused,
         waiting=[
             {**_row(screen, document), "people": _who(screen, document), "asks": payments.asked_for(screen, document)}
             for document in waiting[:MOST_WAITING]
@@ -55,15 +54,11 @@ def end_sca(screen: Screen) -> Response:
     """Approve, decline, expire or fail an SCA without the customer's browser."""
     how = screen.form.get("how")
     if how not in ENDS:
-        return sca_listing(screen, ControlRefused(400, ["Choose approve, reject, expire or fail."]))
+        raise ControlRefused(400, ["Choose approve, reject, expire or fail."])
     body: dict[str, Any] = SERVER_ERROR if how == "fail" else {}
     if how == "approve" and screen.form.get("nationalId"):
         body = {"nationalId": screen.form.get("nationalId")}
-    try:
-        answer = screen.control.ask("POST", f"sca/{screen.params['id']}/{how}", body)
-    except ControlRefused as refused:
-        return sca_listing(screen, refused)
-    redirect = answer.get("redirect") if isinstance(answer, dict) else None
+    redirect = screen.control.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
     document = sca.get(screen.bank, screen.params["id"])
     heading, failure = ENDS[how], None
     if redirect is None:
@@ -74,7 +69,7 @@ def end_sca(screen: Screen) -> Response:
     return screen.page("sca_ended", heading=heading, failure=failure, redirect=redirect, document=document)
 
 
-def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def listing(screen: Screen) -> Response:
     """List consents and sessions, newest first."""
     bank = screen.bank
     rows = [
@@ -84,7 +79,6 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     newest = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
     return screen.page(
         "consents",
-        refused=refused,
         consents=rows,
         sessions=[{**session, "live": sessions.is_live(bank, session)} for session in newest],
         somebody=next((c["customerNumber"] for c in bank.documents.all(CUSTOMER) if c["type"] == "private"), None),
@@ -93,15 +87,12 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
 
 def revoke(screen: Screen) -> Response:
     """Revoke a consent, as the customer would."""
-    try:
-        screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
-    except ControlRefused as refused:
-        return listing(screen, refused)
+    screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
     return screen.go("consents", done="revoked")
 
 
 def end_session(screen: Screen) -> Response:
     """End a live session: the next attended call needs SCA again."""
     if not sessions.end(screen.bank, screen.params["id"]):
-        return listing(screen, ControlRefused(409, ["The session does not exist or has ended."]))
+        raise ControlRefused(409, ["The session does not exist or has ended."])
     return screen.go("consents", done="session-ended")

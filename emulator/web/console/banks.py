@@ -6,8 +6,9 @@ from typing import Any
 
 from emulator.api.messages import Response, Steps
 from emulator.bank import fixtures
+from emulator.bank.errors import counted
 from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT
-from emulator.web.console.screen import ControlRefused, Question, Screen, quote_segment
+from emulator.web.console.screen import ControlRefused, Screen, quote_segment
 
 COUNTED = (
     (CUSTOMER, "customer"),
@@ -15,67 +16,73 @@ COUNTED = (
     (PAYMENT, "payment"),
     (CONSENT, "consent"),
 )
-_ALL = ("the present bank time", "rules and scenario", "settings")
 
 
 def contents(screen: Screen) -> list[str]:
     """What a reset would delete, counted in words: `4 customers`, `12 payments`."""
-    counts = [(screen.bank.documents.count(kind), word) for kind, word in COUNTED]
-    return [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
+    return [counted(count, word) for kind, word in COUNTED if (count := screen.bank.documents.count(kind))]
 
 
-def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def _present_state(screen: Screen) -> list[str]:
+    """What a reset and the restoring of a snapshot replace."""
+    return [*contents(screen), "the present bank time", "rules and scenario", "settings"]
+
+
+def snapshots(screen: Screen) -> Response:
     """List the snapshots of this bank."""
-    return screen.page("snapshots", refused=refused, snapshots=screen.control.every("snapshots"))
+    return screen.page("snapshots", snapshots=screen.control.every("snapshots"))
 
 
-def save_snapshot(screen: Screen) -> Response | Steps:
+def save_snapshot(screen: Screen) -> Steps:
     """Save the state of the bank under a name."""
     name = screen.form.get("snapshot")
     exists = any(snapshot["name"] == name for snapshot in screen.control.every("snapshots"))
     if exists and not screen.confirmed:
-        return screen.ask(
-            Question(f"Replace the snapshot {name}?", "Replace it", lost=(f"the snapshot {name}",)), "snapshots"
-        )
-    return _change(screen, snapshots, "PUT", f"snapshots/{quote_segment(name)}", {}, done="saved")
+        lost = [f"the snapshot {name}"]
+        return screen.confirmation(f"Replace the snapshot {name}?", "Replace it", lost=lost, back=["snapshots"])
+    yield from screen.control.ask_in_steps("PUT", f"snapshots/{quote_segment(name)}", {})
+    return screen.go("snapshots", done="saved")
 
 
-def restore_snapshot(screen: Screen) -> Response | Steps:
+def restore_snapshot(screen: Screen) -> Steps:
     """Restore the bank from a snapshot."""
     name = screen.params["name"]
     if not screen.confirmed:
-        lost = (*contents(screen), *_ALL)
-        return screen.ask(Question(f"Restore the snapshot {name}?", "Restore it", lost=lost, danger=True), "snapshots")
-    return _change(screen, snapshots, "POST", f"snapshots/{quote_segment(name)}/restore", {}, done="restored")
+        lost = _present_state(screen)
+        return screen.confirmation(f"Restore the snapshot {name}?", "Restore it", lost=lost, back=["snapshots"])
+    yield from screen.control.ask_in_steps("POST", f"snapshots/{quote_segment(name)}/restore", {})
+    return screen.go("snapshots", done="restored")
 
 
-def delete_snapshot(screen: Screen) -> Response | Steps:
+def delete_snapshot(screen: Screen) -> Response:
     """Delete a snapshot."""
     name = screen.params["name"]
     if not screen.confirmed:
-        lost = (f"the snapshot {name}",)
-        return screen.ask(Question(f"Delete the snapshot {name}?", "Delete it", lost=lost, danger=True), "snapshots")
-    return _change(screen, snapshots, "DELETE", f"snapshots/{quote_segment(name)}", done="deleted")
+        lost = [f"the snapshot {name}"]
+        return screen.confirmation(f"Delete the snapshot {name}?", "Delete it", lost=lost, back=["snapshots"])
+    screen.control.ask("DELETE", f"snapshots/{quote_segment(name)}")
+    return screen.go("snapshots", done="deleted")
 
 
-def show_reset(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def show_reset(screen: Screen) -> Response:
     """Show what a reset deletes, and a choice of fixtures."""
-    return screen.page("reset", refused=refused, fixtures=fixtures.names(), contents=contents(screen))
+    return screen.page("reset", fixtures=fixtures.names(), contents=contents(screen))
 
 
-def reset(screen: Screen) -> Response | Steps:
+def reset(screen: Screen) -> Steps:
     """Reset the bank to the fixture that it was created from, or to another one."""
     fixture = screen.form.get("fixtures")
     if not screen.confirmed:
-        lost = (*contents(screen), *_ALL, "the request log")
         title = f"Reset the bank to {fixture}?" if fixture else "Reset the bank?"
-        return screen.ask(Question(title, "Reset the bank", lost=lost, danger=True), "reset")
-    return _change(screen, show_reset, "POST", "reset", {"fixtures": fixture} if fixture else {}, done="reset")
+        lost = [*_present_state(screen), "the request log"]
+        return screen.confirmation(title, "Reset the bank", lost=lost, back=["reset"])
+    yield from screen.control.ask_in_steps("POST", "reset", {"fixtures": fixture} if fixture else {})
+    return screen.go("reset", done="reset")
 
 
-def show_generate(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def show_generate(screen: Screen) -> Response:
     """Show the form for generated customers."""
-    return screen.page("generate", refused=refused)
+    return screen.page("generate")
 
 
 def generate(screen: Screen) -> Steps:
@@ -85,51 +92,34 @@ def generate(screen: Screen) -> Steps:
         text = screen.form.get(name)
         if text:
             numbers[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-    try:
-        yield from screen.control.ask_in_steps("POST", "generate", numbers)
-    except ControlRefused as refused:
-        return show_generate(screen, refused)
+    yield from screen.control.ask_in_steps("POST", "generate", numbers)
     return screen.go("generate", done="generated")
 
 
-def banks(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """List the banks of this process."""
-    return screen.page("banks", refused=refused, banks=_banks(screen))
-
-
-def _banks(screen: Screen) -> list[dict[str, str]]:
-    """Every bank with the address of its console."""
+def banks(screen: Screen) -> Response:
+    """List the banks of this process, each with the address of its console."""
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
-    return [
+    listed = [
         {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
         for bank in screen.control.every("banks")
     ]
+    return screen.page("banks", banks=listed)
 
 
-def create_bank(screen: Screen) -> Response | Steps:
+def create_bank(screen: Screen) -> Steps:
     """Create a bank; refused if it exists, since the control interface would replace it."""
     name = screen.form.get("bank")
-    if any(bank["name"] == name for bank in _banks(screen)):
-        text = f"The bank {name} exists. Its own console can reset it."
-        return banks(screen, ControlRefused(409, [text], frozenset({"name"})))
-    return _change(screen, banks, "PUT", f"banks/{quote_segment(name)}", {}, done="bank-created")
+    if any(bank["name"] == name for bank in screen.control.every("banks")):
+        raise ControlRefused(409, [f"The bank {name} exists. Its own console can reset it."], frozenset({"name"}))
+    yield from screen.control.ask_in_steps("PUT", f"banks/{quote_segment(name)}", {})
+    return screen.go("banks", done="bank-created")
 
 
-def delete_bank(screen: Screen) -> Response | Steps:
+def delete_bank(screen: Screen) -> Steps:
     """Delete another bank and its documents."""
     name = screen.params["name"]
     if not screen.confirmed:
-        lost = ("all of its documents", "its snapshots")
-        return screen.ask(Question(f"Delete the bank {name}?", "Delete it", lost=lost, danger=True), "banks")
-    return _change(screen, banks, "DELETE", f"banks/{quote_segment(name)}", done="deleted")
-
-
-def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None, *, done: str) -> Steps:
-    """Send a change to the control interface, then show the page again with the result or the reasons of a refusal."""
-    try:
-        yield from screen.control.ask_in_steps(method, path, body)
-    except ControlRefused as refused:
-        response: Response = page(screen, refused)
-        return response
-    address = {snapshots: "snapshots", show_reset: "reset", banks: "banks"}[page]
-    return screen.go(address, done=done)
+        lost = ["all of its documents", "its snapshots"]
+        return screen.confirmation(f"Delete the bank {name}?", "Delete it", lost=lost, back=["banks"])
+    yield from screen.control.ask_in_steps("DELETE", f"banks/{quote_segment(name)}")
+    return screen.go("banks", done="deleted")

@@ -173,7 +173,7 @@ class Console:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:
             return screen.missing("page")
-        screen.params = dict(params)
+        screen.params = params
         return view(screen)
 
     def _cookie_name(self, request: Request) -> str:

@@ -9,7 +9,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
 from emulator.scenario import target
 from emulator.web.console import payments
-from emulator.web.console.screen import ControlRefused, Screen
+from emulator.web.console.screen import Screen
 
 STEPS = ("10s", "1m", "1h", "1d")
 COUNTED = (
@@ -20,13 +20,12 @@ COUNTED = (
 )
 
 
-def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def show(screen: Screen) -> Response:
     """Show the overview."""
     bank = screen.bank
     created = BANK.read(bank.documents)
     return screen.page(
         "overview",
-        refused=refused,
         steps=STEPS,
         counts=[(page, bank.documents.count(kind), label) for page, kind, label in COUNTED],
         requests_kept=sum(1 for _ in screen.service.log.newest()),
@@ -52,11 +51,8 @@ def rules(screen: Screen) -> list[dict[str, Any]]:
 def change_clock(screen: Screen) -> Steps:
     """Advance bank time by a duration, freeze it or let it run."""
     by, mode = screen.form.get("by"), screen.form.get("mode")
-    try:
-        if mode:
-            yield from screen.control.ask_in_steps("PUT", "clock", {"mode": mode})
-        else:
-            yield from screen.control.ask_in_steps("POST", "clock/advance", {"by": by})
-    except ControlRefused as refused:
-        return show(screen, refused)
+    if mode:
+        yield from screen.control.ask_in_steps("PUT", "clock", {"mode": mode})
+    else:
+        yield from screen.control.ask_in_steps("POST", "clock/advance", {"by": by})
     return screen.go(done="clock")

@@ -15,7 +15,7 @@ from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, NOTIFICATION, PAYMENT, SCA
 from emulator.bank.payment import basket_status, baskets, flows, payment_views
 from emulator.bank.scheme import transitions
-from emulator.web.console.screen import ControlRefused, Screen
+from emulator.web.console.screen import Screen
 
 MOST = 100
 LOOKED_AT = 5_000  # payments that a filter reads, so that the page stays fast when there are many
@@ -152,7 +152,7 @@ def _three_digits(number: float) -> str:
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def one(screen: Screen) -> Response:
     """Show a payment: its statuses so far, those it can reach, its authentications, and the request that created it."""
     bank = screen.bank
     payment = bank.documents.get(PAYMENT, screen.params["id"])
@@ -166,7 +166,6 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
         scas += bank.documents.find(SCA, target=payment["basketId"], newest_first=True)
     return screen.page(
         "payment",
-        refused=refused,
         payment=_row(screen, payment),
         timeline=_timeline(payment),
         ended=status in transitions.FINAL,
@@ -184,10 +183,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
 def advance(screen: Screen) -> Response:
     """Advance a payment by one status, to a chosen status, or to rejection."""
     to = screen.form.get("to")
-    try:
-        screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
-    except ControlRefused as refused:
-        return one(screen, refused)
+    screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")
 
 

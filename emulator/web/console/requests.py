@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from emulator.api.log import Exchange
 from emulator.api.messages import Response
-from emulator.web.console.screen import ControlRefused, Screen, quote_segment
+from emulator.web.console.screen import Screen, quote_segment
 
 MOST = 100
 
@@ -69,14 +69,11 @@ def _is_status(status: int, pattern: str) -> bool:
 
 def repeat(screen: Screen) -> Response:
     """Send the request again with a new signature, and show the new exchange."""
-    try:
-        repeated = screen.control.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
-    except ControlRefused as refused:
-        return one(screen, refused)
+    repeated = screen.control.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
     return screen.go("requests", repeated["id"], done="repeated")
 
 
-def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def one(screen: Screen) -> Response:
     """Show an exchange in full."""
     exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
@@ -86,7 +83,6 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
     signature = detail.get("signature")
     return screen.page(
         "request",
-        refused=refused,
         exchange=detail,
         request_body=_pretty(request["body"]),
         response_body=_pretty(detail.get("response", {}).get("body", "")),

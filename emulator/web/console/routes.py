@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
 from emulator.web.console import access, banks, customers, overview, payments, requests, scenarios, settings
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import ControlRefused, Screen
 
 View = Callable[[Screen], Response]
 Action = Callable[[Screen], Response | Steps]
 
 
-def _redirect_to(page: str) -> View:
-    def redirect(screen: Screen) -> Response:
-        return screen.go(*(segment.format(**screen.params) for segment in page.split("/") if segment))
-
-    return redirect
-
-
-# Addresses that only receive forms, each with the page that contains the form. After a refusal the browser is at such
-# an address; GET redirects to the page, so that a reload, also of the live parts, does not fail.
-_FORM_ADDRESSES = (
-    ("login", ""),
-    ("logout", ""),
-    ("clock", ""),
-    ("sca/{id}", "sca"),
-    ("consents/{id}", "consents"),
-    ("sessions/{id}", "consents"),
-    ("scenarios/check", "scenarios/new"),
-    ("scenarios/withdraw", "scenarios"),
-    ("scenarios/{name}/play", "scenarios/{name}"),
-    ("rules/clear", "scenarios"),
-    ("requests/clear", "requests"),
-    ("conformance/clear", "conformance"),
-    ("requests/{id}/repeat", "requests/{id}"),
-    ("snapshots/{name}/restore", "snapshots"),
-    ("snapshots/{name}/delete", "snapshots"),
-    ("banks/{name}/delete", "banks"),
-)
-
 PAGES: tuple[tuple[str, View], ...] = (
-    *((address, _redirect_to(page)) for address, page in _FORM_ADDRESSES),
     ("", overview.show),
     ("customers", customers.listing),
     ("customers/{id}", customers.one),
@@ -58,7 +29,7 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("notifications", payments.notification_listing),
     ("tpps", settings.tpps),
     ("scenarios", scenarios.listing),
-    ("scenarios/new", scenarios.blank),
+    ("scenarios/new", scenarios.own),
     ("scenarios/{name}", scenarios.one),
     ("requests", requests.listing),
     ("requests/{id}", requests.one),
@@ -70,30 +41,54 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("banks", banks.banks),
 )
 
-ACTIONS: tuple[tuple[str, Action], ...] = (
-    ("clock", overview.change_clock),
-    ("payments/{id}", payments.advance),
-    ("sca/{id}", access.end_sca),
-    ("consents/{id}", access.revoke),
-    ("sessions/{id}", access.end_session),
-    ("tpps", settings.issue_tpp),
-    ("scenarios", scenarios.apply),
-    ("scenarios/check", scenarios.check),
-    ("scenarios/withdraw", scenarios.withdraw),
-    ("scenarios/{name}/play", scenarios.play),
-    ("rules/clear", scenarios.clear_rules),
-    ("requests/clear", requests.clear),
-    ("conformance/clear", requests.clear_conformance),
-    ("requests/{id}/repeat", requests.repeat),
-    ("settings", settings.save),
-    ("snapshots", banks.save_snapshot),
-    ("snapshots/{name}/restore", banks.restore_snapshot),
-    ("snapshots/{name}/delete", banks.delete_snapshot),
-    ("reset", banks.reset),
-    ("generate", banks.generate),
-    ("banks", banks.create_bank),
-    ("banks/{name}/delete", banks.delete_bank),
+# The address of a form, what the form does, and the page that has the form.
+ACTIONS: tuple[tuple[str, Action, str], ...] = (
+    ("clock", overview.change_clock, ""),
+    ("payments/{id}", payments.advance, "payments/{id}"),
+    ("sca/{id}", access.end_sca, "sca"),
+    ("consents/{id}", access.revoke, "consents"),
+    ("sessions/{id}", access.end_session, "consents"),
+    ("tpps", settings.issue_tpp, "tpps"),
+    ("scenarios", scenarios.apply, "scenarios"),
+    ("scenarios/check", scenarios.check, "scenarios/new"),
+    ("scenarios/withdraw", scenarios.withdraw, "scenarios"),
+    ("scenarios/{name}/play", scenarios.play, "scenarios/{name}"),
+    ("rules/clear", scenarios.clear_rules, "scenarios"),
+    ("requests/clear", requests.clear, "requests"),
+    ("conformance/clear", requests.clear_conformance, "conformance"),
+    ("requests/{id}/repeat", requests.repeat, "requests/{id}"),
+    ("settings", settings.save, "settings"),
+    ("snapshots", banks.save_snapshot, "snapshots"),
+    ("snapshots/{name}/restore", banks.restore_snapshot, "snapshots"),
+    ("snapshots/{name}/delete", banks.delete_snapshot, "snapshots"),
+    ("reset", banks.reset, "reset"),
+    ("generate", banks.generate, "generate"),
+    ("banks", banks.create_bank, "banks"),
+    ("banks/{name}/delete", banks.delete_bank, "banks"),
 )
+
+
+def _or_refusal(action: Action, page: View) -> Action:
+    """`action`; if the bank refuses it, the page with the form says why."""
+
+    def act(screen: Screen) -> Steps:
+        try:
+            answer = action(screen)
+            return (yield from answer) if isinstance(answer, Generator) else answer
+        except ControlRefused as refused:
+            screen.refused = refused
+            return page(screen)
+
+    return act
+
+
+def _redirect_to(page: str) -> View:
+    """The view of an address that only receives forms: a browser that reloads a refusal gets the page with the form."""
+
+    def redirect(screen: Screen) -> Response:
+        return screen.go(*(segment.format(**screen.params) for segment in page.split("/") if segment))
+
+    return redirect
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +100,15 @@ class _ConsoleRoute:
 
 
 def _rows() -> Iterator[_ConsoleRoute]:
-    yield from (_ConsoleRoute("POST", f"/{path}", view) for path, view in ACTIONS)
-    yield from (_ConsoleRoute("GET", f"/{path}", view) for path, view in PAGES)
+    views: dict[str, View] = dict(PAGES)
+    for path, view in PAGES:
+        yield _ConsoleRoute("GET", f"/{path}", view)
+    for path, action, page in ACTIONS:
+        yield _ConsoleRoute("POST", f"/{path}", _or_refusal(action, views[page]))
+        if path not in views:
+            yield _ConsoleRoute("GET", f"/{path}", _redirect_to(page))
+    for path in ("login", "logout"):  # whose forms the handler answers
+        yield _ConsoleRoute("GET", f"/{path}", _redirect_to(""))
 
 
 ROUTER = Router(_rows(), lambda route, params: (route.view, params))

@@ -8,7 +8,7 @@ from emulator.api.messages import Response, Steps
 from emulator.scenario import loader
 from emulator.scenario.problems import ScenarioRefused
 from emulator.web.console import overview
-from emulator.web.console.screen import ControlRefused, Question, Screen
+from emulator.web.console.screen import ControlRefused, Screen
 
 PARAMETER = "set-"  # before the name of a parameter in a form
 EXAMPLE = """scenario: my-scenario
@@ -23,37 +23,34 @@ rules:
 """
 
 
-def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def listing(screen: Screen) -> Response:
     """List the ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
-        refused=refused,
         scenarios=screen.control.every("scenarios"),
         active=overview.scenario(screen),
         rules=overview.rules(screen),
     )
 
 
-def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def one(screen: Screen) -> Response:
     """Show the file of a ready scenario."""
-    path = loader.library().get(screen.params["name"])
+    name = screen.params["name"]
+    path = loader.library().get(name)
     if path is None:
         return screen.missing("scenario")
-    return _editor(screen, path.read_text(encoding="utf-8"), name=screen.params["name"], refused=refused)
+    return _editor(screen, path.read_text(encoding="utf-8"), name=name)
 
 
-def blank(screen: Screen) -> Response:
-    """Show the editor with a small example."""
-    return _editor(screen, EXAMPLE)
+def own(screen: Screen, *, checked: bool = False) -> Response:
+    """Show the editor with the text of the form, at first a small example."""
+    return _editor(screen, screen.form.typed("text") if "text" in screen.form else EXAMPLE, checked=checked)
 
 
-def _editor(
-    screen: Screen, text: str, *, name: str = "", refused: ControlRefused | None = None, checked: bool = False
-) -> Response:
+def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False) -> Response:
     ready = next((line for line in screen.control.every("scenarios") if line["name"] == name), None)
     return screen.page(
         "scenario",
-        refused=refused,
         text=text,
         name=name,
         ready=ready,
@@ -64,34 +61,32 @@ def _editor(
 
 def check(screen: Screen) -> Response:
     """Check the text of the form without applying it; shows every problem with its line."""
-    text = screen.form.typed("text")
     try:
-        loader.from_text(text, "scenario.yaml")
+        loader.from_text(screen.form.typed("text"), "scenario.yaml")
     except ScenarioRefused as refused:
-        return _editor(screen, text, refused=ControlRefused(400, refused.lines()))
-    return _editor(screen, text, checked=True)
+        raise ControlRefused(400, refused.lines()) from refused
+    return own(screen, checked=True)
 
 
 def apply(screen: Screen) -> Steps:
     """Apply a ready scenario by its name, or the text of the form; asks first if data would be lost."""
     name = screen.form.get("name")
-    text = screen.form.typed("text")
     fields = {key.removeprefix(PARAMETER): value for key, value in screen.form.pairs() if key.startswith(PARAMETER)}
     # an empty field means the default
     body = {"name": name, "parameters": {key: value for key, value in fields.items() if value.strip()}}
-    sent: dict[str, Any] = {"body": body} if name else {"yaml": text}
+    sent: dict[str, Any] = {"body": body} if name else {"yaml": screen.form.typed("text")}
     try:
         if not screen.confirmed:
             preview = yield from screen.control.ask_in_steps("POST", "scenario/preview", **sent)
             if preview["lost"]:
-                question = Question(f"Apply {preview['scenario']}?", "Apply it", lost=preview["lost"], danger=True)
-                return screen.ask(question, "scenarios", *([name] if name else []))
+                back = ["scenarios", name] if name else ["scenarios"]
+                return screen.confirmation(f"Apply {preview['scenario']}?", "Apply it", lost=preview["lost"], back=back)
         applied = yield from screen.control.ask_in_steps("POST", "scenario", **sent)
     except ControlRefused as refused:
-        if name in loader.library():
-            screen.params["name"] = name
-            return one(screen, refused)
-        return listing(screen, refused) if name else _editor(screen, text, refused=refused)
+        if name and name not in loader.library():
+            raise
+        screen.refused, screen.params = refused, {"name": name}
+        return one(screen) if name else own(screen)
     return screen.page("applied", applied=applied)
 
 
@@ -100,19 +95,13 @@ def play(screen: Screen) -> Response:
     name = screen.params["name"]
     if name not in loader.library():
         return screen.missing("scenario")
-    try:
-        played = screen.control.ask("POST", f"scenarios/{name}/play", {})
-    except ControlRefused as refused:
-        return one(screen, refused)
+    played = screen.control.ask("POST", f"scenarios/{name}/play", {})
     return screen.page("played", name=name, played=played)
 
 
 def withdraw(screen: Screen) -> Response:
     """Remove the applied scenario."""
-    try:
-        screen.control.ask("DELETE", "scenario")
-    except ControlRefused as refused:
-        return listing(screen, refused)
+    screen.control.ask("DELETE", "scenario")
     return screen.go("scenarios", done="withdrawn")
 
 

@@ -80,28 +80,16 @@ def _json(body: Any) -> bytes:
 def _value(answer: Response | Stream) -> Any:
     """The JSON of an answer; raises ControlRefused for 4xx and 5xx."""
     if isinstance(answer, Stream):
-        raise ControlRefused(500, ["The control interface answered with a stream."])
-    value = _read(answer)
+        raise TypeError("the console asks for JSON only")
+    value: Any = json.loads(answer.body) if answer.body else None
     if answer.status >= 400:
-        messages = _messages(value)
-        texts = [_text(message) for message in messages] or [f"The control interface answered {answer.status}."]
+        messages = value["tppMessages"]
         members = frozenset(message.get("path", "").partition(".")[0] for message in messages)
-        raise ControlRefused(answer.status, texts, members)
+        raise ControlRefused(answer.status, [_text(message) for message in messages], members)
     return value
 
 
-def _read(answer: Response) -> Any:
-    try:
-        return json.loads(answer.body) if answer.body else None
-    except ValueError:
-        return None
-
-
-def _messages(value: Any) -> list[dict[str, str]]:
-    return value.get("tppMessages", []) if isinstance(value, dict) else []
-
-
-def _text(message: dict[str, str]) -> str:
+def _text(message: Mapping[str, str]) -> str:
     return f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
 
 
@@ -126,20 +114,12 @@ NAVIGATION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A confirmation before data is lost: `lost` lists the data, `about` explains the change, `button` confirms it."""
-
-    title: str
-    button: str
-    lost: Sequence[str] = ()
-    about: Sequence[str] = ()
-    danger: bool = False
-
-
 @dataclass(slots=True)
 class Screen:
-    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank."""
+    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank.
+
+    `refused`: why the bank refused the form, for the page that shows the form again.
+    """
 
     service: BankService
     request: Request
@@ -147,8 +127,9 @@ class Screen:
     csrf: str
     query: PageForm
     form: PageForm = field(default_factory=lambda: PageForm({}))
-    params: dict[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
     logged_in: bool = False
+    refused: ControlRefused | None = None
 
     @property
     def bank(self) -> Bank:
@@ -169,11 +150,9 @@ class Screen:
         """The address of a page below the console."""
         return "/".join([self.home, *(quote(segment, safe="") for segment in segments)])
 
-    def page(
-        self, template: str, *, status: int = 200, refused: ControlRefused | None = None, **values: Any
-    ) -> Response:
-        """A console page; with `refused`, the status and reasons of that refusal and the form as it was typed."""
-        bank = self.bank
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """A console page; after a refusal with its status and reasons, and the form as it was typed."""
+        bank, refused = self.bank, self.refused
         return html(
             self.request,
             f"console/{template}.html",
@@ -200,18 +179,23 @@ class Screen:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the form was sent by the confirmation button of `ask`."""
+        """Whether the form was sent by the button of a confirmation page."""
         return self.form.get("confirmed") == "yes"
 
-    def ask(self, question: Question, *back: str) -> Response:
-        """The confirmation page; its button sends the same form again, confirmed. `back`: the page behind Cancel."""
-        sent = [(name, value) for name, value in self.form.pairs() if name not in ("csrf", "confirmed")]
-        return self.page("question", question=question, sent=sent, address=self.address, back=self.at(*back))
+    def confirmation(self, title: str, button: str, *, lost: Sequence[str], back: Sequence[str]) -> Response:
+        """A confirmation page before the data `lost` is lost; its button sends the same form again, confirmed.
 
-    @property
-    def address(self) -> str:
-        """The address of this request, as links write it."""
-        return root_of(self.request) + path_below(self.request)
+        `back`: the segments of the page behind Cancel.
+        """
+        return self.page(
+            "confirmation",
+            title=title,
+            button=button,
+            lost=lost,
+            sent=[(name, value) for name, value in self.form.pairs() if name not in ("csrf", "confirmed")],
+            address=root_of(self.request) + path_below(self.request),
+            back=self.at(*back),
+        )
 
     def go(self, *segments: str, done: str = "") -> Response:
         """Redirect to a page after a change; `done` is the key of the message in DONE."""
@@ -250,38 +234,36 @@ def quote_segment(name: str) -> str:
 
 
 class DisplayNames:
-    """Names for the ids on a page, looked up once each."""
+    """Names for the ids on a page, looked up once each; an id without a name stands for itself."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
         self._known: dict[tuple[str, str], str] = {}
 
-    def _look_up(self, kind: str, key: str, find: Callable[[], Mapping[str, Any] | None], member: str = "name") -> str:
+    def _name(self, kind: str, key: str, look_up: Callable[[Bank, str], Mapping[str, Any] | None]) -> str:
         if (kind, key) not in self._known:
-            named = find()
-            self._known[kind, key] = str(named[member]) if named and named.get(member) else key
+            named = look_up(self._bank, key) or {}
+            self._known[kind, key] = str(named.get("name") or key)
         return self._known[kind, key]
 
     def person(self, national_id: str | None) -> str:
-        """The name of a person, else the number."""
-        if not national_id:
-            return "nobody yet"
-        return self._look_up("person", national_id, lambda: people.person(self._bank, national_id))
+        """The name of a person."""
+        return self._name("person", national_id, people.person) if national_id else "nobody yet"
 
     def account(self, account_id: str) -> str:
-        """The name of an account, else its id."""
-        return self._look_up("account", account_id, lambda: self._bank.documents.get(ACCOUNT, account_id))
+        """The name of an account."""
+        return self._name("account", account_id, lambda bank, key: bank.documents.get(ACCOUNT, key))
 
     def card(self, card_id: str) -> str:
-        """The name of a card account, else its id."""
-        return self._look_up("card", card_id, lambda: self._bank.documents.get(CARD, card_id))
+        """The name of a card account."""
+        return self._name("card", card_id, lambda bank, key: bank.documents.get(CARD, key))
 
     def agreement(self, agreement_id: str | None) -> str:
-        """The name of an agreement, else its id."""
+        """The name of an agreement; empty for none."""
         if not agreement_id:
             return ""
-        return self._look_up("agreement", agreement_id, lambda: self._bank.documents.get(AGREEMENT, agreement_id))
+        return self._name("agreement", agreement_id, lambda bank, key: bank.documents.get(AGREEMENT, key))
 
     def customer(self, customer_id: str) -> str:
-        """The name of a customer, else its id."""
-        return self._look_up("customer", customer_id, lambda: self._bank.documents.get(CUSTOMER, customer_id))
+        """The name of a customer."""
+        return self._name("customer", customer_id, lambda bank, key: bank.documents.get(CUSTOMER, key))

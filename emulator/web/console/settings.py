@@ -9,15 +9,14 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.bank.settings import schemas
-from emulator.web.console.screen import ControlRefused, Screen
+from emulator.web.console.screen import Screen
 
 
-def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """Show all settings of this bank; `refused`: why the form was refused."""
+def show(screen: Screen) -> Response:
+    """Show all settings of this bank."""
     current = screen.bank.settings.as_document()
     return screen.page(
         "settings",
-        refused=refused,
         fields=[
             {
                 "name": name,
@@ -62,10 +61,7 @@ def save(screen: Screen) -> Response:
     form = screen.form
     typed = {name: form.get(name) for name in schemas() if name in form}
     changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
-    try:
-        screen.control.ask("PUT", "settings", changes)
-    except ControlRefused as refused:
-        return show(screen, refused)
+    screen.control.ask("PUT", "settings", changes)
     return screen.go("settings", done="settings")
 
 
@@ -81,11 +77,10 @@ FLAWS = (
 )
 
 
-def tpps(screen: Screen, refused: ControlRefused | None = None) -> Response:
+def tpps(screen: Screen) -> Response:
     """List all issued TPPs, with the form for a new one."""
     return screen.page(
         "tpps",
-        refused=refused,
         tpps=screen.control.every("tpps"),
         roles=ROLES,
         flaws=FLAWS,
@@ -99,8 +94,5 @@ def issue_tpp(screen: Screen) -> Response:
     for member in ("organizationIdentifier", "flaw"):
         if form.get(member):
             body[member] = form.get(member)
-    try:
-        issued = screen.control.ask("POST", "tpps", body)
-    except ControlRefused as refused:
-        return tpps(screen, refused)
+    issued = screen.control.ask("POST", "tpps", body)
     return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

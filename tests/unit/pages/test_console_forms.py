@@ -32,7 +32,7 @@ def busy(emulator: Living, browser: Visitor) -> str:
 
 
 @pytest.mark.inside
-@pytest.mark.parametrize("address", [address for address, _ in routes.ACTIONS])
+@pytest.mark.parametrize("address", [address for address, _, _ in routes.ACTIONS])
 def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the_form(
     emulator: Living, browser: Visitor, address: str
 ) -> None:
