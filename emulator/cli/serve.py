@@ -132,8 +132,7 @@ def without_trust_roots() -> Iterator[None]:
 
 def _listen_and_run(settings: ServeSettings) -> None:
     with without_trust_roots():
-        from emulator.web.server import WebServer, run
-    from emulator.web.sockets import CannotListen, listen
+        from emulator.web.server import CannotListen, WebServer, listen, run
 
     try:
         plain = listen(settings.host, settings.port)

@@ -38,8 +38,7 @@ from emulator.testing.loop import loop_thread
 from emulator.testing.options import BankOptions, filters_for, moment_of, settings_for
 from emulator.testing.receiver import Receiver
 from emulator.testing.tpp import KEYSTORE_PASSWORD, TppFiles, authority, issued, write_files
-from emulator.web.server import WebServer
-from emulator.web.sockets import listen
+from emulator.web.server import WebServer, listen
 
 Result = TypeVar("Result")
 

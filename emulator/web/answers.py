@@ -46,18 +46,6 @@ def _date_and_server(second: int) -> bytes:
     return _DATE + formatdate(second, usegmt=True).encode() + _SERVER
 
 
-def block(request: web.BaseRequest, response: Response, *, close: bool) -> bytes:
-    """The whole answer to `request` as bytes."""
-    status, body = response.status, response.body
-    framing = [] if status in (204, 304) else [f"Content-Length: {len(body)}"]
-    if close:
-        framing.append(CLOSE)
-    elif request.version == HttpVersion10:
-        framing.append("Connection: keep-alive")
-    head_bytes = head(response, framing)
-    return head_bytes if status in (204, 304) or request.method == "HEAD" else head_bytes + body
-
-
 def encoded(response: Response, accept_encoding: str | None) -> Response:
     """A copy of the answer compressed with gzip if the client accepts it, else the answer itself.
 
@@ -99,13 +87,23 @@ class CompleteAnswer(WireResponse):
 
     async def write_eof(self, _data: bytes = b"") -> None:
         """Write head and body; wait, within limits, for a client that reads slowly."""
-        connection, request = self._connection, self._request
-        if not request.keep_alive or connection.last:
-            self.closes = True
-        connection.send(block(request, self._response, close=self.closes))
+        connection, response = self._connection, self._response
+        has_body = response.status not in (204, 304)
+        framing = [f"Content-Length: {len(response.body)}"] if has_body else []
+        written = self._head(response, framing)
+        connection.send(written + response.body if has_body and self._request.method != "HEAD" else written)
         if connection.writing_paused:
             await self._drain()
         connection.end()
+
+    def _head(self, response: Response, framing: list[str]) -> bytes:
+        """The head of the answer; says whether another request may follow, where HTTP requires it."""
+        if self.closes or not self._request.keep_alive or self._connection.last:
+            self.closes = True
+            framing.append(CLOSE)
+        elif self._request.version == HttpVersion10:
+            framing.append("Connection: keep-alive")
+        return head(response, framing)
 
     async def _drain(self) -> None:
         try:
@@ -123,8 +121,6 @@ class PartedAnswer(CompleteAnswer):
         connection, request, response = self._connection, self._request, self._response
         if response.parts is None:
             raise RuntimeError("the answer has no parts")
-        if not request.keep_alive or connection.last:
-            self.closes = True
         headers = [*response.headers, ("Vary", "Accept-Encoding")]
         framing = [f"Content-Length: {len(response.body) + response.parts.size}"]
         packer = None
@@ -132,11 +128,7 @@ class PartedAnswer(CompleteAnswer):
             packer = gzip_packer()
             framing = ["Transfer-Encoding: chunked"]
             headers.append(("Content-Encoding", "gzip"))
-        if self.closes:
-            framing.append(CLOSE)
-        elif request.version == HttpVersion10:
-            framing.append("Connection: keep-alive")
-        connection.send(head(Response(response.status, headers), framing))
+        connection.send(self._head(Response(response.status, headers), framing))
         if request.method != "HEAD":
             for part in chain((response.body,), response.parts.pieces):
                 await self._send(part if packer is None else _chunk(packer.compress(part)))

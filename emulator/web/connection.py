@@ -18,7 +18,7 @@ from aiohttp.streams import StreamReader
 from emulator.api.messages import Response
 from emulator.web.address import Base
 from emulator.web.framing import END, HEAD_TOO_LARGE, Framing
-from emulator.web.limits import MAX_BODY_BYTES, PARSING, Limits
+from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
 from emulator.web.refusals import (
     RequestRefused,
     bad_body,
@@ -82,7 +82,11 @@ class Connection(web.RequestHandler):
             keepalive_timeout=self.limits.idle_seconds,
             access_log=cast(Any, None),
             lingering_time=0.0,
-            **PARSING,
+            max_line_size=MAX_TARGET_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_HEAD_BYTES,  # head_refusal checks their number, with a status of its own
+            auto_decompress=False,
+            read_bufsize=65536,
         )
 
     # Called by asyncio

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
 
 MAX_TARGET_BYTES = 8190
 MAX_FIELD_BYTES = 16380  # fits a PEM certificate with its chain; must differ from the target's limit, see refusals.py
 MAX_HEADERS = 128
 MAX_HEAD_BYTES = 65536
 MAX_BODY_BYTES = 1024 * 1024
-
-
-class _Parsing(TypedDict):
-    max_line_size: int
-    max_field_size: int
-    max_headers: int
-    auto_decompress: bool
-    read_bufsize: int
-
-
-# Options of aiohttp's parser.
-PARSING: _Parsing = {
-    "max_line_size": MAX_TARGET_BYTES,
-    "max_field_size": MAX_FIELD_BYTES,
-    "max_headers": MAX_HEAD_BYTES,  # head_refusal checks their number, with a status of its own
-    "auto_decompress": False,
-    "read_bufsize": 65536,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from emulator.web.server import WebServer
-from emulator.web.sockets import listen, port_of
+from emulator.web.server import WebServer, listen, port_of
 from tests.unit.pages.living import Living
 
 

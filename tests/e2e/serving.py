@@ -20,8 +20,7 @@ from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.assemble.turns import JournalTurn, Upkeep
 from emulator.store import Store, WriteGroup
 from emulator.web.limits import Limits
-from emulator.web.server import WebServer
-from emulator.web.sockets import listen, port_of
+from emulator.web.server import WebServer, listen, port_of
 
 LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 PATIENCE = 10.0  # seconds until a test gives up; no test waits for it to pass

@@ -19,7 +19,7 @@ from emulator.api.description import examples
 from emulator.client import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.web.limits import Limits
-from emulator.web.sockets import raise_file_limit
+from emulator.web.server import raise_file_limit
 from tests.e2e.process import Served, served
 from tests.e2e.serving import Client, both_loops, serving
 

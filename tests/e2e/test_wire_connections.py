@@ -14,7 +14,7 @@ import pytest
 
 from emulator.api.messages import Delivery, Request, Response
 from emulator.web.limits import Limits
-from emulator.web.sockets import raise_file_limit
+from emulator.web.server import raise_file_limit
 from tests.e2e.serving import PATIENCE, Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
 
 CONTINUE = "Expect: 100-continue"

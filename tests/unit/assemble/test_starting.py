@@ -20,8 +20,7 @@ from emulator.assemble.starting import Progress, StartingApplication, is_slow
 from emulator.cli import serve
 from emulator.settings import ServeSettings
 from emulator.store import open_store, recovery
-from emulator.web.server import run_loop
-from emulator.web.sockets import listen, port_of
+from emulator.web.server import listen, port_of, run_loop
 from tests.unit.store.making import KINDS, NOTE
 
 

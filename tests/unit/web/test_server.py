@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from emulator.web import sockets
+from emulator.web import server
 
 UNLIMITED = resource.RLIM_INFINITY
 
@@ -36,5 +36,5 @@ def test_the_limit_is_raised_as_far_as_the_system_takes_it(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
     monkeypatch.setattr(resource, "setrlimit", set_limits)
-    sockets.raise_file_limit()
+    server.raise_file_limit()
     assert limits == (then, hard)
