@@ -15,7 +15,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError
 from emulator.ca import AuthorityDamaged, CertificateAuthority
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError, StoreShared
 

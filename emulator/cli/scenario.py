@@ -26,9 +26,8 @@ from emulator.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from emulator.scenario.model import Scenario
+    from emulator.scenario.loader import Scenario, ScenarioRefused
     from emulator.scenario.player import Played, StepResult
-    from emulator.scenario.problems import ScenarioRefused
     from emulator.scenario.transport import Transport
 
 EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
@@ -41,7 +40,7 @@ def command() -> None:
 
 def _loaded(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
     from emulator.scenario import loader
-    from emulator.scenario.problems import ScenarioRefused
+    from emulator.scenario.loader import ScenarioRefused
 
     try:
         return loader.named_or_file(source, values)
@@ -102,7 +101,7 @@ def check(files: tuple[str, ...], output: str) -> None:
 
     A file whose `from` names a fixture is also applied to a new bank in this process; its story is not played.
     """
-    from emulator.scenario.problems import ScenarioMissing, ScenarioRefused
+    from emulator.scenario.loader import ScenarioMissing, ScenarioRefused
 
     results: list[dict[str, Any]] = []
     for file in files:

@@ -35,8 +35,7 @@ from pydantic import ConfigDict, Field, model_validator
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Reads, Unfit, refuse, validate
 from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact, is_static
-from emulator.scenario.loader import parsed
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused, parsed
 
 FOLDER = Path(__file__).parent / "checks"
 EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")

@@ -12,8 +12,8 @@ from emulator.bank.errors import BankError
 from emulator.bank.problems import Problem, described, unknown
 from emulator.bank.validation import Maybe, Model, Reads, Text, Text200, Unfit, refuse
 from emulator.scenario import loader
-from emulator.scenario.model import Scenario, ScenarioFile
-from emulator.scenario.problems import Origin, ScenarioRefused
+from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
+from emulator.scenario.model import ScenarioFile
 from emulator.scenario.values import Context
 
 

@@ -23,8 +23,7 @@ from emulator.bank.threads import in_thread
 from emulator.ca import CertificateAuthority
 from emulator.control import gate
 from emulator.control.operation import Banks, ControlCall, ControlOperation, refusal
-from emulator.scenario.loader import too_large
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused, too_large
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import StoreUnwritable

@@ -1,20 +1,121 @@
-"""The actors of a story: TPPs with their certificates and sessions, and customers, reached through one transport."""
+"""Who acts in a story: TPPs with their certificates and sessions, and customers (CONTRACT 13, Story steps).
+
+`as` of a story or a step says who; `Actors` has them act on a bank through one transport.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from cryptography.x509 import load_pem_x509_certificate
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.clock import oslo_date
-from emulator.ca import Credentials
+from emulator.bank.validation import Maybe, Model, Reads, Text, Text100, Unfit, one_of
+from emulator.ca import FLAWS, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
-from emulator.scenario.persona import STORED_AS, Persona, TppWish
 from emulator.scenario.transport import ReceivedAnswer, Transport
+from emulator.scenario.values import Context
+
+ROLES = ("PISP", "AISP")
+# The prefix keeps the certificates of stories apart from those of the user.
+STORED_AS = "story-"
+LONGEST_NAME = 63 - len(STORED_AS)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Unfit("text")
+    if len(value) > LONGEST_NAME:
+        raise Unfit(text=f"Expected text of at most {LONGEST_NAME} characters.")
+    if not re.fullmatch(TPP_NAME, value):
+        raise Unfit("the name of a TPP, of letters, digits, blanks, dots, dashes and underscores")
+    return value
+
+
+TppName = Annotated[
+    str, Reads(_name, {"type": "string", "pattern": f"^{TPP_NAME.pattern}$", "maxLength": LONGEST_NAME})
+]
+
+
+class NewTpp(Model):
+    """A TPP that the story describes."""
+
+    name: TppName
+    roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
+        default_factory=lambda: [*ROLES]
+    )
+    organization_identifier: Maybe[Annotated[str, Field(pattern=r"\S", max_length=256)]] = None
+    flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
+
+
+DEFAULT_TPP = NewTpp(name="demo")
+
+
+class As(Model):
+    """Who acts; omitted members are those of the story, or defaults of the bank."""
+
+    model_config = ConfigDict(title="as")
+
+    tpp: Maybe[
+        Annotated[
+            Annotated[TppName, Tag("(name)")] | Annotated[NewTpp, Tag("(new)")],
+            Discriminator(lambda value: "(new)" if isinstance(value, dict | NewTpp) else "(name)"),
+        ]
+    ] = Field(None, description="The TPP that signs; a name alone: as it was described last.")
+    national_id: Maybe[Text100] = Field(None, description="The customer; omitted: the owner of the account that pays.")
+    context: Maybe[Context] = None
+    agreement: Maybe[Text100] = Field(None, description="psuCorporateId of the agreement.")
+    accounts: Maybe[list[Text]] = Field(None, description="The accounts to share: iban, bban or resourceId.")
+    session: bool = Field(True, description="false: the TPP does not know the customer yet.")
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """Who acts. Without `national_id` it is the owner of the account in the request.
+
+    `session` False: the TPP does not know the customer yet.
+    """
+
+    tpp: NewTpp = DEFAULT_TPP
+    national_id: str | None = None
+    context: str | None = None
+    agreement: str | None = None
+    accounts: tuple[str, ...] | None = None
+    session: bool = True
+
+    def filled(self, fill: Callable[[Any], Any]) -> Persona:
+        """The persona with the `${names}` in it replaced by `fill`, as an earlier step may have saved them."""
+        texts = {"national_id": self.national_id, "agreement": self.agreement}
+        changes: dict[str, Any] = {name: str(fill(text)) for name, text in texts.items() if text is not None}
+        if self.accounts is not None:
+            changes["accounts"] = tuple(str(fill(name)) for name in self.accounts)
+        return replace(self, **changes)
+
+
+def acting(form: As, base: Persona, described: dict[str, NewTpp]) -> Persona:
+    """The persona of `as`, over that of the story.
+
+    `described`: the TPPs that the story has described so far; a name alone means the last one of that name.
+    """
+    changes: dict[str, Any] = {name: getattr(form, name) for name in form.model_fields_set}
+    if form.accounts is not None:
+        changes["accounts"] = tuple(form.accounts)
+    if isinstance(form.tpp, NewTpp):
+        described[form.tpp.name] = form.tpp
+    elif form.tpp is not None:
+        changes["tpp"] = described.get(form.tpp) or NewTpp(name=form.tpp)
+    if form.national_id is not None:
+        # Another person has another context: that of the story does not apply to it.
+        changes = {"context": None, "agreement": None, "accounts": None, **changes}
+    return replace(base, **changes)
+
 
 IDENTIFIER = "PSDNO-SBX-"
 
@@ -28,7 +129,7 @@ class Actors:
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
-        self._identities: dict[TppWish, tuple[Identity, str]] = {}
+        self._identities: dict[str, tuple[Identity, str]] = {}
         self._actors: dict[tuple[Any, ...], Tpp] = {}
         self._person: str | None = None
 
@@ -43,27 +144,25 @@ class Actors:
             raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {messages[0].get('text', '')}")
         return answer.json()
 
-    def tpp_id(self, wish: TppWish) -> str:
-        """The tppId of a TPP of the story."""
-        return self._identity(wish)[1]
-
-    def _identity(self, wish: TppWish) -> tuple[Identity, str]:
-        if wish not in self._identities:
+    def _identity(self, wanted: NewTpp) -> tuple[Identity, str]:
+        """The identity of a TPP of the story, and its tppId; a certificate is issued at the first use."""
+        key = wanted.model_dump_json()
+        if key not in self._identities:
             body = {
-                "name": STORED_AS + wish.name,
-                "subject": wish.name,
-                "roles": list(wish.roles),
-                "organizationIdentifier": wish.organization_identifier or IDENTIFIER + wish.name,
+                "name": STORED_AS + wanted.name,
+                "subject": wanted.name,
+                "roles": wanted.roles,
+                "organizationIdentifier": wanted.organization_identifier or IDENTIFIER + wanted.name,
                 "replace": True,
             }
-            if wish.flaw is not None:
-                body["flaw"] = wish.flaw
+            if wanted.flaw is not None:
+                body["flaw"] = wanted.flaw
             issued = self._ask("POST", "/tpps", body)
             certificate = load_pem_x509_certificate(issued["certificate"].encode())
             # Identity.from_pem would verify the key, which takes as long as making one did.
-            identity = Identity.of(Credentials(wish.name, certificate, issued["key"].encode()))
-            self._identities[wish] = (identity, issued["tppId"])
-        return self._identities[wish]
+            identity = Identity.of(Credentials(wanted.name, certificate, issued["key"].encode()))
+            self._identities[key] = (identity, issued["tppId"])
+        return self._identities[key]
 
     def person(self, persona: Persona, *clues: Any) -> str | None:
         """The customer of a request: that of `persona`, else the owner of an account in `clues`, else the last one."""
@@ -85,7 +184,7 @@ class Actors:
 
     def actor(self, persona: Persona, person: str | None) -> Tpp:
         """The TPP with PSU-ID, session and agreement of a person; a session is created at the first use."""
-        key = (persona.tpp, person, persona.context, persona.agreement)
+        key = (persona.tpp.model_dump_json(), person, persona.context, persona.agreement)
         if key not in self._actors:
             tpp = self.without_customer(persona)
             tpp.psu_context = persona.context
@@ -100,7 +199,7 @@ class Actors:
 
     def _seed(self, tpp: Tpp, persona: Persona, person: str) -> None:
         wished = {
-            "tpp": self.tpp_id(persona.tpp),
+            "tpp": self._identity(persona.tpp)[1],
             "nationalId": person,
             "context": persona.context,
             "agreement": persona.agreement,

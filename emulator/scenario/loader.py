@@ -1,49 +1,111 @@
-"""Reads a scenario from YAML or JSON; reports every problem with file, line, column and a guess (CONTRACT 10)."""
+"""A scenario, and how it is read from YAML or JSON: every problem has file, line, column and a guess (CONTRACT 10)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.fixtures.strict_yaml import MAX_BYTES, YamlError
+from emulator.bank.fixtures.strict_yaml import MAX_BYTES, Parsed, YamlError
 from emulator.bank.fixtures.strict_yaml import read as read_yaml
-from emulator.bank.problems import MOST_SHOWN, Path, Problem, described, guess
+from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
 from emulator.packaged import folder
-from emulator.scenario.problems import Origin, ScenarioMissing, ScenarioRefused
+from emulator.scenario import variables
 
 if TYPE_CHECKING:
-    from emulator.scenario.model import Scenario
+    from emulator.scenario.model import Parameter
+    from emulator.scenario.rule import Rule
+    from emulator.scenario.start import Start
+    from emulator.scenario.steps import Scene
 
 LEAST, MOST = -(2**63), 2**63 - 1
+
+
+class ScenarioRefused(InputRefused):
+    """A scenario has problems; nothing was changed."""
+
+
+class ScenarioMissing(ScenarioRefused):
+    """There is no scenario of this name, or the file cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a scenario comes from: the name of its file, and the place of each member if it was read from text."""
+
+    source: str
+    text: str = ""
+    parsed: Parsed | None = None
+
+    def refused(self, problems: Sequence[Problem]) -> ScenarioRefused:
+        """The error for these problems, with their places, in the order of the text."""
+        if self.parsed is None:
+            return ScenarioRefused(self.source, problems)
+        return ScenarioRefused(self.source, placed(problems, self.text, self.parsed.line))
+
+    def refused_by(self, messages: Iterable[Mapping[str, Any]], *, start: str = "start") -> ScenarioRefused:
+        """The error for the tppMessages of a bank that refused the scenario; `start`: the member with its start."""
+        problems = []
+        for entry in messages:
+            path: Path = path_of(entry.get("path", ""))
+            path = (start, *path[1:]) if path[:1] == ("start",) else path
+            problems.append(Problem(path, entry["text"]))
+        return self.refused(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario with values in place of its parameters.
+
+    `source` is its JSON, of the same structure as its YAML; `rule_sources` is that of its rules with the values filled
+    in; `origin` is its file; `story_values` are the values that its story is played with.
+    """
+
+    name: str
+    summary: str
+    play_only: bool
+    parameters: Mapping[str, Parameter]
+    start: Start
+    rules: tuple[Rule, ...]
+    rule_sources: tuple[Mapping[str, Any], ...]
+    story: tuple[Scene, ...]
+    story_values: Mapping[str, Any]
+    source: Mapping[str, Any]
+    origin: Origin
+
+    @property
+    def resets(self) -> bool:
+        """Whether applying it replaces the documents of the bank."""
+        return self.start.resets
 
 
 def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) -> Scenario:
     """The scenario in a value, with `values` for its parameters; raises ScenarioRefused with every problem."""
     # Imported on use, as a start without a scenario is faster without the forms.
     from emulator.bank.validation import validate
-    from emulator.scenario import model, parameters
+    from emulator.scenario import model
 
     if not isinstance(value, dict):
         raise origin.refused([Problem((), f"Expected a mapping, found {described(value)}.")])
-    source = parameters.chosen(value, values or {})
+    source = variables.with_defaults(value, values or {})
     story_values = source.get("with") if isinstance(source.get("with"), dict) else {}
-    chosen = parameters.defaults(source.get("parameters"))
-    full = parameters.filled(source, chosen)
+    chosen = variables.defaults(source)
+    full = variables.filled(source, chosen)
     form, invalid = validate(model.ScenarioFile, full)
     problems = [
         *too_large(source),
-        *parameters.unknown_values(source, values or {}, at="parameters"),
-        *parameters.unknown_values(source, story_values or {}, at="with"),
-        *parameters.unknown_names(source),
+        *variables.unknown_values(source, values or {}, at="parameters"),
+        *variables.unknown_values(source, story_values or {}, at="with"),
+        *variables.unknown_parameters(source),
         *invalid,
     ]
-    problems += islice(model.unsaved_names(source.get("story"), chosen), max(0, MOST_SHOWN - len(problems)))
+    problems += islice(variables.unsaved_names(source.get("story"), chosen), max(0, MOST_SHOWN - len(problems)))
     if problems or form is None:
         raise origin.refused(list(dict.fromkeys(problems))[:MOST_SHOWN])
-    return model.Scenario(
+    return Scenario(
         name=form.scenario,
         summary=form.summary or "",
         play_only=form.play == "only",

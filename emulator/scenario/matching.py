@@ -1,23 +1,187 @@
-"""`when` of a rule and `match` of requests/count: the conditions on a request (CONTRACT 10, 13)."""
+"""`when` of a rule and `match` of requests/count: the conditions on a request, and its facts (CONTRACT 10, 13).
+
+The facts are the same for a request in progress and for one in the log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.bank import conditions
+from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.customer import likely_context
+from emulator.api.headers import Headers
+from emulator.api.json_body import UTF_8, charset_of
+from emulator.api.log import Exchange
+from emulator.api.messages import Request
+from emulator.api.operation import Call
+from emulator.api.operations import table
+from emulator.api.router import split_target
+from emulator.bank import conditions, products
 from emulator.bank.conditions import ABSENT, Condition, Constant, Members, compiled, wildcard
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import PSU
 from emulator.bank.operators import Nested, Operators, Single
 from emulator.bank.problems import Path
+from emulator.bank.tpp import AuthenticatedTpp
 from emulator.bank.validation import Maybe, Model, Unfit, refuse
-from emulator.scenario.facts import SINGLE, Facts
-from emulator.scenario.vocabulary import Vocabulary, vocabulary
+from emulator.scenario.values import CONTEXTS, METHODS
+
+OPERATIONS = tuple(row.id for row in table())
+
+# The values that exist of a fact; a rule with any other one could never match, so it is refused.
+KNOWN: Mapping[str, Collection[str]] = {
+    "operation": OPERATIONS,
+    "product": tuple(dict.fromkeys(name for _, name in products.table())),
+    "service": products.SERVICES,
+    "method": METHODS,
+    "context": CONTEXTS,
+}
+
+
+class Facts:
+    """The facts of one request, each computed when a rule needs it.
+
+    A fact is a tuple of values of which any may match: a header that is sent twice has two, a person has a national
+    identity number and a PSU-ID, and an absent fact has none.
+    """
+
+    def __init__(self, request: Request, call: Call | None, exchange: Exchange | None = None) -> None:
+        self._request = request
+        self._call = call
+        self._exchange = exchange
+
+    @classmethod
+    def of_call(cls, call: Call) -> Facts:
+        """The facts of a request in progress."""
+        return cls(call.request, call)
+
+    @classmethod
+    def of_exchange(cls, exchange: Exchange) -> Facts:
+        """The facts of a request in the log, including its status and the payment that it created."""
+        return cls(exchange.request, exchange.call, exchange)
+
+    def header(self, name: str) -> tuple[Any, ...]:
+        """The values of a header, its name in any case."""
+        return tuple(self._headers.get(name.lower(), ()))
+
+    def query(self, name: str) -> tuple[Any, ...]:
+        """The values of a query parameter."""
+        return tuple(self._query.get(name, ()))
+
+    @cached_property
+    def _headers(self) -> dict[str, list[str]]:
+        return _by_name((name.lower(), value) for name, value in self._request.headers)
+
+    @cached_property
+    def _query(self) -> dict[str, list[str]]:
+        text = split_target(self._request.target)[1]
+        return _by_name(parse_qsl(text, keep_blank_values=True, max_num_fields=None))
+
+    @cached_property
+    def body(self) -> Any:
+        """The JSON body; ABSENT if there is none or it cannot be read."""
+        try:
+            text = self._request.body.decode(self._charset())
+            return json.loads(text) if text else ABSENT
+        except (ValueError, RecursionError):
+            return ABSENT
+
+    def _charset(self) -> str:
+        try:
+            return charset_of(Headers(self._request.headers))
+        except BankError:  # the bank refuses this content type, but a rule or a count can still read the body
+            return UTF_8
+
+    def _operation(self) -> tuple[Any, ...]:
+        return (self._call.operation.id,) if self._call else ()
+
+    def _parameter(self, name: str) -> tuple[Any, ...]:
+        value = self._call.params.get(name) if self._call else None
+        return () if value is None else (value,)
+
+    def _path(self) -> tuple[Any, ...]:
+        path = split_target(self._request.target)[0]
+        return (path[len(self._request.prefix) :], path) if self._request.prefix else (path,)
+
+    @cached_property
+    def _tpp(self) -> AuthenticatedTpp | None:
+        """The TPP that signed; before the signature is checked (`unsigned: true`) the TPP of the certificate.
+
+        A request in the log without a valid signature has no TPP.
+        """
+        if self._call and self._call.tpp.id:
+            return self._call.tpp
+        if self._exchange is not None:
+            return None
+        for text in self.header("TPP-Signature-Certificate"):
+            try:
+                return read_certificate(text).tpp
+            except CertificateUnreadable:
+                continue
+        return None
+
+    def _tpps(self) -> tuple[Any, ...]:
+        return () if self._tpp is None else (self._tpp.id, self._tpp.name)
+
+    def _persons(self) -> tuple[Any, ...]:
+        """The persons named in headers, and their identity numbers; those not checked yet are looked up."""
+        named = [*self.header("PSU-ID"), *self.header("X-PSU-IDENTITY")]
+        call = self._call
+        if call is not None and call.caller is not None:
+            named.append(call.caller.national_id)
+        elif call is not None:
+            known = [call.bank.documents.get(PSU, psu_id.lower()) for psu_id in self.header("PSU-ID")]
+            named += [psu["nationalId"] for psu in known if psu is not None]
+        return tuple(named)
+
+    def _context(self) -> tuple[Any, ...]:
+        """The context of the caller; if access is not checked yet, the context that the check would find."""
+        call = self._call
+        if call is None:
+            return self.header("PSU-Context")
+        if call.caller is not None:
+            return (call.caller.context,)
+        context = likely_context(call, self._tpp.id if self._tpp else "")
+        return () if context is None else (context,)
+
+    def _payment(self) -> tuple[Any, ...]:
+        payment = self._exchange.payment_id if self._exchange else None
+        return self._parameter("paymentId") if payment is None else (payment,)
+
+    def _answered(self) -> tuple[Any, ...]:
+        return () if self._exchange is None else (self._exchange.status,)
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    by_name: dict[str, list[str]] = {}
+    for name, value in pairs:
+        by_name.setdefault(name, []).append(value)
+    return by_name
+
+
+SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
+    "operation": Facts._operation,
+    "service": lambda facts: facts._parameter("payment-service"),
+    "product": lambda facts: facts._parameter("payment-product"),
+    "payment": Facts._payment,
+    "account": lambda facts: facts._parameter("id"),
+    "method": lambda facts: (facts._request.method,),
+    "path": Facts._path,
+    "tpp": Facts._tpps,
+    "psu": Facts._persons,
+    "context": Facts._context,
+    "status": Facts._answered,
+}
+
 
 _Values = Callable[[Facts], tuple[Any, ...]]
 
@@ -82,25 +246,25 @@ class _Known:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, stated: Any) -> Any:
-        known = vocabulary().of(self.fact) or ()
+        known = KNOWN[self.fact]
         if isinstance(stated, Operators):
             listed = stated.in_ if isinstance(stated.in_, list) else []
             named: list[tuple[Path, Any]] = [(("in", index), word) for index, word in enumerate(listed)]
         else:
             named = [((), stated)]
-        unknown = [
+        wrong = [
             Unfit(text=f"There is no {self.fact}", path=path, known=known, value=word)
             for path, word in named
             if not _is_among(word, known)
         ]
-        if unknown:
-            refuse(*unknown)
+        if wrong:
+            refuse(*wrong)
         return stated
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The schema with the existing values in place of any value, in `in` too."""
         union = handler(schema)
-        word = {"anyOf": [{"enum": list(vocabulary().of(self.fact) or ())}, {"type": "string", "pattern": r"\*"}]}
+        word = {"anyOf": [{"enum": list(KNOWN[self.fact])}, {"type": "string", "pattern": r"\*"}]}
         listed = {"type": "array", "minItems": 1, "items": word}
         narrowed = {"allOf": [union["oneOf"][1], {"properties": {"in": listed}}]}
         return {"anyOf": [*word["anyOf"], narrowed]}
@@ -164,7 +328,7 @@ class When(Model):
     @cached_property
     def operations(self) -> frozenset[str]:
         """The operationIds that `operation` can match; all if it is not given."""
-        return operations_meant(self.operation if "operation" in self.model_fields_set else None, vocabulary())
+        return operations_meant(self.operation if "operation" in self.model_fields_set else None)
 
 
 class Match(When):
@@ -185,12 +349,11 @@ def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Valu
     return lambda facts: by_name(facts, name)
 
 
-def operations_meant(stated: Any, words: Vocabulary) -> frozenset[str]:
+def operations_meant(stated: Any) -> frozenset[str]:
     """The operationIds that a condition about the operation can fit."""
     chosen: Any = stated.in_ if isinstance(stated, Operators) and set(stated.model_fields_set) == {"in_"} else [stated]
     if not isinstance(chosen, list) or not all(isinstance(word, str) for word in chosen):
-        return frozenset(words.operations)
-    named = frozenset(chosen).intersection(words.operations)
+        return frozenset(OPERATIONS)
+    named = frozenset(chosen).intersection(OPERATIONS)
     patterns = [word for word in chosen if "*" in word]
-    fitting = (operation for operation in words.operations for pattern in patterns if wildcard(pattern, operation))
-    return named.union(fitting)
+    return named.union(operation for operation in OPERATIONS for word in patterns if wildcard(word, operation))

@@ -1,29 +1,33 @@
-"""The form of a scenario file with its story, and the scenario that is read from it (CONTRACT 10, 14)."""
+"""The form of a scenario file with its story, and its JSON Schema (CONTRACT 10, 14)."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.operators import NAMED, Scalar
-from emulator.bank.problems import Problem, guess
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, json_schema, matching, refuse
-from emulator.scenario.parameters import Parameter
-from emulator.scenario.persona import As, Declared, Persona, acting
-from emulator.scenario.problems import Origin
+from emulator.scenario.actors import As, NewTpp, Persona, acting
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.steps import Scene, Step, step_kinds
 from emulator.scenario.variables import NAME as VARIABLE
-from emulator.scenario.variables import is_day, names_in
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+class Parameter(Model):
+    """A parameter with its default; `about` describes it."""
+
+    model_config = ConfigDict(title="parameter")
+
+    default: Scalar
+    about: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = None
 
 
 def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
@@ -74,32 +78,6 @@ class ScenarioFile(Model):
     )
     as_: Maybe[As] = Field(None, alias="as")
     story: Annotated[list[AnyStep], Field(max_length=MOST_STEPS)] = Field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A scenario with values in place of its parameters.
-
-    `source` is its JSON, of the same structure as its YAML; `rule_sources` is that of its rules with the values filled
-    in; `origin` is its file; `story_values` are the values that its story is played with.
-    """
-
-    name: str
-    summary: str
-    play_only: bool
-    parameters: Mapping[str, Parameter]
-    start: Start
-    rules: tuple[Rule, ...]
-    rule_sources: tuple[Mapping[str, Any], ...]
-    story: tuple[Scene, ...]
-    story_values: Mapping[str, Any]
-    source: Mapping[str, Any]
-    origin: Origin
-
-    @property
-    def resets(self) -> bool:
-        """Whether applying it replaces the documents of the bank."""
-        return self.start.resets
 
 
 @cache
@@ -168,23 +146,10 @@ else:
 
 def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody: As | None) -> tuple[Scene, ...]:
     """The steps ready to play; `stated`: their source; `everybody`: `as` of the story."""
-    declared = Declared()
-    base = Persona() if everybody is None else acting(everybody, Persona(), declared)
+    described: dict[str, NewTpp] = {}
+    base = Persona() if everybody is None else acting(everybody, Persona(), described)
     ready = []
     for step, source in zip(steps, stated, strict=True):
-        persona = base if step.as_ is None else acting(step.as_, base, declared)
+        persona = base if step.as_ is None else acting(step.as_, base, described)
         ready.append(Scene(step, f"{step.word} {source[step.word]}", persona, source.get("expect")))
     return tuple(ready)
-
-
-def unsaved_names(story: Any, known: Collection[str]) -> Iterator[Problem]:
-    """A problem for each name in a step that no earlier step saves and that is not in `known`."""
-    saved = set(known)
-    for index, step in enumerate(story if isinstance(story, list) else ()):
-        for name, path in names_in(step):
-            if name not in saved and not is_day(name):
-                similar = guess(name, saved) or "."
-                yield Problem(("story", index, *path), f"No earlier step saves {name!r}{similar}")
-        # A step with problems saves its names too, so that later steps have no further problems.
-        save = step.get("save") if isinstance(step, dict) else None
-        saved |= save.keys() if isinstance(save, dict) else set()

@@ -12,11 +12,10 @@ from xml.etree import ElementTree
 
 from emulator.scenario import expectation
 from emulator.scenario.actors import ActorFailed, Actors
-from emulator.scenario.model import Scenario
-from emulator.scenario.parameters import chosen
+from emulator.scenario.loader import Scenario
 from emulator.scenario.steps import Scene
 from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
-from emulator.scenario.variables import Unknown, Variables, member_at
+from emulator.scenario.variables import Unknown, Variables, member_at, with_defaults
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -132,7 +131,7 @@ def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
 
 def _starts(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
     """The scenarios to apply before the story: `story_start`, if there is one, then the scenario with its values."""
-    source = chosen(scenario.source, scenario.source.get("with") or {})
+    source = with_defaults(scenario.source, scenario.source.get("with") or {})
     story_start = source.pop("story_start", None)
     if story_start is not None:
         yield "story_start", {"scenario": scenario.name, "start": story_start}

@@ -17,8 +17,7 @@ from emulator.bank.kinds import RULES, SETTINGS
 if TYPE_CHECKING:
     from emulator.bank.conditions import Constant
     from emulator.scenario.effects import Effect
-    from emulator.scenario.facts import Facts
-    from emulator.scenario.matching import Place
+    from emulator.scenario.matching import Facts, Place
     from emulator.scenario.rule import Rule
 
 MANY = 8  # with that many rules for an operation they are indexed by their constants
@@ -223,7 +222,7 @@ class RuleSet:
             self._by_operation[operation] = rules
         if rules.is_empty:
             return None
-        from emulator.scenario.facts import Facts
+        from emulator.scenario.matching import Facts
 
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
@@ -293,27 +292,28 @@ class RuleSet:
         self._known.update((active.serial, active) for active in fresh)
         self._set(fresh)
 
-    def remove(self, name: str) -> int:
-        """Remove the rules of this name; returns how many."""
-        return self._remove([active for called, active in self._named if called != name and not active.added.setting])
+    def remove(self, name: str) -> bool:
+        """Remove the rules of this name; whether there was one."""
+        return self._keep([active for called, active in self._named if called != name and not active.added.setting])
 
-    def remove_scenario(self, scenario: str) -> int:
-        """Remove the rules of a scenario; returns how many."""
-        return self._remove([active for active in self._stored if active.added.scenario != scenario])
+    def remove_scenario(self, scenario: str) -> None:
+        """Remove the rules of a scenario."""
+        self._keep([active for active in self._stored if active.added.scenario != scenario])
 
-    def remove_scenarios(self) -> int:
-        """Remove the rules of all scenarios; returns how many."""
-        return self._remove([active for active in self._stored if active.added.scenario is None])
+    def remove_scenarios(self) -> None:
+        """Remove the rules of all scenarios."""
+        self._keep([active for active in self._stored if active.added.scenario is None])
 
-    def clear(self) -> int:
-        """Remove all rules; returns how many."""
-        return self._remove([])
+    def clear(self) -> None:
+        """Remove all rules."""
+        self._keep([])
 
-    def _remove(self, remaining: list[_ActiveRule]) -> int:
-        removed = len(self._stored) - len(remaining)
-        if removed:
+    def _keep(self, remaining: list[_ActiveRule]) -> bool:
+        """Remove all other rules; whether there was one."""
+        removes = len(remaining) < len(self._stored)
+        if removes:
             self._store(remaining)
-        return removed
+        return removes
 
     def _store(self, rules: list[_ActiveRule]) -> None:
         self._known.update((active.serial, active) for active in rules)

@@ -1,15 +1,32 @@
-"""The forms of `start` and `story_start` in a scenario; `applying` applies them."""
+"""`start` and `story_start` of a scenario: documents, clock and settings, then changes (CONTRACT 10, 14)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from emulator.bank import fixtures
+from emulator.bank.accounts import ledger
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
+from emulator.bank.conditions import wildcard
+from emulator.bank.customers import access, consents, people, sessions
+from emulator.bank.documents import Account, Agreement
+from emulator.bank.errors import BankError
 from emulator.bank.fixtures.definitions import Additions
+from emulator.bank.fixtures.entries import DefinitionError, wrong
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
+from emulator.bank.money import plain, quantum
+from emulator.bank.problems import Path
 from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, one_of, refuse
 from emulator.scenario.values import Feed, Settings, amount
+
+if TYPE_CHECKING:
+    from emulator.bank.snapshots import Snapshots
+    from emulator.store import Image, PreparedImage
 
 CURRENT = "current"
 SNAPSHOT = "snapshot:"
@@ -60,6 +77,22 @@ class AccountChange(_ChangeModel):
     demands_kid: Maybe[bool] = None
     name: Maybe[Annotated[str, Field(pattern=r"\S", max_length=70)]] = None
 
+    def apply(self, bank: Bank, path: Path) -> None:
+        """Change the accounts; raises DefinitionError if there is none."""
+        accounts = _accounts(bank, self.account)
+        if not accounts:
+            text = f"There is no account {self.account}; an IBAN, BBAN or resourceId was expected."
+            raise wrong((*path, "account"), text)
+        for account in accounts:
+            values = self.members()
+            balance = values.pop("balance", None)
+            if self.credit_line is not None:
+                line = _amount(self.credit_line, account["currency"], (*path, "creditLine"))
+                values["creditLine"] = plain(line, account["currency"])
+            bank.documents.put(ACCOUNT, cast(Account, {**account, **values}))
+            if balance is not None:
+                ledger.restate(bank, account["id"], _amount(balance, account["currency"], (*path, "balance")))
+
 
 class AgreementChange(_ChangeModel):
     """A change to the agreement with this psuCorporateId, name or organisation number.
@@ -74,6 +107,33 @@ class AgreementChange(_ChangeModel):
         Annotated[list[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_PERSON)]], Field(min_length=1)]
     ] = None
 
+    def apply(self, bank: Bank, path: Path) -> None:
+        """Change the agreements; raises DefinitionError for none, several, unknown persons and too few persons."""
+        several = "*" in self.agreement
+        named = [agreement for agreement in bank.documents.all(AGREEMENT) if self._names(bank, agreement)]
+        if len(named) != 1 and not (several and named):
+            there_is = "There is no agreement" if not named else f"There are {len(named)} agreements called"
+            text = f"{there_is} {self.agreement}; its name or psuCorporateId was expected."
+            raise wrong((*path, "agreement"), text)
+        for index, person in enumerate(self.persons or ()):
+            if people.person(bank, person) is None:
+                raise wrong((*path, "persons", index), f"The bank has no person with the number {person}.")
+        for agreement in named:
+            changed = cast(Agreement, {**agreement, **self.members()})
+            if several and self.persons is None:
+                changed["persons"] = _enough_persons(bank, changed)
+            if changed["signatures"] > len(changed["persons"]):
+                raise wrong((*path, "signatures"), "Two signatures require two persons.")
+            bank.documents.put(AGREEMENT, changed)
+
+    def _names(self, bank: Bank, agreement: Agreement) -> bool:
+        names = (agreement["id"], agreement["name"], agreement.get("organisationNumber") or "")
+        if "*" not in self.agreement:
+            return self.agreement in names
+        owner = bank.documents.get(CUSTOMER, agreement["owner"])
+        is_corporate = owner is not None and owner["type"] == "corporate"
+        return is_corporate and any(wildcard(self.agreement, one) for one in names)
+
 
 class AccessChange(Model):
     """A change to the access of TPPs: all valid consents, sessions or quotas end, as if by themselves."""
@@ -85,6 +145,45 @@ class AccessChange(Model):
     quotas: Maybe[Annotated[str, one_of("state of quotas", ("exhausted",))]] = Field(
         None, description="Reads without the PSU in the next 24 hours, of every account that a consent covers."
     )
+
+    def apply(self, bank: Bank, path: Path) -> None:
+        """End the valid consents, sessions or quotas."""
+        del path
+        documents = bank.documents
+        for consent in list(documents.all(CONSENT)):
+            valid = consents.status(bank, consent) == "valid"
+            if valid and self.quotas is not None:
+                access.use_up(bank, consent)
+            if valid and self.consents == "revoked":
+                consents.revoke(bank, consent["id"])
+            elif valid and self.consents == "expired":
+                consents.expire(bank, consent)
+        for session in list(documents.all(SESSION)) if self.sessions is not None else ():
+            sessions.expire(bank, session)
+
+
+def _amount(text: str, currency: str, path: Path) -> Decimal:
+    amount = Decimal(text)
+    if amount != amount.quantize(quantum(currency)):
+        raise wrong(path, f"{text} has more decimals than {currency}.")
+    return amount
+
+
+def _accounts(bank: Bank, name: str) -> list[Account]:
+    """The account with this IBAN, BBAN or resourceId; with `*`, every account whose IBAN or BBAN matches."""
+    documents = bank.documents
+    if "*" in name:
+        return [a for a in documents.all(ACCOUNT) if wildcard(name, a["iban"]) or wildcard(name, a["bban"])]
+    by_number = documents.first(ACCOUNT, iban=name) or documents.first(ACCOUNT, bban=name)
+    account = by_number or documents.get(ACCOUNT, name)
+    return [] if account is None else [account]
+
+
+def _enough_persons(bank: Bank, agreement: Agreement) -> list[str]:
+    """The persons of an agreement, with others of the bank if there are fewer than signatures."""
+    others = [number for number in people.names(bank) if number not in agreement["persons"]]
+    missing = max(0, agreement["signatures"] - len(agreement["persons"]))
+    return [*agreement["persons"], *others[:missing]]
 
 
 def _no_change(value: Any) -> Any:
@@ -152,11 +251,41 @@ class Start(Model):
         return self.base != CURRENT
 
     @property
-    def from_snapshot(self) -> bool:
-        """Whether the bank starts from a snapshot."""
-        return self.base.startswith(SNAPSHOT)
+    def snapshot(self) -> str | None:
+        """The name of the snapshot that the bank starts from; None if it starts from something else."""
+        return self.base.removeprefix(SNAPSHOT) if self.base.startswith(SNAPSHOT) else None
 
-    @property
-    def snapshot(self) -> str:
-        """The name of that snapshot."""
-        return self.base.removeprefix(SNAPSHOT)
+    def apply(self, bank: Bank, snapshots: Snapshots, content: Image | PreparedImage | None) -> None:
+        """Apply it; raises DefinitionError for changes to something that the bank does not have.
+
+        `content`: the snapshot that it starts from, where that was prepared.
+        """
+        self._apply_base(bank, snapshots, content)
+        if self.changed_settings:
+            bank.change_settings(self.changed_settings)
+        if self.add is not None:
+            try:
+                fixtures.add(bank, self.add)
+            except DefinitionError as error:
+                problems = (replace(problem, path=("start", "add", *problem.path)) for problem in error.problems)
+                raise DefinitionError(*problems) from None
+        for index, change in enumerate(self.change):
+            change.apply(bank, ("start", "change", index))
+
+    def _apply_base(self, bank: Bank, snapshots: Snapshots, content: Image | PreparedImage | None) -> None:
+        """Set documents and clock; the clock is set back only with the documents (CONTRACT 13)."""
+        if not self.resets:
+            if self.clock is not None and self.clock < bank.clock.now():
+                standing = date_time(bank.clock.now())
+                text = f"Bank time is already {standing}; only a start from a fixture or a snapshot sets it back."
+                raise wrong(("start", "clock"), text)
+        elif self.snapshot is not None:
+            try:
+                snapshots.restore(bank, self.snapshot, content)
+            except BankError as error:
+                raise wrong(("start", "from"), error.messages[0].text) from None
+        else:
+            fixtures.reset(bank, self.base, now=self.clock, mode=None if self.clock is None else "frozen")
+            return
+        if self.clock is not None:
+            bank.clock.set(now=self.clock, mode="frozen")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.api.log import RequestLog
 from emulator.bank import fixtures
@@ -13,16 +12,14 @@ from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError, counted
 from emulator.bank.fixtures import AnyFixture
+from emulator.bank.fixtures.entries import DefinitionError
 from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT, SCENARIO, SESSION
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
-from emulator.scenario.problems import Misfit, Origin
+from emulator.scenario.loader import Scenario
 from emulator.scenario.rules import AddedRule, RuleSet
 from emulator.store import Image, PreparedImage, discarded_on_failure
-
-if TYPE_CHECKING:
-    from emulator.scenario.model import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenar
 
     Raises ScenarioRefused for a scenario that does not fit the bank; then nothing has changed.
     """
-    with _all_or_nothing(scenario_target, scenario):
+    with scenario_target.bank.documents.transaction():
         fixtures.reset(scenario_target.bank, fixture)
         if scenario is not None:
             _perform(scenario, scenario_target)
@@ -56,12 +53,13 @@ def prepare(
 
     Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario.
     """
-    if not scenario.start.from_snapshot:
+    snapshot = scenario.start.snapshot
+    if snapshot is None:
         return None
     bank = scenario_target.bank
     report = reports_preparing(bank, "scenario", status=status, name=scenario.name)
     try:
-        return (yield from scenario_target.snapshots.prepare(bank, scenario.start.snapshot, report))
+        return (yield from scenario_target.snapshots.prepare(bank, snapshot, report))
     except BankError:
         return None
 
@@ -77,10 +75,10 @@ def apply(
     bank = scenario_target.bank
     with discarded_on_failure(content):
         _refuse_play_only(scenario)
-        with _all_or_nothing(scenario_target, scenario):
+        with bank.documents.transaction():
             _perform(scenario, scenario_target, content)
             progression.run_due(bank)
-    if scenario.start.from_snapshot:
+    if scenario.start.snapshot is not None:
         scenario_target.rules.restart()
     if scenario.start.resets:
         scenario_target.log.clear()
@@ -131,7 +129,7 @@ def preview(
         with discarded_on_failure(content):
             _refuse_play_only(scenario)
             lost = losses(scenario, bank)
-            with _all_or_nothing(scenario_target, scenario):
+            with bank.documents.transaction():
                 _perform(scenario, scenario_target, content)
                 done = _done(scenario, bank)
                 raise _Previewed
@@ -155,22 +153,12 @@ def losses(scenario: Scenario, bank: Bank) -> list[str]:
     return lost
 
 
-@contextmanager
-def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) -> Iterator[None]:
-    """One transaction; a Misfit in it becomes ScenarioRefused."""
-    try:
-        with scenario_target.bank.documents.transaction():
-            yield
-    except Misfit as misfit:
-        origin = scenario.origin if scenario is not None else Origin("scenario")
-        raise origin.refused(misfit.problems) from None
-
-
 def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None) -> None:
-    # Imported on use, as a start without a scenario is faster without the forms.
-    from emulator.scenario.applying import apply_start
-
-    apply_start(scenario.start, scenario_target.bank, scenario_target.snapshots, content=content)
+    """Apply start and rules, in the transaction of the caller; raises ScenarioRefused."""
+    try:
+        scenario.start.apply(scenario_target.bank, scenario_target.snapshots, content)
+    except DefinitionError as error:
+        raise scenario.origin.refused(error.problems) from None
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(
         AddedRule(rule, source, scenario.name)

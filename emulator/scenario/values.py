@@ -12,7 +12,9 @@ from emulator.bank.problems import path_of
 from emulator.bank.settings import TAKES, problems_in, schemas
 from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
 from emulator.scenario import durations
-from emulator.scenario.vocabulary import CONTEXTS, METHODS
+
+METHODS = ("GET", "POST", "PUT", "DELETE")
+CONTEXTS = ("PRIVATE", "CORPORATE")
 
 LONGEST_ADDRESS = 8000
 

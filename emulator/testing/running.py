@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from emulator.api.certificates import read_certificate
+from emulator.api.operations import check_operation
 from emulator.api.service import BankService
 from emulator.api.signature.explain import explain_verdict
 from emulator.assemble import assemble
@@ -29,7 +30,6 @@ from emulator.ca import Credentials
 from emulator.client import AsyncTppClient, TppClient
 from emulator.conformance.observer import Conformance
 from emulator.scenario import loader, target
-from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.terminal import one_line
 from emulator.testing.clock import BankClock
@@ -171,7 +171,7 @@ class RunningBank:
         TypeError for another filter or for a value that no request could have.
         """
         chosen = {"limit": sys.maxsize, **filters_for(**filters)}
-        vocabulary().check_operation(chosen.get("operation"))
+        check_operation(chosen.get("operation"))
         return self.call(lambda service: [entry.detail() for entry in service.log.entries(**chosen)])
 
     def report(self, limit: int = REPORTED) -> str:

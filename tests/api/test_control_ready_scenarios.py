@@ -14,7 +14,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
-from emulator.scenario.model import Scenario
+from emulator.scenario.loader import Scenario
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve
 from tests.postgres.remote import RemoteService, inside

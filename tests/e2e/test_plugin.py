@@ -21,7 +21,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER, META
 from emulator.ca import CertificateAuthority
 from emulator.client import Identity, TppClient
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
 from emulator.testing import tpp as tpps
 from tests.e2e.process import ALONE

@@ -21,7 +21,7 @@ from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
 from emulator.httpsig import dates, header, keyid, signing
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.scenario import loader
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
 

@@ -10,13 +10,13 @@ from typing_extensions import TypedDict
 
 from emulator.api.log import MOST_EXCHANGES, Exchange
 from emulator.api.messages import Push, Response, Stream
+from emulator.api.operations import check_operation
 from emulator.api.query import QueryParameter
 from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.control.answers import Message, closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
-from emulator.scenario.vocabulary import vocabulary
 
 
 class Event(TypedDict):
@@ -104,7 +104,7 @@ class Count(TypedDict):
 
 def _list(call: ControlCall[Any]) -> Response:
     asked = call.query
-    vocabulary().check_operation(asked.get("operation"))
+    check_operation(asked.get("operation"))
     exchanges = call.service.log.entries(
         operation=asked.get("operation"),
         status=asked.get("status"),
@@ -153,7 +153,7 @@ def _clear(call: ControlCall[Any]) -> Response:
 
 
 def _count(call: ControlCall[Any]) -> Response:
-    from emulator.scenario.facts import Facts
+    from emulator.scenario.matching import Facts
 
     fits = call.body.match.matcher.fits
     count = call.service.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))

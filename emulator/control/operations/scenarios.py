@@ -17,8 +17,7 @@ from emulator.control.forms import scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
-from emulator.scenario.model import Scenario
-from emulator.scenario.problems import Origin, ScenarioRefused
+from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
 
 LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 

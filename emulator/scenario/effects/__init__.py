@@ -10,6 +10,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
+from emulator.bank.script import Script
 from emulator.discovery import discover
 
 
@@ -44,6 +45,15 @@ class EffectKind:
     example: Any
     operations: Collection[str] = ()
     inside: bool = False
+
+
+def inside(change: Callable[[Script], Script]) -> Effect:
+    """An effect inside the bank, which the domain finds in `call.script`."""
+
+    def before(call: Call) -> None:
+        call.script = change(call.script)
+
+    return Effect(before)
 
 
 def _problem(effect: object) -> str | None:

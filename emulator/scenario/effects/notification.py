@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag
 
-from emulator.api.operation import Call
 from emulator.api.operations import table
 from emulator.bank.notifications import EFFECTS
 from emulator.bank.validation import Model, one_of
-from emulator.scenario.effects import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind, inside
 from emulator.scenario.values import duration
 
 DELAY = timedelta(minutes=10)  # of `late` without a duration
@@ -33,12 +32,8 @@ Form = Annotated[
 
 def effect(value: Any) -> Effect:
     """The effect is stored with the address to notify."""
-    script = ("late", value.late.total_seconds()) if isinstance(value, Late) else (value, DELAY.total_seconds())
-
-    def before(call: Call) -> None:
-        call.script = replace(call.script, notification=script)
-
-    return Effect(before)
+    ordered = ("late", value.late.total_seconds()) if isinstance(value, Late) else (value, DELAY.total_seconds())
+    return inside(lambda script: replace(script, notification=ordered))
 
 
 EFFECT = EffectKind(

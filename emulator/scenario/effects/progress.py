@@ -13,11 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from emulator.api.operation import Call
 from emulator.bank.problems import Path
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.validation import Reads, Unfit, refuse
-from emulator.scenario.effects import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind, inside
 from emulator.scenario.values import duration
 
 MOST_STEPS = 50
@@ -69,11 +68,7 @@ def _ends_once(steps: list[tuple[str, timedelta]]) -> list[tuple[str, timedelta]
 def effect(steps: list[tuple[str, timedelta]]) -> Effect:
     """The payment gets each status after its wait in bank time."""
     progress = [(status, wait.total_seconds()) for status, wait in steps]
-
-    def before(call: Call) -> None:
-        call.script = replace(call.script, progress=progress)
-
-    return Effect(before)
+    return inside(lambda script: replace(script, progress=progress))
 
 
 EFFECT = EffectKind(

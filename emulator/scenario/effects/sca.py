@@ -8,9 +8,8 @@ from typing import Annotated
 
 from pydantic import Discriminator, Tag
 
-from emulator.api.operation import Call
 from emulator.bank.validation import Model, one_of
-from emulator.scenario.effects import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind, inside
 from emulator.scenario.values import duration
 
 
@@ -29,14 +28,9 @@ Form = Annotated[
 
 def effect(value: str | Slow) -> Effect:
     """The outcome, or the delay, is stored with the SCA."""
-
-    def before(call: Call) -> None:
-        if isinstance(value, Slow):
-            call.script = replace(call.script, sca_delay=value.slow.total_seconds())
-        else:
-            call.script = replace(call.script, sca=value)
-
-    return Effect(before)
+    if isinstance(value, Slow):
+        return inside(lambda script: replace(script, sca_delay=value.slow.total_seconds()))
+    return inside(lambda script: replace(script, sca=value))
 
 
 EFFECT = EffectKind(

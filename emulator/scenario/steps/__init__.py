@@ -11,9 +11,8 @@ from pydantic import AfterValidator, Field
 
 from emulator.bank.validation import Adds, Maybe, Model, Unfit, refuse
 from emulator.discovery import discover
-from emulator.scenario.actors import Actors
+from emulator.scenario.actors import Actors, As, Persona
 from emulator.scenario.expectation import Expect
-from emulator.scenario.persona import As, Persona
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.variables import NAME
 

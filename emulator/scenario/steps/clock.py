@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from emulator.bank.validation import Moment, Reads, Unfit, validate_as
 from emulator.scenario import durations
-from emulator.scenario.actors import Actors
-from emulator.scenario.persona import Persona
+from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from emulator.scenario.actors import Actors
-from emulator.scenario.persona import Persona
+from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import CONTROL, ReceivedAnswer
 from emulator.scenario.values import address

@@ -11,12 +11,10 @@ from pydantic import Field, model_validator
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Reads, Text512, Unfit, one_of, refuse
-from emulator.scenario.actors import Actors
-from emulator.scenario.persona import Persona
+from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
-from emulator.scenario.values import or_saved
-from emulator.scenario.vocabulary import CONTEXTS
+from emulator.scenario.values import CONTEXTS, or_saved
 
 # The members that each word takes, as in the control interface.
 TAKES: Mapping[str, tuple[str, ...]] = {

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from emulator.bank.validation import Maybe, Reads, Unfit, one_of, refuse
 from emulator.client import TAMPERINGS
-from emulator.scenario.actors import Actors
-from emulator.scenario.persona import Persona
+from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.values import address

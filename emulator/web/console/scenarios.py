@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Response, Steps
 from emulator.scenario import loader
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused
 from emulator.web.console import overview
 from emulator.web.console.screen import ControlRefused, Screen
 

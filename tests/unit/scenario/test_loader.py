@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.scenario import loader
-from emulator.scenario.problems import ScenarioRefused
+from emulator.scenario.loader import ScenarioRefused
 
 GOOD = """\
 scenario: shop
@@ -226,7 +226,7 @@ def test_a_name_alone_is_the_tpp_that_the_story_described_last_under_it() -> Non
     story = loader.from_value({"scenario": "x", "as": {"tpp": pays}, "story": [*steps[3:5], *steps]}).story
     wishes = [step.persona.tpp for step in story]
     assert [wish.flaw for wish in wishes] == [None, None, "expired", "expired", None, "expired", *[None] * 4]
-    assert [wish.roles == ("PISP",) for wish in wishes] == [name == "pays" for name in [wish.name for wish in wishes]]
+    assert [wish.roles == ["PISP"] for wish in wishes] == [name == "pays" for name in [wish.name for wish in wishes]]
 
 
 def test_of_a_long_name_the_beginning_is_told() -> None:

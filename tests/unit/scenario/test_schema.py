@@ -12,8 +12,8 @@ import pytest
 from emulator.bank.settings import TAKES, Settings
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
+from emulator.scenario.loader import ScenarioRefused
 from emulator.scenario.model import scenario_schema
-from emulator.scenario.problems import ScenarioRefused
 from emulator.scenario.steps import step_kinds
 
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
