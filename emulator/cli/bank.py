@@ -6,21 +6,20 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import click
 
 from emulator.cli.failure import Failed, Refused
-from emulator.cli.options import output_option, trusted_ca, url_option
+from emulator.cli.options import Command, output_option, trusted_ca, url_option
 from emulator.settings import variable
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
     from emulator.scenario.transport import ReceivedAnswer, Running
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 CONTROL_TIMEOUT = 600.0  # seconds: a large `generate` takes minutes
 
@@ -155,6 +154,14 @@ def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
+
+
+def write_file(option: str, file: str, text: str) -> None:
+    """Write the file that `option` names; raises Failed."""
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"{option} {file}: {error.strerror or error}") from error
 
 
 def hint(text: str) -> None:

@@ -8,21 +8,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, control_token, show
+from emulator.cli.bank import ask, bank_options, control_token, show, write_file
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import OrderedGroup, bank_url, output_option, trusted_ca
+from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 EPILOG = """\b
 Example: bank-emulator conformance audit
@@ -296,7 +294,7 @@ def _publish(
         ("--json", json_file, lambda value: json.dumps(value, indent=2, ensure_ascii=False)),
     ):
         if file is not None:
-            _write(option, Path(file), text(report))
+            write_file(option, file, text(report))
     if write_baseline is not None:
         report, _ = baselines.applied(report, {row["check"] for row in report["checks"]})
     return report
@@ -310,13 +308,6 @@ def _check(report: Mapping[str, Any], *, require_seen: bool) -> None:
         failed = [row["check"] for row in report["checks"] if row["verdict"] == "fail"]
         unseen = [row["check"] for row in report["checks"] if row["verdict"] == "not-seen"]
         raise CheckFailed(f"failed: {', '.join(failed)}" if failed else f"not seen: {', '.join(unseen)}")
-
-
-def _write(option: str, file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"{option} {file}: {error.strerror or error}") from error
 
 
 COMMANDS = {"conformance": command}

@@ -80,24 +80,22 @@ class _Commands(MutableMapping[str, click.Command]):
         raise TypeError("add commands to the table COMMANDS")
 
 
-def _group(debug: bool) -> None:
-    """A standalone sandbox bank for open banking developers."""
-    del debug  # read in `run`, so that it works after the command too
-    context = click.get_current_context()
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-
-
-group = OrderedGroup(
+@click.group(
+    cls=OrderedGroup,
     commands=_Commands(),
-    callback=_group,
-    help=_group.__doc__,
-    params=[click.Option(["--debug"], is_flag=True, help="Show a traceback with an error, after any command.")],
-    epilog="Example: bank-emulator serve --port 0 --ephemeral",
     invoke_without_command=True,
+    epilog="Example: bank-emulator serve --port 0 --ephemeral",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-group = click.version_option(__version__, message="%(version)s")(group)
+@click.option(  # read in `run`, so that it works after the command too
+    "--debug", is_flag=True, expose_value=False, help="Show a traceback with an error, after any command."
+)
+@click.version_option(__version__, message="%(version)s")
+@click.pass_context
+def group(context: click.Context) -> None:
+    """A standalone sandbox bank for open banking developers."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def run(arguments: list[str] | None = None) -> int:

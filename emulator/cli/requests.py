@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from emulator.cli.bank import ask, bank_options, logged, show
 from emulator.cli.bank import events as stream
+from emulator.cli.forward import ControlCommand, json_body, line
 from emulator.cli.options import OrderedGroup, bank_url, check_name
 from emulator.terminal import json_text, one_line, printable
 
@@ -75,25 +75,16 @@ def _message(first: str, message: dict[str, Any]) -> None:
         click.echo(printable(f"\n{message['body']}"))
 
 
-@requests.command(epilog="""Example: bank-emulator requests count '{"operation": "createPayment", "status": 201}'""")
-@click.argument("match", default="{}")
-@bank_options
-def count(match: str, url: str | None, output: str) -> None:
-    """Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status."""
-    try:
-        condition = json.loads(match)
-    except ValueError as error:
-        raise click.UsageError(f"MATCH is not JSON: {error}") from error
-    answer = ask(bank_url(url), "POST", "requests/count", {"match": condition})
-    show(answer, output, lambda value: click.echo(value["count"]))
-
-
-@requests.command(epilog="Example: bank-emulator requests clear")
-@bank_options
-def clear(url: str | None, output: str) -> None:
-    """Delete all requests from the log."""
-    ask(bank_url(url), "DELETE", "requests")
-    show({}, output, lambda _: None)
+COUNT = ControlCommand(
+    "Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status.",
+    *("POST", "requests/count", """bank-emulator requests count '{"operation": "createPayment", "status": 201}'"""),
+    params=(click.Argument(["match"], default="{}"),),
+    body=lambda values: {"match": json_body("match")(values)},
+    text=line("count"),
+)
+CLEAR = ControlCommand("Delete all requests from the log.", "DELETE", "requests", "bank-emulator requests clear")
+requests.add_command(COUNT.command("count"))
+requests.add_command(CLEAR.command("clear"))
 
 
 @click.group(epilog="Example: bank-emulator events tail")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.bank import fixtures
 from emulator.bank.errors import counted
-from emulator.cli.bank import ask, bank_options, control_token, progress, rows, show
+from emulator.cli.bank import ask, bank_options, control_token, progress, show, write_file
 from emulator.cli.failure import CheckFailed, Failed, Refused
-from emulator.cli.forward import percent
+from emulator.cli.forward import ControlCommand, percent, table
 from emulator.cli.options import (
     DEFAULT_URL,
     OrderedGroup,
@@ -68,7 +67,7 @@ def list_(output: str) -> None:
         }
         for scenario in ready
     ]
-    show(shown, output, lambda value: rows(value, "name", "play", "summary", noun="scenarios"))
+    show(shown, output, table("scenarios", "name", "play", "summary"))
 
 
 @command.command("show", epilog="Example: bank-emulator scenario show lost-answer > my-shop.yaml")
@@ -212,13 +211,13 @@ def _done(answer: dict[str, Any]) -> str:
     return f"{answer['scenario']}: {documents}, bank time {clock['now']} {clock['mode']}, {rules}{settings}"
 
 
-@command.command(epilog="Example: bank-emulator scenario status")
-@bank_options
-def status(url: str | None, output: str) -> None:
-    """List the rules of applied scenarios. Shows how often each has matched and acted."""
-    counts = ask(bank_url(url), "GET", "rules?limit=1000")["counts"]
-    shown = [count for count in counts if count["scenario"] is not None]
-    show(shown, output, lambda value: rows(value, "scenario", "name", "matched", "acted", noun="rules of scenarios"))
+STATUS = ControlCommand(
+    "List the rules of applied scenarios. Shows how often each has matched and acted.",
+    *("GET", "rules?limit=1000", "bank-emulator scenario status"),
+    view=lambda answer: [count for count in answer["counts"] if count["scenario"] is not None],
+    text=table("rules of scenarios", "scenario", "name", "matched", "acted"),
+)
+command.add_command(STATUS.command("status"))
 
 
 @command.command(epilog=EPILOG)
@@ -254,20 +253,13 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     if output == "json":
         click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))
     if junit is not None:
-        _write(Path(junit), report(stories))
+        write_file("--junit", junit, report(stories))
     if output == "text" and len(stories) > 1:
         click.echo(f"{sum(story.passed for story in stories)} of {len(stories)} passed")
     failed = [story.scenario for story in stories if not story.passed]
     if failed:
         text = f"{len(failed)} of {len(stories)} failed: {', '.join(failed)}"
         raise Failed(text) if any(story.refused for story in stories) else CheckFailed(text)
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, "utf-8")
-    except OSError as error:
-        raise Failed(f"--junit {file}: {error.strerror}") from error
 
 
 def _transports(url: str | None) -> Callable[[], Transport]:

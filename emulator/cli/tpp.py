@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import rows, show
+from emulator.cli.bank import show
 from emulator.cli.failure import Failed
+from emulator.cli.forward import table
 from emulator.cli.options import (
     OrderedGroup,
     authority_in,
@@ -117,7 +118,7 @@ def list_(output: str, state: str | None) -> None:
         raise Failed(f"{directory.absolute()} holds no sandbox CA; `bank-emulator serve` creates one (--state DIR)")
     with authority_in(directory) as authority:
         tpps = [_shown(credentials, directory) for credentials in authority.tpps()]
-    show(tpps, output, lambda value: rows(value, "name", "tppId", "roles", "validUntil", noun="TPPs"))
+    show(tpps, output, table("TPPs", "name", "tppId", "roles", "validUntil"))
 
 
 def _shown(credentials: Credentials, directory: Path) -> dict[str, Any]:

@@ -389,6 +389,16 @@ def test_the_commands_are_listed_in_the_order_in_which_they_are_needed() -> None
     assert next(iter(COMMANDS)) == "serve"
 
 
+@pytest.mark.parametrize(("typed", "meant"), [(["serv"], "serve"), (["tpp", "lis"], "list")])
+def test_a_misspelt_command_is_answered_with_a_guess(
+    typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from emulator.cli import main
+
+    assert main.run(typed) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
 def test_no_command_is_listed_with_its_summary_cut_off() -> None:
     from click.testing import CliRunner
 
