@@ -1,20 +1,45 @@
-"""Parts of the bodies of several operations: the person who authenticates, the scenario, the fixture."""
+"""What the forms of several bodies and answers share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
 
 from emulator.bank import fixtures
 from emulator.bank.errors import BankError
-from emulator.bank.problems import Problem, described, unknown
-from emulator.bank.validation import Maybe, Model, Reads, Text, Text200, Unfit, refuse
+from emulator.bank.problems import Path, Problem, described, unknown
+from emulator.bank.validation import Maybe, Model, Reads, Text, Text200, Unfit, refuse, validate
 from emulator.scenario import loader
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
 from emulator.scenario.model import ScenarioFile
 from emulator.scenario.values import Context
+
+closed = with_config(ConfigDict(extra="forbid"))
+
+
+@closed
+class Message(TypedDict):
+    """A problem, and the member, header or parameter that has it (`path`)."""
+
+    category: Literal["ERROR", "WARNING"]
+    code: str
+    path: NotRequired[str]
+    text: NotRequired[str]
+
+
+@closed
+class Error(TypedDict):
+    """A refused request: every problem is listed, and nothing was changed."""
+
+    tppMessages: list[Message]
+    _links: NotRequired[dict[str, Any]]
+
+
+# The documents of the bank by kind, settings by name, a scenario, or a document about the interface.
+AnyObject = dict[str, Any]
 
 
 class Who(Model):
@@ -38,20 +63,14 @@ def scenario_in(value: Any, origin: Origin) -> Scenario:
         return _ready(value, {}, (), origin)
     if not isinstance(value, dict) or "name" not in value or "scenario" in value:
         return loader.read(value, origin)
-    for name in value:
-        if name not in ("name", "parameters"):
-            raise origin.refused([Problem((name,), unknown(name, ("name", "parameters"), "There is no member"))])
-    parameters = value.get("parameters", {})
-    if not isinstance(parameters, dict):
-        raise origin.refused([Problem(("parameters",), f"Expected a mapping, found {described(parameters)}.")])
-    return _ready(value["name"], parameters, ("name",), origin)
+    ready, problems = validate(ReadyScenario, value)
+    if ready is None:
+        raise origin.refused(problems)
+    return _ready(ready.name, ready.parameters, ("name",), origin)
 
 
-def _ready(name: Any, values: Mapping[str, Any], path: tuple[str, ...], origin: Origin) -> Scenario:
+def _ready(name: str, values: Mapping[str, Any], path: Path, origin: Origin) -> Scenario:
     known = loader.library()
-    if not isinstance(name, str) or not name.strip():
-        hint = "; write it in quotes" if isinstance(name, bool | int | float) else ""
-        raise origin.refused([Problem(path, f"Expected text, found {described(name)}{hint}.")])
     if name not in known:
         raise origin.refused([Problem(path, unknown(name, known, "There is no scenario"))])
     return loader.named(name, values)

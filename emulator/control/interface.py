@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
+from emulator.api.description.writer import resolved
 from emulator.api.headers import Headers
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse
@@ -166,8 +167,8 @@ def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Hea
         raise refusal(large)
     if operation.body is None and call.value != {}:
         raise BankError("FORMAT_ERROR", "This operation takes no body.")
-    if operation.body is not None and not operation.checks_body:
-        call.body, problems = validate_as(operation.body_form(), call.value)
+    if operation.body is not None and not operation.yaml:
+        call.body, problems = validate_as(resolved(operation.body), call.value)
         if problems:
             raise refusal(problems)
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from emulator.api.description.writer import JSON_TYPE, Writer, content, path_parameter, query_parameter
-from emulator.control import answers
+from emulator.api.description.writer import JSON_TYPE, Writer, content, path_parameter, query_parameter, resolved
+from emulator.bank.validation import validate_as
+from emulator.control.forms import Error
 from emulator.control.operation import AnswerSpec, ControlOperation
 from emulator.control.operations import table
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
+# The groups of operations by the first part of their path, where that is not the name of the group itself.
+_TAGS = {
+    "scenario": "scenarios",
+    "certificate": "tpps",
+    "events": "requests",
+    "openapi.json": "documents",
+    "scenario-schema.json": "documents",
+}
 
 
 def document(base: str) -> dict[str, Any]:
     """The OpenAPI document, with `base` as the address of the server."""
     writer = Writer()
-    refused = content(writer.schema(answers.Error))
+    refused = content(writer.schema(Error))
     for row in table():
         writer.add(row.method, f"/_emulator{row.path}", _operation(row, writer))
     return writer.document(
@@ -24,7 +33,7 @@ def document(base: str) -> dict[str, Any]:
         description="Unsigned JSON for tests and tools: reset, clock, SCA, scenarios, rules, banks and more.",
         servers=[{"url": base}],
         security=[{}, {"token": []}],
-        tags=[{"name": tag} for tag in dict.fromkeys(map(_tag, table()))],
+        tags=[{"name": tag} for tag in sorted(set(map(_tag, table())))],
         components={
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "--control-token"}},
             "responses": {
@@ -38,7 +47,8 @@ def document(base: str) -> dict[str, Any]:
 
 
 def _tag(row: ControlOperation) -> str:
-    return row.handler.__module__.rpartition(".")[2]
+    name = row.path.split("/")[1]
+    return _TAGS.get(name, name)
 
 
 def _operation(row: ControlOperation, writer: Writer) -> dict[str, Any]:
@@ -49,7 +59,7 @@ def _operation(row: ControlOperation, writer: Writer) -> dict[str, Any]:
         "summary": row.summary,
         "description": (row.handler.__doc__ or row.summary).strip(),
         "parameters": [
-            *(path_parameter(name, values=row.values.get(name, ())) for name in _PARAMETER.findall(row.path)),
+            *map(path_parameter, _PARAMETER.findall(row.path)),
             *map(query_parameter, row.query),
         ],
         "requestBody": _body(row, writer),
@@ -69,12 +79,13 @@ def _body(row: ControlOperation, writer: Writer) -> dict[str, Any] | None:
     shown: dict[str, Any] = {JSON_TYPE: {"schema": schema, "example": row.example}}
     if row.yaml:
         shown["application/yaml"] = {"schema": {"type": "object"}, "example": row.example}
-    return {"required": row.required, "content": shown}
+    _, problems_of_empty = validate_as(resolved(row.body), {})
+    return {"required": bool(problems_of_empty), "content": shown}
 
 
 def _answer(row: ControlOperation, status: int, answer: AnswerSpec, writer: Writer) -> dict[str, Any]:
     if status >= 400:
-        return {"description": answer.text, "content": content(writer.schema(answers.Error))}
+        return {"description": answer.text, "content": content(writer.schema(Error))}
     if answer.form is None:
         return {"description": answer.text}
     return {

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from emulator.api.description.writer import resolved
 from emulator.api.messages import Request, Response, Steps, Stream
 from emulator.api.query import QueryParameter
 from emulator.api.service import BankService
-from emulator.bank.bank import Bank, Event
+from emulator.bank.bank import Bank
 from emulator.bank.clock import Mode
 from emulator.bank.errors import BankError, Message
 from emulator.bank.problems import Problem
@@ -103,15 +102,7 @@ class ControlCall(Generic[Body]):
 
     def publish(self, kind: str, status: str) -> None:
         """Publish an event about a change of the whole bank (CONTRACT 9.4)."""
-        self.bank.publish(_event(self.bank, kind, self.bank.name, status))
-
-    def publish_to_all(self, kind: str, name: str, status: str) -> None:
-        """Publish an event about a change of the process (its TPPs, its banks) at every bank."""
-        self.banks.publish_to_all(kind, name, status)
-
-
-def _event(bank: Bank, kind: str, name: str, status: str) -> Event:
-    return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
+        self.bank.publish({"type": kind, "id": self.bank.name, "status": status, "at": self.bank.clock.stamp()})
 
 
 def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
@@ -141,9 +132,8 @@ class ControlOperation:
     """One operation; `path` follows /_emulator.
 
     `answers`: by status; refusals all have the form of an error. `body`: the form that validates the body, a type or
-    `module:Name`; None if it takes no body. An empty body counts as {}; `required`: the form has required members.
-    `checks_body`: the handler validates the body itself. `yaml`: the body may be application/yaml. `values`: the
-    allowed values of path parameters, by name.
+    `module:Name`; None if it takes no body. An empty body counts as {}. `yaml`: the body may also be application/yaml,
+    and the handler validates it. `values`: the allowed values of path parameters, for the router.
     """
 
     id: str
@@ -154,12 +144,6 @@ class ControlOperation:
     answers: Mapping[int, AnswerSpec]
     query: tuple[QueryParameter, ...] = ()
     body: Any = None
-    required: bool = False
     example: Any = None
     yaml: bool = False
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    checks_body: bool = False
-
-    def body_form(self) -> Any:
-        """The form of the body; imported if it is given as `module:Name`."""
-        return resolved(self.body)

@@ -13,7 +13,8 @@ from emulator.api.description.writer import resolved as form
 from emulator.api.messages import Request, Response, finished
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
-from emulator.control import Control, answers
+from emulator.control import Control
+from emulator.control.forms import Error
 from emulator.control.operations import table
 from tests.postgres.remote import RemoteService
 
@@ -43,7 +44,7 @@ def check_form(method: str, path: str, response: Response) -> None:
     segments = path.partition("?")[0].strip("/").split("/")
     row = next((row for row in table() if row.method == method and _names(row.path, segments)), None)
     if response.status >= 400:
-        _form(answers.Error).validate_json(response.body)
+        _form(Error).validate_json(response.body)
     elif row is not None:
         declared = row.answers[response.status].form
         assert (declared is None) == (response.body == b"")

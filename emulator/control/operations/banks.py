@@ -16,8 +16,7 @@ from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
-from emulator.control.answers import closed
-from emulator.control.forms import ScenarioChoice, chosen_fixture
+from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, ControlOperation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
@@ -100,7 +99,7 @@ def _put(call: ControlCall[NewBank]) -> Steps:
         )
     call.target_of(created).snapshots.clear()
     replace(call, service=created).publish("reset", "reset")
-    call.publish_to_all("banks", name, "created")
+    call.banks.publish_to_all("banks", name, "created")
     return json_response(201 if is_new else 200, shown)
 
 
@@ -110,7 +109,7 @@ def _mode(word: str | None) -> Mode | None:
 
 def _delete(call: ControlCall[Any]) -> Response:
     call.banks.close_bank(call.params["name"])
-    call.publish_to_all("banks", call.params["name"], "deleted")
+    call.banks.publish_to_all("banks", call.params["name"], "deleted")
     return Response(204)
 
 

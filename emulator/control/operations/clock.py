@@ -14,7 +14,7 @@ from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
 from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
-from emulator.control.answers import closed
+from emulator.control.forms import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
@@ -106,7 +106,6 @@ OPERATIONS = (
         handler=_set,
         answers={200: AnswerSpec("Bank time.", ClockTime)},
         body=SetClock,
-        required=True,
         example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
     ),
     ControlOperation(
@@ -117,7 +116,6 @@ OPERATIONS = (
         handler=_advance,
         answers={200: AnswerSpec("Bank time.", ClockTime)},
         body=AdvanceClock,
-        required=True,
         example={"by": "PT1H"},
     ),
 )

@@ -12,7 +12,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model
 from emulator.conformance.observer import Conformance
-from emulator.control.answers import closed
+from emulator.control.forms import closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
@@ -135,7 +135,6 @@ OPERATIONS = (
         handler=_observe,
         answers={204: AnswerSpec("Done.")},
         body=Observation,
-        required=True,
         example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
     ),
     ControlOperation(
@@ -174,7 +173,6 @@ OPERATIONS = (
         handler=_believe,
         answers={204: AnswerSpec("Done.")},
         body=Beliefs,
-        required=True,
         example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},
     ),
 )

@@ -1,4 +1,4 @@
-"""`payments`: list payments, and advance one through its statuses (CONTRACT 9.3)."""
+"""Payments, and the status notifications to TPPs (CONTRACT 9.3, 18)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
+from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
+from emulator.bank import notifications
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Maybe, Model, one_of
-from emulator.control.answers import closed
+from emulator.control.forms import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 
@@ -76,7 +78,7 @@ class Payments(TypedDict):
     payments: list[Payment]
 
 
-def _list(call: ControlCall[Any]) -> Response:
+def _list_payments(call: ControlCall[Any]) -> Response:
     return json_response(200, {"payments": payment_views.listing(call.bank, call.query["limit"])})
 
 
@@ -85,13 +87,54 @@ def _advance(call: ControlCall[AdvancePayment]) -> Response:
     return json_response(200, payment_views.view(call.bank, payment))
 
 
+TARGET = QueryParameter("target", "text", "Only the notifications of the payment, basket or consent with this id.")
+
+
+@closed
+class NotificationDelivery(TypedDict):
+    """An attempt: the HTTP status of the answer, or why there was none."""
+
+    at: str
+    status: NotRequired[int]
+    error: NotRequired[str]
+
+
+@closed
+class Notification(TypedDict):
+    """A notification about a change of status; `place` is its number among those of its target."""
+
+    id: str
+    target: str
+    tpp: str
+    uri: str
+    place: int
+    state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
+    body: dict[str, str]
+    created: str
+    nextAttempt: str | None
+    forged: bool
+    deliveries: list[NotificationDelivery]
+
+
+@closed
+class Notifications(TypedDict):
+    """Notifications, newest first."""
+
+    notifications: list[Notification]
+
+
+def _list_notifications(call: ControlCall[Any]) -> Response:
+    target, limit = call.query.get("target"), call.query["limit"]
+    return json_response(200, {"notifications": notifications.listing(call.bank, target=target, limit=limit)})
+
+
 OPERATIONS = (
     ControlOperation(
         id="listPayments",
         method="GET",
         path="/payments",
         summary="List payments, newest first.",
-        handler=_list,
+        handler=_list_payments,
         answers={200: AnswerSpec("The payments.", Payments)},
         query=(LIMIT,),
     ),
@@ -108,5 +151,14 @@ OPERATIONS = (
         },
         body=AdvancePayment,
         example={"to": "ACSC"},
+    ),
+    ControlOperation(
+        id="listNotifications",
+        method="GET",
+        path="/notifications",
+        summary="List status notifications with deliveries, newest first. The last 1000 completed ones are stored.",
+        handler=_list_notifications,
+        answers={200: AnswerSpec("The notifications.", Notifications)},
+        query=(TARGET, LIMIT),
     ),
 )

@@ -15,7 +15,7 @@ from emulator.api.query import QueryParameter
 from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
-from emulator.control.answers import Message, closed
+from emulator.control.forms import Message, closed
 from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
 
 
@@ -236,7 +236,6 @@ OPERATIONS = (
         handler=_count,
         answers={200: AnswerSpec("The count.", Count)},
         body="emulator.scenario.matching:CountFilter",
-        required=True,
         example={"match": {"operation": "createPayment", "status": 201}},
     ),
     ControlOperation(

@@ -14,8 +14,7 @@ from emulator.bank.authentication import sca, sca_control, sca_ends
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
-from emulator.control.answers import closed
-from emulator.control.forms import Who
+from emulator.control.forms import Who, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 

@@ -1,4 +1,4 @@
-"""`scenarios` and `scenario`: list, apply, withdraw and play scenarios (CONTRACT 9.5, 10, 14)."""
+"""Scenarios and rules: list, apply, withdraw and play scenarios; add and remove rules (CONTRACT 9.5, 10, 14)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from emulator.api.render import json_response
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.answers import AnyObject, closed
-from emulator.control.forms import scenario_in
+from emulator.control.forms import AnyObject, closed, scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
+from emulator.scenario.rules import AddedRule
+from emulator.scenario.weather import WEATHER
 
 LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 
@@ -85,12 +86,12 @@ class Played(TypedDict):
     steps: list[PlayedStep]
 
 
-def _list(call: ControlCall[Any]) -> Response:
-    ready = [_line(loader.named(name)) for name in loader.library()]
+def _list_scenarios(call: ControlCall[Any]) -> Response:
+    ready = [_listed(loader.named(name)) for name in loader.library()]
     return json_response(200, {"scenarios": ready[: call.query["limit"]]})
 
 
-def _line(scenario: Scenario) -> dict[str, Any]:
+def _listed(scenario: Scenario) -> dict[str, Any]:
     start = scenario.start
     return {
         "name": scenario.name,
@@ -111,7 +112,7 @@ def _named(call: ControlCall[Any]) -> Scenario:
         raise BankError("RESOURCE_UNKNOWN", refused.problems[0].text) from None
 
 
-def _show(call: ControlCall[Any]) -> Response:
+def _show_scenario(call: ControlCall[Any]) -> Response:
     return json_response(200, dict(_named(call).source))
 
 
@@ -160,13 +161,69 @@ def _play(call: ControlCall[Any]) -> Response:
 _BODY = "emulator.control.forms:ScenarioBody"
 _EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
 
+
+@closed
+class RuleCount(TypedDict):
+    """How often a rule has matched and acted since it was added; `setting` names the setting that added it, if any."""
+
+    name: str
+    scenario: str | None
+    setting: NotRequired[str]
+    matched: int
+    acted: int
+
+
+@closed
+class Rules(TypedDict):
+    """The rules, as JSON of the same structure as their YAML, and their counts; both in evaluation order."""
+
+    rules: list[dict[str, Any]]
+    counts: list[RuleCount]
+
+
+def _list_rules(call: ControlCall[Any]) -> Response:
+    rules, most = call.scenario_target.rules, call.query["limit"]
+    return json_response(200, {"rules": rules.sources()[:most], "counts": rules.counts()[:most]})
+
+
+def _add_rules(call: ControlCall[Any]) -> Response:
+    rules = call.scenario_target.rules
+    added, sources = _several(call.body), _several(call.value)
+    if not added:
+        path = "rules" if isinstance(call.value, dict) else None
+        raise BankError("FORMAT_ERROR", "Expected a rule, or a list of rules.", path)
+    brought = [dict(rule) for weather in WEATHER.values() for rule in weather]
+    rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True) if source not in brought)
+    call.publish("rules", "added")
+    return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
+
+
+def _several(given: Any) -> list[Any]:
+    """The rules of a body, validated or as JSON: a list, the list in its member rules, or a single one."""
+    listed = given.get("rules", given) if isinstance(given, dict) else getattr(given, "rules", given)
+    return listed if isinstance(listed, list) else [listed]
+
+
+def _clear_rules(call: ControlCall[Any]) -> Response:
+    call.scenario_target.rules.clear()
+    call.publish("rules", "removed")
+    return Response(204)
+
+
+def _remove_rule(call: ControlCall[Any]) -> Response:
+    if not call.scenario_target.rules.remove(call.params["name"]):
+        raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
+    call.publish("rules", "removed")
+    return Response(204)
+
+
 OPERATIONS = (
     ControlOperation(
         id="listScenarios",
         method="GET",
         path="/scenarios",
         summary="List the ready scenarios: what each does, its parameters, and what applying it replaces.",
-        handler=_list,
+        handler=_list_scenarios,
         answers={200: AnswerSpec("The scenarios, by name.", Scenarios)},
         query=(LIMIT,),
     ),
@@ -175,7 +232,7 @@ OPERATIONS = (
         method="GET",
         path="/scenarios/{name}",
         summary="Get a ready scenario, as JSON of the same structure as its YAML.",
-        handler=_show,
+        handler=_show_scenario,
         answers={200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("There is no such scenario.")},
     ),
     ControlOperation(
@@ -208,10 +265,8 @@ OPERATIONS = (
             400: AnswerSpec("Every problem; in YAML with line and column."),
         },
         body=_BODY,
-        required=True,
         example=_EXAMPLE,
         yaml=True,
-        checks_body=True,
     ),
     ControlOperation(
         id="previewScenario",
@@ -224,10 +279,8 @@ OPERATIONS = (
             400: AnswerSpec("Every problem; in YAML with line and column."),
         },
         body=_BODY,
-        required=True,
         example=_EXAMPLE,
         yaml=True,
-        checks_body=True,
     ),
     ControlOperation(
         id="withdrawScenario",
@@ -236,5 +289,40 @@ OPERATIONS = (
         summary="Remove the applied scenario and the rules of all applied scenarios; what they changed stays.",
         handler=_withdraw,
         answers={204: AnswerSpec("Done.")},
+    ),
+    ControlOperation(
+        id="listRules",
+        method="GET",
+        path="/rules",
+        summary="List the rules in evaluation order, with how often each has matched and acted.",
+        handler=_list_rules,
+        answers={200: AnswerSpec("The rules and their counts.", Rules)},
+        query=(LIMIT,),
+    ),
+    ControlOperation(
+        id="addRules",
+        method="POST",
+        path="/rules",
+        summary="Add one or more rules after the existing ones.",
+        handler=_add_rules,
+        answers={201: AnswerSpec("All rules.", Rules)},
+        body="emulator.scenario.rule:RulesBody",
+        example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
+    ),
+    ControlOperation(
+        id="clearRules",
+        method="DELETE",
+        path="/rules",
+        summary="Remove all rules.",
+        handler=_clear_rules,
+        answers={204: AnswerSpec("Done.")},
+    ),
+    ControlOperation(
+        id="removeRule",
+        method="DELETE",
+        path="/rules/{name}",
+        summary="Remove the rules with this name.",
+        handler=_remove_rule,
+        answers={204: AnswerSpec("Done."), 404: AnswerSpec("There is no such rule.")},
     ),
 )

@@ -14,7 +14,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
-from emulator.control.answers import closed
+from emulator.control.forms import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
@@ -118,7 +118,7 @@ def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "")
 
 def _issue(call: ControlCall[IssueTpp]) -> Response:
     shown = issued(call.authority, call.body)
-    call.publish_to_all("tpps", shown["name"], "issued")
+    call.banks.publish_to_all("tpps", shown["name"], "issued")
     return json_response(201, shown)
 
 
@@ -147,7 +147,6 @@ OPERATIONS = (
             409: AnswerSpec("The name is taken."),
         },
         body=IssueTpp,
-        required=True,
         example={"name": "acme", "roles": ["PISP", "AISP"]},
     ),
     ControlOperation(

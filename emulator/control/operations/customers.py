@@ -1,28 +1,24 @@
-"""`people`: the persons of the bank, and what one of them sees and does there (CONTRACT 13, 18)."""
+"""Customers: the persons of the bank, what they see and do there, sessions and consents (CONTRACT 9.3, 13, 18)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NotRequired
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
+from emulator.api.certificates import identity
 from emulator.api.messages import Response
 from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
-from emulator.bank.customers import people
+from emulator.bank.customers import consents, people, sessions
 from emulator.bank.customers.consents import OwnConsent, Read
 from emulator.bank.payment import self_service
-from emulator.bank.payment.self_service import (
-    Decision,
-    OwnAccount,
-    OwnContext,
-    OwnPayment,
-    PersonOverview,
-)
-from emulator.bank.validation import Maybe, Model
-from emulator.control.answers import closed
-from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
+from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
+from emulator.bank.validation import Maybe, Model, Text200, Text512
+from emulator.control.forms import Who, closed
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
@@ -75,7 +71,7 @@ for _shape in (OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverv
     closed(_shape)
 
 
-def _people(call: ControlCall[Any]) -> Response:
+def _list_people(call: ControlCall[Any]) -> Response:
     return json_response(200, {"people": people.listing(call.bank, call.query["limit"])})
 
 
@@ -104,13 +100,69 @@ _DECISION = {
     409: AnswerSpec("The payment does not wait for approval by this person."),
 }
 
+
+class Seed(Who):
+    """The customer and the TPP of the session."""
+
+    tpp: Text512 = Field(description="tppId, or the name of an issued TPP.")
+    national_id: Text200
+
+
+@closed
+class Session(TypedDict):
+    """A session with its consent."""
+
+    psuId: str
+    tppSessionId: str
+    psuCorporateId: NotRequired[str]
+    context: str
+
+
+def _seed(call: ControlCall[Seed]) -> Response:
+    who = call.body
+    credentials = call.authority.find(who.tpp)
+    tpp = identity(credentials.certificate) if credentials is not None else None
+    with call.bank.documents.transaction():
+        seeded = sessions.seed(
+            call.bank,
+            tpp_id=tpp.id if tpp is not None else who.tpp,  # a tppId too, of a TPP with its own certificate
+            tpp_name=tpp.name if tpp is not None else None,
+            national_id=who.national_id,
+            context=who.context,
+            agreement=who.agreement,
+            accounts=who.accounts,
+        )
+    corporate = "psuCorporateId" in seeded
+    return json_response(200, {**seeded, "context": "CORPORATE" if corporate else "PRIVATE"})
+
+
+@closed
+class Consent(consents.ConsentView):
+    """The accounts and cards that a customer shares with a TPP."""
+
+
+@closed
+class Consents(TypedDict):
+    """Consents, newest first."""
+
+    consents: list[Consent]
+
+
+def _list_consents(call: ControlCall[Any]) -> Response:
+    return json_response(200, {"consents": consents.listing(call.bank, call.query["limit"])})
+
+
+def _revoke_consent(call: ControlCall[Any]) -> Response:
+    return json_response(200, consents.view(call.bank, consents.revoke(call.bank, call.params["id"])))
+
+
 OPERATIONS = (
     ControlOperation(
         id="listPeople",
         method="GET",
         path="/people",
         summary="List the persons of the bank, newest first, with national identity number, accounts and agreements.",
-        handler=_people,
+        handler=_list_people,
         answers={200: AnswerSpec("The people.", People)},
         query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
     ),
@@ -144,5 +196,32 @@ OPERATIONS = (
         answers=_DECISION,
         body=Which,
         example={"cancels": False},
+    ),
+    ControlOperation(
+        id="seedSession",
+        method="POST",
+        path="/sessions",
+        summary="Create a session and a consent without an SCA; accounts omitted: all accounts.",
+        handler=_seed,
+        answers={200: AnswerSpec("The session.", Session)},
+        body=Seed,
+        example={"tpp": "demo", "nationalId": "14888520059"},
+    ),
+    ControlOperation(
+        id="listConsents",
+        method="GET",
+        path="/consents",
+        summary="List consents, newest first.",
+        handler=_list_consents,
+        answers={200: AnswerSpec("The consents.", Consents)},
+        query=(LIMIT,),
+    ),
+    ControlOperation(
+        id="revokeConsent",
+        method="POST",
+        path="/consents/{id}/revoke",
+        summary="Revoke a consent, as the customer can do at the bank.",
+        handler=_revoke_consent,
+        answers={200: AnswerSpec("The consent.", Consent), 404: AnswerSpec("There is no such consent.")},
     ),
 )

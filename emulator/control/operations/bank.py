@@ -1,0 +1,328 @@
+"""The whole bank: reset, settings, documents, ledger, generated data and snapshots (CONTRACT 9.1, 9.3, 9.8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from emulator.api.messages import BodyParts, Response, Steps
+from emulator.api.render import json_response
+from emulator.bank import fixtures
+from emulator.bank.accounts import ledger
+from emulator.bank.bank import reports_preparing
+from emulator.bank.errors import BankError, counted
+from emulator.bank.kinds import BANK, CUSTOMER
+from emulator.bank.payment import progression
+from emulator.bank.sandbox import patterns
+from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
+from emulator.bank.threads import in_thread
+from emulator.bank.validation import Maybe, Model, Text
+from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.scenario import target
+from emulator.scenario.values import Settings
+from emulator.store import StoreUnwritable, discarded_on_failure
+
+
+class ResetBody(Model):
+    """The fixture and scenario to reset to; fixtures omitted: the fixture that the bank was created with."""
+
+    fixtures: Maybe[Text] = None
+    scenario: ScenarioChoice = None
+
+
+@closed
+class Reset(TypedDict):
+    """The fixture and the scenario that the bank was reset to."""
+
+    fixtures: str
+    scenario: str | None
+
+
+def _reset(call: ControlCall[ResetBody]) -> Steps:
+    bank, scenario = call.bank, call.body.scenario
+    source = fixtures.initial(bank)
+    fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
+    if fixture is not None:
+        source = {"fixtures": fixture}
+    ready = yield from fixtures.prepare(
+        bank.documents,
+        source,
+        today=fixtures.first_day(bank.begins),
+        ids_form=bank.ids.form,
+        report=reports_preparing(bank),
+    )
+    with discarded_on_failure(ready.content):
+        target.reset(call.scenario_target, ready, scenario)
+    stands_on = BANK.read(bank.documents)
+    return json_response(
+        200,
+        {
+            "fixtures": source["fixtures"] if stands_on is None else stands_on["fixtures"],
+            "scenario": scenario.name if scenario else None,
+        },
+    )
+
+
+def _settings(call: ControlCall[Any]) -> Response:
+    return json_response(200, call.bank.settings.as_document())
+
+
+def _change_settings(call: ControlCall[Any]) -> Response:
+    with call.bank.documents.transaction():
+        settings = call.bank.change_settings(call.body)
+    call.publish("settings", "changed")
+    return json_response(200, settings.as_document())
+
+
+def _state(call: ControlCall[Any]) -> Response:
+    answer = json_response(200, b"")
+    answer.parts = BodyParts(*call.bank.documents.json())
+    return answer
+
+
+@closed
+class LedgerAccount(TypedDict):
+    """An account recomputed from its bookings."""
+
+    accountId: str
+    iban: str
+    currency: str
+    opening: str
+    bookings: str
+    reserved: str
+    balance: str
+
+
+@closed
+class Ledger(TypedDict):
+    """The ledger of the bank; totals by currency."""
+
+    balanced: bool
+    accounts: list[LedgerAccount]
+    totals: dict[str, str]
+
+
+def _ledger(call: ControlCall[Any]) -> Steps:
+    return json_response(200, (yield from ledger.reporting(call.bank)))
+
+
+@closed
+class Counts(TypedDict):
+    """How many customers, accounts and transactions were generated."""
+
+    customers: int
+    accounts: int
+    transactions: int
+
+
+@closed
+class GeneratedCustomer(TypedDict):
+    """A generated customer; `nationalId` is that of the person who acts for it."""
+
+    customerId: str
+    customerNumber: str
+    customerType: str
+    customerName: str
+    nationalId: str
+    accounts: list[str]
+
+
+@closed
+class Generated(TypedDict):
+    """The generated customers, and counts."""
+
+    counts: Counts
+    customers: list[GeneratedCustomer]
+
+
+def _generate(call: ControlCall[DataPlan]) -> Steps:
+    yield from in_thread(patterns.norwegian_names)
+    documents = call.bank.documents
+    before = documents.count(CUSTOMER)
+    try:
+        generated = yield from generate_in_pieces(call.bank, call.body)
+    except StoreUnwritable as error:
+        stored = documents.count(CUSTOMER) - before
+        if stored <= 0:
+            raise
+        call.publish("customers", "generated")
+        text = f"The bank cannot store more at the moment; generated and stored before: {counted(stored, 'customer')}."
+        raise BankError("SYSTEM_ERROR", text, status=503) from error
+    call.publish("customers", "generated")
+    return json_response(200, generated)
+
+
+@closed
+class Snapshot(TypedDict):
+    """A snapshot; `created` is real time."""
+
+    name: str
+    created: str
+
+
+@closed
+class Snapshots(TypedDict):
+    """Snapshots, newest first."""
+
+    snapshots: list[Snapshot]
+
+
+@closed
+class SnapshotName(TypedDict):
+    """The snapshot that was restored."""
+
+    name: str
+
+
+def _list_snapshots(call: ControlCall[Any]) -> Response:
+    return json_response(200, {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]})
+
+
+def _save_snapshot(call: ControlCall[Any]) -> Steps:
+    snapshots, name = call.scenario_target.snapshots, call.params["name"]
+    known = {snapshot["name"] for snapshot in snapshots.listing()}
+    yield from snapshots.saving(call.bank, name)
+    call.publish("snapshots", "saved")
+    saved = next(snapshot for snapshot in snapshots.listing() if snapshot["name"] == name)
+    return json_response(200 if name in known else 201, saved)
+
+
+def _restore_snapshot(call: ControlCall[Any]) -> Steps:
+    bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
+    content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
+    with discarded_on_failure(content), bank.documents.transaction():
+        snapshots.restore(bank, name, content)
+        progression.run_due(bank)
+    call.scenario_target.rules.restart()
+    call.publish("reset", "restored")
+    return json_response(200, {"name": call.params["name"]})
+
+
+def _delete_snapshot(call: ControlCall[Any]) -> Response:
+    call.scenario_target.snapshots.delete(call.params["name"])
+    call.publish("snapshots", "deleted")
+    return Response(204)
+
+
+def _openapi(call: ControlCall[Any]) -> Response:
+    return json_response(200, call.openapi(call.request.base + call.request.prefix))
+
+
+def _schema(_call: ControlCall[Any]) -> Response:
+    from emulator.scenario.model import scenario_schema  # only on use: most processes never show it
+
+    return json_response(200, scenario_schema())
+
+
+OPERATIONS = (
+    ControlOperation(
+        id="reset",
+        method="POST",
+        path="/reset",
+        summary="Reset the bank: documents, clock, settings, rules and request log; snapshots stay.",
+        handler=_reset,
+        answers={200: AnswerSpec("The fixture, and the scenario that was applied.", Reset)},
+        body=ResetBody,
+        example={"fixtures": "known-state"},
+    ),
+    ControlOperation(
+        id="getSettings",
+        method="GET",
+        path="/settings",
+        summary="Get all settings of the bank.",
+        handler=_settings,
+        answers={200: AnswerSpec("The settings by name.", AnyObject)},
+    ),
+    ControlOperation(
+        id="putSettings",
+        method="PUT",
+        path="/settings",
+        summary="Change the given settings; the others stay.",
+        handler=_change_settings,
+        answers={200: AnswerSpec("All settings.", AnyObject)},
+        body=Settings,
+        example={"progression": "immediate", "calendar": "norway"},
+    ),
+    ControlOperation(
+        id="getState",
+        method="GET",
+        path="/state",
+        summary="Get all documents of the bank.",
+        handler=_state,
+        answers={200: AnswerSpec("The documents by kind.", AnyObject)},
+    ),
+    ControlOperation(
+        id="getLedger",
+        method="GET",
+        path="/ledger",
+        summary="Compare the balance of every account with its bookings.",
+        handler=_ledger,
+        answers={200: AnswerSpec("balanced, accounts and totals.", Ledger)},
+    ),
+    ControlOperation(
+        id="generate",
+        method="POST",
+        path="/generate",
+        summary="Add generated customers with accounts and transactions; a seed makes them repeat.",
+        handler=_generate,
+        answers={
+            200: AnswerSpec("Counts, and the customers with their IBANs and the persons who act for them.", Generated)
+        },
+        body=DataPlan,
+        example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
+    ),
+    ControlOperation(
+        id="listSnapshots",
+        method="GET",
+        path="/snapshots",
+        summary="List the snapshots of the bank, newest first.",
+        handler=_list_snapshots,
+        answers={200: AnswerSpec("Name and time of each.", Snapshots)},
+        query=(LIMIT,),
+    ),
+    ControlOperation(
+        id="saveSnapshot",
+        method="PUT",
+        path="/snapshots/{name}",
+        summary="Save documents, clock, rules and settings of the bank.",
+        handler=_save_snapshot,
+        answers={
+            200: AnswerSpec("A snapshot was replaced.", Snapshot),
+            201: AnswerSpec("A snapshot was created.", Snapshot),
+        },
+    ),
+    ControlOperation(
+        id="restoreSnapshot",
+        method="POST",
+        path="/snapshots/{name}/restore",
+        summary="Restore a snapshot; the request log stays.",
+        handler=_restore_snapshot,
+        answers={200: AnswerSpec("Done.", SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
+    ),
+    ControlOperation(
+        id="deleteSnapshot",
+        method="DELETE",
+        path="/snapshots/{name}",
+        summary="Delete a snapshot.",
+        handler=_delete_snapshot,
+        answers={204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")},
+    ),
+    ControlOperation(
+        id="getControlOpenapi",
+        method="GET",
+        path="/openapi.json",
+        summary="Get the OpenAPI 3.1 document of the control interface.",
+        handler=_openapi,
+        answers={200: AnswerSpec("The document.", AnyObject)},
+    ),
+    ControlOperation(
+        id="getScenarioSchema",
+        method="GET",
+        path="/scenario-schema.json",
+        summary="Get the JSON Schema of scenario files.",
+        handler=_schema,
+        answers={200: AnswerSpec("The schema.", AnyObject)},
+    ),
+)
