@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from emulator.api import query as queries
 from emulator.api.headers import MATRIX, Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
@@ -22,7 +21,7 @@ from emulator.api.router import Router
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
-from emulator.bank.errors import BankError, Message
+from emulator.bank.errors import Message
 from emulator.bank.kinds import ACCOUNT, HolderKind
 from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, AuthenticatedTpp
@@ -168,9 +167,8 @@ class Operation:
 class Route:
     """An operation with the decoded path parameters of one address.
 
-    `column`: of the header matrix; `shape`: of the body, None without a body; `digest`: whether a Digest is required;
-    `query`: the values of a request without a query, None if a parameter is required. `known`: False for an unknown
-    payment product; then the other members have no meaning.
+    `column`: of the header matrix; `shape`: of the body, None without a body; `digest`: whether a Digest is required.
+    `known`: False for an unknown payment product; then the other members have no meaning.
     """
 
     operation: Operation
@@ -178,7 +176,6 @@ class Route:
     column: str = ""
     shape: str | None = None
     digest: bool = False
-    query: Mapping[str, Any] | None = None
     known: bool = True
 
     @classmethod
@@ -193,14 +190,7 @@ class Route:
         shape = operation.body if operation.body is None or isinstance(operation.body, str) else operation.body(params)
         # Required where SPEC 2.1 marks Digest, and on writes of sandbox data (CONTRACT 3.1).
         digest = MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
-        return cls(operation, params, column, shape, shape is not None and digest, _defaults(operation))
-
-
-def _defaults(operation: Operation) -> Mapping[str, Any] | None:
-    try:
-        return queries.parse(operation.query, "")
-    except BankError:
-        return None
+        return cls(operation, params, column, shape, shape is not None and digest)
 
 
 def routes(operations: Iterable[Operation]) -> Router[Operation, Route]:

@@ -222,7 +222,7 @@ class Pipeline:
             route.params,
             headers,
             query,
-            route.query or NO_QUERY,
+            NO_QUERY,
             request.base + prefix.removesuffix(API_PREFIX) if prefix else request.base,
         )
         if self._bank.settings.links == "absolute":
@@ -291,8 +291,7 @@ class Pipeline:
             raise BankError.several([*wrong, refused], status=None if wrong else 406)
         if wrong:
             raise BankError.several(wrong)
-        if call.raw_query or route.query is None:
-            call.query = queries.parse(operation.query, call.raw_query)
+        call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
             call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers)
 

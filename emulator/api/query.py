@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
@@ -20,7 +22,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the result must be UTF-8."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class QueryParameter:
     """One query parameter of an operation.
 
@@ -45,14 +47,14 @@ ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
 )
 
 
-def parse(parameters: Sequence[QueryParameter], raw: str) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def parse(parameters: tuple[QueryParameter, ...], raw: str) -> Mapping[str, Any]:
     """The values of the declared parameters by name, with defaults; unknown parameters are ignored.
 
     `raw` is the query as sent, without `?`. Raises BankError with every problem, the parameter as path: FORMAT_ERROR
-    for a malformed or repeated one, QUERY_PARAMETER_REQUIRED for a missing one.
+    for a malformed or repeated one, QUERY_PARAMETER_REQUIRED for a missing one. Results are cached: a client sends the
+    same query again.
     """
-    if not raw and not parameters:
-        return {}
     wrong: list[Message] = []
     sent = _pairs(raw, {parameter.name for parameter in parameters}, wrong) if raw else {}
     values: dict[str, Any] = {}
@@ -74,7 +76,7 @@ def parse(parameters: Sequence[QueryParameter], raw: str) -> dict[str, Any]:
             values[parameter.name] = parameter.default
     if wrong:
         raise BankError.several(wrong)
-    return values
+    return MappingProxyType(values)
 
 
 def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str | None]:
