@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from emulator.api.messages import Request
+from emulator.api.accept_fix import AMOUNT_AS_STRING, DEFAULT_FROM
+from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.signing import response_signer
@@ -19,10 +22,12 @@ from emulator.ca import CertificateAuthority
 from emulator.client.clients import ResponseHeaders, TppResponse
 from emulator.client.tpp import Tpp
 from emulator.scenario.rules import RuleSet
+from tests.api.shapes import fault
 from tests.postgres.remote import RemoteService
 
 BASE = "http://127.0.0.1:8080"
 WORDS = {"national_id": "nationalId"}  # of the control interface
+AMOUNTS_AS_TEXT = DEFAULT_FROM[AMOUNT_AS_STRING].isoformat()
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 
@@ -71,7 +76,20 @@ class DeskClient(Tpp):
             self._request_prefix,
         )
         answer = self.service.handle(request)
+        if not isinstance(self.service, RemoteService):
+            self._compare(answer)
         return TppResponse(answer.status, ResponseHeaders(answer.headers), answer.body)
+
+    def _compare(self, answer: Response) -> None:
+        """Compare a success with what its operation declares, unless a rule or an old form of amounts changes it."""
+        bank = self.service.bank
+        if answer.status >= 300 or bank.clock.stamp() < AMOUNTS_AS_TEXT:
+            return
+        exchange = next(self.service.log.newest())
+        if exchange.call is not None and not exchange.rules:
+            body = gzip.decompress(answer.body) if ("Content-Encoding", "gzip") in answer.headers else answer.body
+            wrong = fault(exchange.call.operation, answer.status, json.loads(body) if body else None)
+            assert wrong is None, wrong
 
     def get(self, path: str, **options: Any) -> TppResponse:
         return self.request("GET", path, **options)

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
+from emulator.api.shapes.account_answers import CardTransaction
 from emulator.api.shapes.parts import Currency, Link, Links, LooseAmount, closed
 from emulator.api.shapes.sandbox import EngagedAccount, PostedBalance, PostedCardTransaction, PostedTransaction
-from emulator.api.shapes.sandbox_parts import CreditLimit
+from emulator.api.shapes.sandbox_parts import CreditLimit, TransactionCode
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Roles = list[Literal["VIEW", "REGISTER"]]
@@ -118,7 +118,7 @@ class SandboxTransaction(TypedDict):
     creditorAccount: BothNumbers
     debtorName: str
     debtorAccount: BothNumbers
-    bankTransactionCode: BankTransactionCode
+    bankTransactionCode: TransactionCode
     ultimateDebtor: str
     ultimateCreditor: str
     purposeCode: str
