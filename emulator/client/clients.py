@@ -9,18 +9,18 @@ import errno
 import json
 import selectors
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from emulator.client.signing import HoldsKey
-from emulator.client.tpp import HeaderChanges, Options, Prepared, Tpp, real_now
+from emulator.client.tpp import Options, Prepared, Tpp, TppOptions
 from emulator.httpsig.sendable import check_sendable
 
 if TYPE_CHECKING:
@@ -86,7 +86,38 @@ class TppResponse:
         return self.link("scaRedirect")
 
 
-class TppClient(Tpp):
+Answer = TypeVar("Answer")  # a TppResponse, or a coroutine that returns one
+
+
+class SendingTpp(Tpp, Generic[Answer]):
+    """A TPP that sends its requests: a method for each HTTP method; a subclass implements `send`."""
+
+    @abstractmethod
+    def send(self, prepared: Prepared) -> Answer:
+        """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
+
+    def request(self, method: str, path: str, **options: Unpack[Options]) -> Answer:
+        """Send a signed request; options as for `prepare`."""
+        return self.send(self.prepare(method, path, **options))
+
+    def get(self, path: str, **options: Unpack[Options]) -> Answer:
+        """GET `path`."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Unpack[Options]) -> Answer:
+        """POST to `path`."""
+        return self.request("POST", path, **options)
+
+    def put(self, path: str, **options: Unpack[Options]) -> Answer:
+        """PUT to `path`."""
+        return self.request("PUT", path, **options)
+
+    def delete(self, path: str, **options: Unpack[Options]) -> Answer:
+        """DELETE `path`."""
+        return self.request("DELETE", path, **options)
+
+
+class TppClient(SendingTpp[TppResponse]):
     """A signing client: `client.post("/v1/...", json=...)` -> TppResponse, safe to use from several threads.
 
     Connections stay open, as many as there were concurrent requests. A failed request is not repeated, because the
@@ -99,38 +130,16 @@ class TppClient(Tpp):
         base_url: str,
         identity: HoldsKey,
         *,
-        defaults: HeaderChanges | None = None,
-        clock: Callable[[], datetime] = real_now,
         ca: str | Path | None = None,
         timeout: float = 30,
+        **options: Unpack[TppOptions],
     ) -> None:
-        super().__init__(base_url, identity, defaults=defaults, clock=clock)
+        super().__init__(base_url, identity, **options)
         self._timeout = timeout
         self._ca = ca
         self._idle: list[HTTPConnection] = []
 
-    def request(self, method: str, path: str, **options: Unpack[Options]) -> TppResponse:
-        """Send a signed request; options as for `prepare`."""
-        return self.send(self.prepare(method, path, **options))
-
-    def get(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """GET `path`."""
-        return self.request("GET", path, **options)
-
-    def post(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """POST to `path`."""
-        return self.request("POST", path, **options)
-
-    def put(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """PUT to `path`."""
-        return self.request("PUT", path, **options)
-
-    def delete(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """DELETE `path`."""
-        return self.request("DELETE", path, **options)
-
     def send(self, prepared: Prepared) -> TppResponse:
-        """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
         check_sendable(prepared.method, prepared.target, prepared.headers)
         connection = self._live_connection()
         try:
@@ -187,7 +196,7 @@ def _is_live(connection: HTTPConnection) -> bool:
         return not ready.select(0)  # no request is open, so readable means that the bank closed the connection
 
 
-class AsyncTppClient(Tpp):
+class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
     """As TppClient, with coroutines, for many concurrent requests; close it, or use `async with`.
 
     Raises OSError for a `ca` that cannot be read, and when there is no answer.
@@ -198,38 +207,16 @@ class AsyncTppClient(Tpp):
         base_url: str,
         identity: HoldsKey,
         *,
-        defaults: HeaderChanges | None = None,
-        clock: Callable[[], datetime] = real_now,
         ca: str | Path | None = None,
         timeout: float = 30,
+        **options: Unpack[TppOptions],
     ) -> None:
-        super().__init__(base_url, identity, defaults=defaults, clock=clock)
+        super().__init__(base_url, identity, **options)
         self._timeout = timeout
         self._verify = True if ca is None else ssl.create_default_context(cafile=str(ca))
         self._session: ClientSession | None = None
 
-    async def request(self, method: str, path: str, **options: Unpack[Options]) -> TppResponse:
-        """Send a signed request; options as for `prepare`."""
-        return await self.send(self.prepare(method, path, **options))
-
-    async def get(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """GET `path`."""
-        return await self.request("GET", path, **options)
-
-    async def post(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """POST to `path`."""
-        return await self.request("POST", path, **options)
-
-    async def put(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """PUT to `path`."""
-        return await self.request("PUT", path, **options)
-
-    async def delete(self, path: str, **options: Unpack[Options]) -> TppResponse:
-        """DELETE `path`."""
-        return await self.request("DELETE", path, **options)
-
     async def send(self, prepared: Prepared) -> TppResponse:
-        """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
         from yarl import URL  # comes with aiohttp
 
         check_sendable(prepared.method, prepared.target, prepared.headers)

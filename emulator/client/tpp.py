@@ -26,6 +26,13 @@ class Prepared:
     body: bytes
 
 
+class TppOptions(TypedDict, total=False):
+    """The options of a TPP; see `Tpp`."""
+
+    defaults: HeaderChanges | None
+    clock: Callable[[], datetime]
+
+
 class Options(TypedDict, total=False):
     """The options of a request besides method and path; see `Tpp.prepare`."""
 

@@ -19,8 +19,8 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
-from emulator.client.clients import ResponseHeaders, TppResponse
-from emulator.client.tpp import Tpp
+from emulator.client.clients import ResponseHeaders, SendingTpp, TppResponse
+from emulator.client.tpp import Prepared
 from emulator.scenario.rules import RuleSet
 from tests.api.shapes import fault
 from tests.postgres.remote import RemoteService
@@ -55,7 +55,7 @@ def monday(registry: BankRegistry) -> BankService:
     return registry.default
 
 
-class DeskClient(Tpp):
+class DeskClient(SendingTpp[TppResponse]):
     """The signed client of `emulator.client`, whose requests go to a service instead of a socket."""
 
     def __init__(
@@ -65,8 +65,7 @@ class DeskClient(Tpp):
         self.service = service
         self._request_prefix = prefix
 
-    def request(self, method: str, path: str, **options: Any) -> TppResponse:
-        prepared = self.prepare(method, path, **options)
+    def send(self, prepared: Prepared) -> TppResponse:
         request = Request(
             prepared.method,
             prepared.target,
@@ -90,18 +89,6 @@ class DeskClient(Tpp):
             body = gzip.decompress(answer.body) if ("Content-Encoding", "gzip") in answer.headers else answer.body
             wrong = fault(exchange.call.operation, answer.status, json.loads(body) if body else None)
             assert wrong is None, wrong
-
-    def get(self, path: str, **options: Any) -> TppResponse:
-        return self.request("GET", path, **options)
-
-    def post(self, path: str, **options: Any) -> TppResponse:
-        return self.request("POST", path, **options)
-
-    def put(self, path: str, **options: Any) -> TppResponse:
-        return self.request("PUT", path, **options)
-
-    def delete(self, path: str, **options: Any) -> TppResponse:
-        return self.request("DELETE", path, **options)
 
     @property
     def tpp_id(self) -> str:
