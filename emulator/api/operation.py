@@ -138,7 +138,6 @@ class Operation:
     id: str
     method: str
     path: str
-    spec: str
     summary: str
     handler: Handler
     column: str | Callable[[Params], str]
@@ -155,6 +154,7 @@ class Operation:
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
     resource: HolderKind = ACCOUNT  # the kind that `id` in the path refers to: ACCOUNT or CARD
     tag: str = ""
+    manual: str = ""  # the section of the manual about it, if not that of its tag
     before_first_sca: bool = field(init=False)
     acts: bool = field(init=False)  # the customer acts in a context; listing its agreements does not require one
 

@@ -403,7 +403,7 @@ def test_the_prefix_of_production_clients_is_served_and_signed_as_sent(
 def test_every_operation_is_named_once_and_has_a_section() -> None:
     rows = table()
     assert len({row.id for row in rows}) == len(rows)
-    assert all(row.spec and row.summary and row.answers for row in rows)
+    assert all(row.summary and row.answers for row in rows)
 
 
 @pytest.mark.inside

@@ -67,14 +67,8 @@ _ANSWERED: dict[str, Part] = {
     **{name: dict(schema) for name, schema in NOTIFICATION_ANSWERS.items()},
 }
 _LOCATED = frozenset({"createPayment", "createSigningBasket"})
-# The manual's sections about operations: by their section of SPEC, else by their tag.
-_MANUAL = {
-    "4.1": "baskets#creating-a-basket",
-    "4.2": "baskets",
-    "4.3, 4.4": "payments#creating-a-payment",
-    "4.5": "accounts#transaction-details",
-    "4.6": "sandbox-data#transactions-of-the-sandbox",
-    "5.3": "sca#authorisations",
+_MANUAL = {  # its sections about operations, by their tag
+    "Signing baskets": "baskets",
     "Payments": "payments#reading-a-payment",
     "Accounts": "accounts",
     "Card accounts": "accounts",
@@ -204,7 +198,7 @@ def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies
         "x-operation": row.id if form.id != row.id else None,
         "summary": f"{row.summary} ({'/'.join(form.fixed.values())})" if form.fixed else row.summary,
         "description": (row.handler.__doc__ or row.summary).strip(),
-        "externalDocs": {"url": f"/docs/reference/{_MANUAL.get(row.spec) or _MANUAL[row.tag]}"},
+        "externalDocs": {"url": f"/docs/reference/{row.manual or _MANUAL[row.tag]}"},
         "tags": [row.tag] if row.tag else [],
         "parameters": [*_path(form), *map(query_parameter, row.query)],
         "requestBody": _body(form, writer, bodies.get(row.id, {})) if row.body is not None else None,

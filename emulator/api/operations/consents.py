@@ -124,7 +124,7 @@ def get_agreements(call: Call) -> Reply:
 
 _ANSWERS = "emulator.api.shapes.answers"
 
-_consent = partial(Operation, spec="4.7", column=DETAILS, roles=AISP, tag="Consents")
+_consent = partial(Operation, column=DETAILS, roles=AISP, tag="Consents")
 
 OPERATIONS = (
     Operation(
@@ -133,7 +133,6 @@ OPERATIONS = (
         gives=("consentId", "consentId"),
         method="POST",
         path="/v1/consents",
-        spec="4.7",
         summary="Request a consent, which the customer grants during SCA",
         handler=create_consent,
         column=DETAILS,
@@ -149,7 +148,6 @@ OPERATIONS = (
         gives=("consentId", "consentId"),
         method="POST",
         path="/v1/bank-offered-consents",
-        spec="4.7",
         summary="Request a bank-offered consent: the same as POST /v1/consents",
         handler=create_consent,
         column=DETAILS,
@@ -187,7 +185,6 @@ OPERATIONS = (
         id="getUser",
         method="GET",
         path="/v1/user",
-        spec="4.7",
         summary="The PSU: the SCA flow for TPPs that only initiate payments",
         handler=get_user,
         column=DETAILS,
@@ -199,7 +196,6 @@ OPERATIONS = (
         id="getUsers",
         method="GET",
         path="/v1/users",
-        spec="4.7",
         summary="The PSU: the same as GET /v1/user",
         handler=get_user,
         column=DETAILS,
@@ -211,7 +207,6 @@ OPERATIONS = (
         id="getAgreements",
         method="GET",
         path="/v1/agreements",
-        spec="4.7",
         summary="The PSU's corporate agreements",
         handler=get_agreements,
         column=DETAILS,
