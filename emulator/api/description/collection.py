@@ -16,7 +16,9 @@ from typing import Any
 from emulator.api.description import examples
 from emulator.api.operation import Operation
 from emulator.api.operations import table
+from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now
+from emulator.bank.payment import flows
 
 NAME = "Bank emulator"
 POSTMAN_SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
@@ -181,11 +183,13 @@ def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]
 
 
 def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
-    """The steps of a payment that is approved and then cancelled; an instant payment refuses the cancellation."""
+    """The steps of a payment that is approved and then cancelled, which some flows refuse."""
     service, product = examples.product_of(title)
     values = {"payment-service": service, "payment-product": product}
-    instant = product.startswith("instant-")
-    dated = {} if instant else {"startDate" if "startDate" in body else "requestedExecutionDate": EXECUTION_DATE}
+    flow = flows.of_product(products.find(service, product))
+    cancellable = flow.allowed("ACTC", "CANC")
+    date = "startDate" if "startDate" in body else "requestedExecutionDate" if flow.allowed("ACTC", "PDNG") else None
+    dated = {} if date is None else {date: EXECUTION_DATE}
     steps = [
         RunStep("createPayment", 201, {"paymentId": "paymentId"}, values, {**body, **dated}, title),
         RunStep("getPayment", 200, {}, values, note=title),
@@ -194,9 +198,9 @@ def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
         RunStep("getAuthorisations", 200, {}, values, note=title),
         RunStep("getAuthorisation", 200, {}, values, note=title),
         RunStep(APPROVE, 200, {}, {"id": "{{paymentId}}"}, {}, title),
-        RunStep("deletePayment", 409 if instant else 202, {}, values, note=title),
+        RunStep("deletePayment", 202 if cancellable else 409, {}, values, note=title),
     ]
-    if not instant:
+    if cancellable:
         saves = {"authorisationId": "authorisationId"}
         steps += [
             RunStep("startCancellationAuthorisation", 201, saves, values, note=title),

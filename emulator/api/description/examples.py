@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from emulator.bank import products
+
 UUID = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
 
 HEADERS: dict[str, str] = {
@@ -73,23 +75,6 @@ PATH: dict[str, str] = {
     "tppId": "PSDNO-SBX-demo",
 }
 
-_DEBTOR = {"bban": "99901000014", "currency": "NOK"}
-_CREDITOR = {"bban": "99901100019", "currency": "NOK"}
-_DOMESTIC: dict[str, Any] = {
-    "instructedAmount": {"amount": "250.00", "currency": "NOK"},
-    "creditorName": "Even Eksempel",
-    "creditorAccount": _CREDITOR,
-    "debtorAccount": _DEBTOR,
-    "remittanceInformationUnstructured": "Takk for sist",
-}
-_SEPA: dict[str, Any] = {
-    "endToEndIdentification": "ORDER-2026-0042",
-    "instructedAmount": {"amount": "12.50", "currency": "EUR"},
-    "creditorName": "Librairie Exemple",
-    "creditorAccount": {"iban": "FR8199999000010123456789A00", "currency": "EUR"},
-    "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
-    "remittanceInformationUnstructured": "Invoice 42",
-}
 _ACCOUNT: dict[str, Any] = {
     "customerNumber": "14888520059",
     "accountName": "Hyttekonto",
@@ -170,30 +155,18 @@ def _answers() -> dict[str, Any]:
 
 
 def _payments(today: date) -> dict[str, Any]:
-    start = today + timedelta(days=14)
     return {
-        "instant-norwegian-domestic-credit-transfers-straks": {**_DOMESTIC, "creditorAddress": {"country": "NO"}},
-        "norwegian-domestic-credit-transfers": _DOMESTIC,
-        "sepa-credit-transfers": _SEPA,
-        "cross-border-credit-transfers": {
-            **_SEPA,
-            "instructedAmount": {"amount": "75.00", "currency": "USD"},
-            "creditorAgent": "EXAMUS33",
-            "creditorAccount": {"bban": "000123456789", "currency": "USD"},
-        },
-        "periodic norwegian-domestic-credit-transfers": {
-            **_DOMESTIC,
-            "startDate": start.isoformat(),
-            "frequency": "Monthly",
-            "executionRule": "following",
-            "dayOfExecution": str(start.day),
-        },
-        "bulk norwegian-domestic-credit-transfers": {
-            "debtorAccount": _DEBTOR,
-            "batchBookingPreferred": True,
-            "payments": [{name: value for name, value in _DOMESTIC.items() if name != "debtorAccount"}],
-        },
+        _title(product): {
+            name: (today + value).isoformat() if isinstance(value, timedelta) else value
+            for name, value in product.example.items()
+        }
+        for product in sorted(products.table().values(), key=lambda one: products.SERVICES.index(one.service))
     }
+
+
+def _title(product: products.Product) -> str:
+    """The title of a product's example; the inverse of `product_of`."""
+    return f"{product.service.removesuffix('payments').replace('-', ' ')}{product.name}"
 
 
 def _transactions(today: date) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
@@ -15,6 +17,23 @@ PAYMENTS = "payments"
 PERIODIC = "periodic-payments"
 BULK = "bulk-payments"
 SERVICES = (PAYMENTS, PERIODIC, BULK)
+
+# Accounts of the fixture known-state, for examples.
+DEBTOR = {"bban": "99901000014", "currency": "NOK"}
+TRANSFER: Mapping[str, Any] = {
+    "instructedAmount": {"amount": "250.00", "currency": "NOK"},
+    "creditorName": "Even Eksempel",
+    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+    "remittanceInformationUnstructured": "Takk for sist",
+}
+TRANSFER_IN_EUROPE: Mapping[str, Any] = {
+    "endToEndIdentification": "ORDER-2026-0042",
+    "instructedAmount": {"amount": "12.50", "currency": "EUR"},
+    "creditorName": "Librairie Exemple",
+    "creditorAccount": {"iban": "FR8199999000010123456789A00", "currency": "EUR"},
+    "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
+    "remittanceInformationUnstructured": "Invoice 42",
+}
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{2,80}", re.ASCII)
 _CODE = re.compile(r"[A-Z]{4}(-[A-Z]{4}){0,2}", re.ASCII)
@@ -28,7 +47,9 @@ class Product:
     `norwegian`: its name for the customer, in English and Norwegian; `checks`: the rules of one payment (of each entry
     of a bulk), all of which run, so that all problems are reported at once; `whole`: the rules of a bulk as a whole;
     `issued`, `received`: ISO 20022 bank transaction codes of debtor and creditor; `code`: the bank's own;
-    `verifies_payee`: the setting `payee_check` applies to it; `known_issue`: the known issue of SPEC 7 applies to it.
+    `example`: an initiation that works with the fixture known-state, for the OpenAPI document, the collection and the
+    tests; a `timedelta` in it stands for the date so long after today; `verifies_payee`: the setting `payee_check`
+    applies to it; `known_issue`: the known issue of SPEC 7 applies to it.
     """
 
     service: str
@@ -41,6 +62,7 @@ class Product:
     issued: str
     received: str
     code: str
+    example: Mapping[str, Any]
     whole: tuple[Check, ...] = ()
     crosses_border: bool = False
     verifies_payee: bool = False

@@ -1,6 +1,6 @@
 """Bulks of Norwegian domestic credit transfers; the checks are those of each entry (CONTRACT 6, Bulk)."""
 
-from emulator.bank.products import BULK, Product
+from emulator.bank.products import BULK, DEBTOR, TRANSFER, Product
 from emulator.bank.scheme import rules
 
 PRODUCT = Product(
@@ -15,4 +15,5 @@ PRODUCT = Product(
     issued="PMNT-ICDT-DMCT",
     received="PMNT-RCDT-DMCT",
     code="Masseutbetaling",
+    example={"debtorAccount": DEBTOR, "batchBookingPreferred": True, "payments": [TRANSFER]},
 )

@@ -1,6 +1,6 @@
 """Cross-border credit transfers: any currency, the creditor by IBAN or by another account number (CONTRACT 13)."""
 
-from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.products import PAYMENTS, TRANSFER_IN_EUROPE, Product
 from emulator.bank.scheme import rules
 
 PRODUCT = Product(
@@ -14,5 +14,11 @@ PRODUCT = Product(
     issued="PMNT-ICDT-XBCT",
     received="PMNT-RCDT-XBCT",
     code="Utenlandsbetaling",
+    example={
+        **TRANSFER_IN_EUROPE,
+        "instructedAmount": {"amount": "75.00", "currency": "USD"},
+        "creditorAgent": "EXAMUS33",
+        "creditorAccount": {"bban": "000123456789", "currency": "USD"},
+    },
     crosses_border=True,
 )

@@ -1,6 +1,6 @@
 """Norwegian domestic credit transfers (CONTRACT 6, 13)."""
 
-from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.products import DEBTOR, PAYMENTS, TRANSFER, Product
 from emulator.bank.scheme import rules
 
 PRODUCT = Product(
@@ -14,5 +14,6 @@ PRODUCT = Product(
     issued="PMNT-ICDT-DMCT",
     received="PMNT-RCDT-DMCT",
     code="Overføring",
+    example={**TRANSFER, "debtorAccount": DEBTOR},
     known_issue=True,
 )

@@ -1,6 +1,8 @@
 """Standing orders: periodic Norwegian domestic credit transfers (CONTRACT 6, Periodic)."""
 
-from emulator.bank.products import PERIODIC, Product
+from datetime import timedelta
+
+from emulator.bank.products import DEBTOR, PERIODIC, TRANSFER, Product
 from emulator.bank.scheme import rules
 
 PRODUCT = Product(
@@ -14,4 +16,12 @@ PRODUCT = Product(
     issued="PMNT-ICDT-STDO",
     received="PMNT-RCDT-DMCT",
     code="Fast betaling",
+    example={
+        **TRANSFER,
+        "debtorAccount": DEBTOR,
+        "startDate": timedelta(days=14),
+        "frequency": "Monthly",
+        "executionRule": "following",
+        "dayOfExecution": "16",
+    },
 )

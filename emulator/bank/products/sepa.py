@@ -1,6 +1,6 @@
 """SEPA credit transfers (SPEC 2.5)."""
 
-from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.products import PAYMENTS, TRANSFER_IN_EUROPE, Product
 from emulator.bank.scheme import rules
 
 PRODUCT = Product(
@@ -14,5 +14,6 @@ PRODUCT = Product(
     issued="PMNT-ICDT-ESCT",
     received="PMNT-RCDT-ESCT",
     code="SEPA-betaling",
+    example=TRANSFER_IN_EUROPE,
     verifies_payee=True,
 )

@@ -1,6 +1,6 @@
 """Instant Norwegian domestic credit transfers, straks (SPEC 2.4)."""
 
-from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.products import DEBTOR, PAYMENTS, TRANSFER, Product
 from emulator.bank.scheme import rules
 
 PRODUCT = Product(
@@ -14,6 +14,7 @@ PRODUCT = Product(
     issued="PMNT-IRCT-DMCT",
     received="PMNT-RRCT-DMCT",
     code="Straksbetaling",
+    example={**TRANSFER, "debtorAccount": DEBTOR, "creditorAddress": {"country": "NO"}},
     verifies_payee=True,
     instant_headers=True,
 )
