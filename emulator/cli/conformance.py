@@ -253,13 +253,13 @@ def _bank(url: str | None) -> Iterator[str]:
 
 def _baseline(file: str | None) -> frozenset[str]:
     """The checks of the baseline file. It is read first, as a mistake in it would make a long run useless."""
-    from emulator.conformance import baseline as baselines
+    from emulator.conformance import report as reports
     from emulator.conformance.check import ready
 
     try:
         names = {check.check for check in ready()}
-        return frozenset() if file is None else baselines.load(Path(file), names)
-    except baselines.BaselineError as error:
+        return frozenset() if file is None else reports.read_baseline(Path(file), names)
+    except reports.BaselineError as error:
         raise Failed(str(error)) from error
 
 
@@ -278,17 +278,12 @@ def _publish(
 
     Failures that a new baseline has are `known` in it.
     """
-    from emulator.conformance import baseline as baselines
     from emulator.conformance import report as reports
 
-    report, fixed = baselines.applied(reports.summed(rows), baseline)
-    try:
-        if write_baseline is not None:
-            baselines.write(Path(write_baseline), report)
-    except baselines.BaselineError as error:
-        raise Failed(str(error)) from error
+    report, fixed = reports.with_baseline(reports.summed(rows), baseline)
     show(report, output, lambda value: click.echo(reports.terminal(value, fixed=fixed, planned=planned)))
     for option, file, text in (
+        ("--write-baseline", write_baseline, reports.baseline),
         ("--junit", junit_file, reports.junit),
         ("--html", html_file, reports.html),
         ("--json", json_file, lambda value: json.dumps(value, indent=2, ensure_ascii=False)),
@@ -296,7 +291,7 @@ def _publish(
         if file is not None:
             write_file(option, file, text(report))
     if write_baseline is not None:
-        report, _ = baselines.applied(report, {row["check"] for row in report["checks"]})
+        report, _ = reports.with_baseline(report, {row["check"] for row in report["checks"]})
     return report
 
 

@@ -13,8 +13,7 @@ from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import Check, Predicate, always_false, always_true, predicate
 from emulator.conformance.facts import Observation, static_key
 from emulator.conformance.links import END_OF_PAGE, MOST_LINKS, PAGES, Links
-from emulator.conformance.machine import Belief, Machine, Tests
-from emulator.conformance.record import Record
+from emulator.conformance.machine import Belief, Machine, Record, Tests
 
 _Tested = tuple[Machine, Tests]
 
@@ -45,9 +44,10 @@ class Auditor:
 
     def __init__(self, checks: Iterable[Check]) -> None:
         self.checks = tuple(checks)
-        self._start()
+        self.forget()
 
-    def _start(self) -> None:
+    def forget(self) -> None:
+        """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
         self.records = {check.check: Record() for check in self.checks}
         self._machines = [
             Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect
@@ -56,10 +56,6 @@ class Auditor:
         self._addresses: dict[str, Links] = {}
         self._final: OrderedDict[str, None] = OrderedDict()  # payments whose final status their TPP has read
         self.observed = 0
-
-    def forget(self) -> None:
-        """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
-        self._start()
 
     def request(self, exchange: Exchange, received: float) -> None:
         """Judge a request that has been answered."""

@@ -22,48 +22,39 @@ A MATCH names facts (`facts.py`) and their values: a value (`*` stands for any c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from fnmatch import translate
-from functools import lru_cache
+from datetime import timedelta
+from functools import cache
 from operator import gt, lt
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
-from emulator.bank.problems import unknown
+from emulator.bank.conditions import wildcard
+from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Model, Reads, Unfit, refuse, validate
 from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact, is_static
-from emulator.scenario.loader import ScenarioRefused, parsed
+from emulator.scenario import durations
+from emulator.scenario.loader import parsed, text_of
 
 FOLDER = Path(__file__).parent / "checks"
 EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")
-_DURATION = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)S)?)?")
-
 Test = Callable[[Any], bool]
 Predicate = Callable[[Observation], bool]
 
 
-class CheckError(Exception):
-    """The file of a check cannot be used; the argument names file, place and cause."""
+def _within(value: Any) -> timedelta | str:
+    length = durations.exact(value)
+    if length is None and value != "end":
+        raise Unfit(f"{durations.expected(value, calendar=False)}, or end")
+    return "end" if length is None else length
 
 
-def seconds(text: str) -> int:
-    """The seconds of an ISO 8601 duration without years and months; raises ValueError."""
-    match = _DURATION.fullmatch(text)
-    if match is None or text[-1] in "PT":
-        raise ValueError(f"{text!r} is not a duration such as PT10M or P1D")
-    days, hours, minutes, rest = (int(part or 0) for part in match.groups())
-    return days * 86400 + hours * 3600 + minutes * 60 + rest
-
-
-def _duration(value: Any) -> str:
-    if value == "end":
-        return "end"
-    if not isinstance(value, str) or _DURATION.fullmatch(value) is None or value[-1] in "PT":
-        raise Unfit("a duration such as PT10M or P1D, or end")
-    return value
+def _advance(value: Any) -> str:
+    if durations.parse(value) is None:
+        raise Unfit(durations.expected(value))
+    return str(value)
 
 
 def _fact(value: Any) -> str:
@@ -102,8 +93,7 @@ def _test(wanted: Any) -> Test:
             )
         return lambda value: any(test(value) for test in tests)
     if isinstance(wanted, str) and "*" in wanted:
-        pattern = re.compile(translate(wanted.replace("[", "[[]").replace("?", "[?]"))).match
-        return lambda value: _any(value, lambda one: isinstance(one, str) and pattern(one) is not None)
+        return lambda value: _any(value, lambda one: isinstance(one, str) and wildcard(wanted, one))
     if isinstance(wanted, str | bool | int | float):
         return lambda value: value == wanted if not isinstance(value, tuple) else wanted in value
     raise ValueError(f"{wanted!r} is not a value that a fact can have")
@@ -131,8 +121,8 @@ def _bounded(word: str, bound: Any) -> Test:
     raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
-def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any] | None:
-    """The part of a match that remains to be tested for observations with these static facts; None: it cannot match."""
+def predicate(match: Mapping[str, Any], observed: Observation) -> Predicate | None:
+    """The test of the part of a match that remains for observations with these static facts; None: it cannot match."""
     if match.get("event", "request") != observed.event:
         return None
     left = {}
@@ -140,18 +130,12 @@ def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any]
         if name == "event":
             continue
         if not is_static(name, observed):
-            left[name] = wanted
+            left[name] = _test(wanted)
         elif not _test(wanted)(observed[name]):
             return None
-    return left
-
-
-def predicate(match: Mapping[str, Any], observed: Observation) -> Predicate | None:
-    """The test of the part of a match that remains for observations with these static facts; None: it cannot match."""
-    left = remaining(match, observed)
     if not left:
-        return None if left is None else always_true
-    (first, first_test), *others = [(name, _test(wanted)) for name, wanted in left.items()]
+        return always_true
+    (first, first_test), *others = left.items()
     if not others:
         return lambda observed: first_test(observed[first])
     return lambda observed: first_test(observed[first]) and all(test(observed[name]) for name, test in others)
@@ -176,7 +160,8 @@ def matches(match: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
 
 Match = Annotated[dict[str, Any], Reads(_match, {"type": "object"})]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
-Duration = Annotated[str, Reads(_duration, {"type": "string", "pattern": f"^(?:{_DURATION.pattern}|end)$"})]
+Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
+Advance = Annotated[str, Reads(_advance, {"type": "string"})]
 
 
 Group = Literal["signing", "authentication", "accounts", "payments", "robustness"]
@@ -202,7 +187,7 @@ class Clause(_CheckModel):
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
-    within: Duration | None = None
+    within: Within | None = None
     clock: Literal["bank", "real"] = "bank"
     until: Match | None = None
     text: str = ""
@@ -231,7 +216,7 @@ class Reaction(_CheckModel):
     """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
 
     after: Match
-    advance: Duration | None = None
+    advance: Advance | None = None
     customer: Literal["present", "absent"] | None = None
     control: str | None = None
     body: dict[str, Any] = Field({})
@@ -279,15 +264,14 @@ class Check(_CheckModel):
         return value
 
 
-def read(text: str, name: str) -> Check:
-    """The check in a YAML text; `name` is its file, for messages. Raises CheckError."""
-    try:
-        value, origin = parsed(text, name)
-        check, problems = validate(Check, value)
-        if check is None:
-            raise origin.refused(problems)
-    except ScenarioRefused as refused:
-        raise CheckError(str(refused)) from None
+def read(text: str, file: str) -> Check:
+    """The check in the text of a file; raises InputRefused with every problem."""
+    value, origin = parsed(text, file)
+    check, problems = validate(Check, value)
+    if check is not None and f"{check.check}.yaml" != file:
+        problems = [Problem(("check",), f"The name of the check is {check.check}, but not that of the file.")]
+    if check is None or problems:
+        raise origin.refused(problems)
     return check
 
 
@@ -296,19 +280,13 @@ def read_all(folder: Path) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     checks, refused = [], []
     for file in sorted(folder.glob("*.yaml")):
         try:
-            check = read(file.read_text(encoding="utf-8"), file.name)
-            if check.check != file.stem:
-                raise CheckError(f"{file.name}: check is {check.check!r}; it must be the name of the file")
-        except CheckError as error:
+            checks.append(read(text_of(file, file.name), file.name))
+        except InputRefused as error:
             refused.append(str(error))
-        except (OSError, UnicodeDecodeError) as error:
-            refused.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
-        else:
-            checks.append(check)
     return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check))), tuple(refused)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _ready() -> tuple[tuple[Check, ...], tuple[str, ...]]:
     return read_all(FOLDER)
 

@@ -1,4 +1,4 @@
-"""The state machine of one clause of a check.
+"""The state machine of one clause of a check, and the record of its results.
 
 An observation that matches `seen` opens an occasion, unless one is open for the same TPP and the same facts `by`.
 Later observations close it:
@@ -19,15 +19,86 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
-from emulator.conformance.check import Check, Clause, Predicate, predicate, seconds
+from emulator.conformance.check import Check, Clause, Predicate, predicate
 from emulator.conformance.facts import Observation
-from emulator.conformance.record import Failure, Outline, Record, brief_evidence, evidence, outline
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
+MOST_FAILURES = 20  # of a check that are shown; all are counted
+BODY_SHOWN = 4096  # bytes of a request in a failure
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A request or change that shows a failure; `headers` and `body` only of requests."""
+
+    id: str
+    what: str
+    at: float
+    method: str = ""
+    target: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What was expected and what was seen instead."""
+
+    text: str
+    occasion: Evidence
+    instead: Evidence | None = None
+
+
+@dataclass(slots=True)
+class Record:
+    """The result of a check so far: how many occasions passed and failed, and the first failures."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    def fail(self, failure: Failure | Callable[[], Failure]) -> None:
+        """Count a failure; one of the first is also kept, and only then computed."""
+        self.failed += 1
+        if len(self.failures) < MOST_FAILURES:
+            self.failures.append(failure if isinstance(failure, Failure) else failure())
+
+
+Outline = tuple[str, str, str, str, float]
+"""The part of an occasion that is kept while it is open: id, description, method, target, bank time."""
+
+
+def outline(observed: Observation) -> Outline:
+    """The outline of an occasion; headers and body are not kept, as an occasion may be open for long."""
+    exchange = observed.exchange
+    if exchange is not None:
+        request = exchange.request
+        return str(exchange.id), str(exchange.status or "nothing"), request.method, request.target, observed.at
+    about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
+    what = " ".join(filter(None, (observed.event, str(observed["outcome"] or observed["link"] or ""), about)))
+    return "", what, "", "", observed.at
+
+
+def brief_evidence(outline: Outline) -> Evidence:
+    """The evidence of an occasion, without headers and body."""
+    identity, what, method, target, at = outline
+    return Evidence(identity, f"{method} {target} answered {what}" if method else what, at, method, target)
+
+
+def evidence(observed: Observation) -> Evidence:
+    """The evidence of an observation that failed a check: enough to send the request again."""
+    brief = brief_evidence(outline(observed))
+    if observed.exchange is None:
+        return brief
+    request = observed.exchange.request
+    body = request.body[:BODY_SHOWN].decode("utf-8", "replace")
+    return replace(brief, headers=tuple(request.headers), body=body)
 
 
 class Belief(Protocol):
@@ -101,7 +172,7 @@ class Machine:
         self.compared = _tupled((*clause.same, *clause.differ))
         self.differ = len(clause.same)
         self.limit = clause.at_most if clause.at_most is not None else 0
-        self.window = None if clause.within in (None, "end") else float(seconds(clause.within or ""))
+        self.window = clause.within.total_seconds() if isinstance(clause.within, timedelta) else None
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 

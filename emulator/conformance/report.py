@@ -1,18 +1,23 @@
-"""Reports: as JSON, on a terminal, as JUnit and as one HTML page that needs no network (CONTRACT 17)."""
+"""Reports: as JSON, on a terminal, as JUnit and as one HTML page that needs no network (CONTRACT 17).
+
+A baseline lists the checks that are known to fail, so that a build fails for new failures only.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
 
+import yaml
 from pydantic import BaseModel, ConfigDict
 
 from emulator.conformance.check import Check
-from emulator.conformance.record import MOST_FAILURES, Evidence, Failure, Record
+from emulator.conformance.machine import MOST_FAILURES, Evidence, Failure, Record
 
 Verdict = Literal["pass", "fail", "warn", "not-seen", "skipped", "known"]
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "known", "not-seen", "skipped", "pass")
@@ -156,6 +161,44 @@ def exit_status(shown: Mapping[str, Any], *, require_seen: bool = False) -> int:
     """0 if no check of level must failed, else 1; with `require_seen` also 1 for a verdict not-seen."""
     summary = shown["summary"]
     return int(bool(summary["fail"] or (require_seen and summary["not-seen"])))
+
+
+class BaselineError(Exception):
+    """The baseline file cannot be used; the argument is a sentence."""
+
+
+def read_baseline(file: Path, known: Collection[str]) -> frozenset[str]:
+    """The check names of a baseline file, `known-failures: [name, ...]`, all in `known`; raises BaselineError."""
+    try:
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BaselineError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
+    except yaml.YAMLError as error:
+        raise BaselineError(f"{file}: {error}") from None
+    names = value.get("known-failures") if isinstance(value, dict) else None
+    if not isinstance(names, list) or set(value) != {"known-failures"}:
+        raise BaselineError(f"{file}: expected known-failures with a list of checks")
+    unknown = [name for name in names if not isinstance(name, str) or name not in known]
+    if unknown:
+        raise BaselineError(f"{file}: there is no check {unknown[0]!r}")
+    return frozenset(names)
+
+
+def baseline(report: Mapping[str, Any]) -> str:
+    """The failing checks of a report as a baseline file."""
+    names = [row["check"] for row in report["checks"] if row["verdict"] in ("fail", "warn", "known")]
+    text = "# Checks that are known to fail. bank-emulator conformance ... --write-baseline writes this file.\n"
+    return text + yaml.safe_dump({"known-failures": names}, sort_keys=False)
+
+
+def with_baseline(report: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+    """The report in which failures of these checks are `known`, and the names of those that pass now."""
+    rows = [
+        {**row, "verdict": "known"} if row["check"] in names and row["verdict"] in ("fail", "warn") else row
+        for row in report["checks"]
+    ]
+    fixed = [row["check"] for row in rows if row["check"] in names and row["verdict"] == "pass"]
+    return summed(rows), fixed
 
 
 _MARKS: Mapping[str, str] = {

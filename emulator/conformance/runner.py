@@ -26,6 +26,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from emulator.conformance import claims
 from emulator.conformance.check import Check, Reaction, matches
+from emulator.conformance.report import report
 from emulator.scenario.transport import Running, TransportFailed
 
 POLL_INTERVAL = 0.02  # seconds
@@ -119,7 +120,7 @@ def run(
         try:
             return _run(check, connect(base), plan, connect)
         except RunFailed as problem:
-            return CheckRun(_unjudged(check), [str(problem)])
+            return CheckRun(report([check], {})["checks"][0], [str(problem)])
 
     if plan.jobs == 1:
         yield from map(outcome, checks)
@@ -128,14 +129,6 @@ def run(
 
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
         yield from pool.map(outcome, checks)
-
-
-def _unjudged(check: Check) -> dict[str, Any]:
-    from emulator.conformance.record import Record
-    from emulator.conformance.report import report
-
-    row: dict[str, Any] = report([check], {check.check: Record()})["checks"][0]
-    return row
 
 
 def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str], BankControl]) -> CheckRun:
@@ -184,8 +177,8 @@ def _credentials(folder: Path, tpp: Mapping[str, Any]) -> dict[str, Path]:
 def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
     """The identity numbers of the customer of a run, and of somebody else."""
     people = bank("GET", "/people")["people"]
-    corporate = [person for person in people if person.get("agreements")]
-    private = [person for person in people if person.get("accounts") and not person.get("agreements")]
+    corporate = [person for person in people if person["agreements"]]
+    private = [person for person in people if person["accounts"] and not person["agreements"]]
     chosen = corporate if context == "CORPORATE" else private
     if not chosen:
         raise RunFailed(f"the bank has no person for the context {context}")
@@ -198,11 +191,7 @@ def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
 def debtor_of(bank: BankControl, person: str) -> str:
     """The IBAN of an account that the customer can pay from."""
     known = next(entry for entry in bank("GET", "/people")["people"] if entry["nationalId"] == person)
-    accounts = known.get("accounts") or [
-        account for agreement in known.get("agreements", []) for account in agreement.get("accounts", [])
-    ]
-    first = accounts[0] if accounts else ""
-    return str(first.get("iban", "")) if isinstance(first, Mapping) else str(first)
+    return next((str(account["iban"]) for account in known["accounts"]), "")
 
 
 @contextmanager

@@ -153,9 +153,8 @@ def parsed(text: str, source: str) -> tuple[Any, Origin]:
     return document.value, Origin(source, text, document)
 
 
-def from_file(path: FilePath, source: str | None = None, values: Mapping[str, Any] | None = None) -> Scenario:
-    """The scenario in a file; raises ScenarioRefused."""
-    source = source or str(path)
+def text_of(path: FilePath, source: str) -> str:
+    """The text of a file that is called `source` in problems; raises ScenarioRefused if it is missing or too long."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -164,11 +163,15 @@ def from_file(path: FilePath, source: str | None = None, values: Mapping[str, An
     if len(raw) > MAX_BYTES:
         raise ScenarioRefused(source, [Problem((), "The file is longer than 1 MiB.")])
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ScenarioRefused(source, [Problem((), "The file is not UTF-8.", line, 1)]) from None
-    return from_text(text, source, values)
+
+
+def from_file(path: FilePath, values: Mapping[str, Any] | None = None) -> Scenario:
+    """The scenario in a file; raises ScenarioRefused."""
+    return from_text(text_of(path, str(path)), str(path), values)
 
 
 def library() -> Mapping[str, FilePath]:
@@ -182,14 +185,12 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
     if name not in known:
         end = guess(name, known) or f"; expected one of {', '.join(known)}."
         raise ScenarioMissing(name[:100], [Problem((), f"There is no scenario {name[:100]!r}{end}")])
-    return from_file(known[name], f"{name}.yaml", values)
+    return from_text(text_of(known[name], f"{name}.yaml"), f"{name}.yaml", values)
 
 
 def named_or_file(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
     """The ready scenario of this name, or the scenario in the file of this path; raises ScenarioRefused."""
     looks_like_file = "/" in source or source.endswith((".yaml", ".yml")) or FilePath(source).is_file()
-    return (
-        from_file(FilePath(source), None, values)
-        if looks_like_file and source not in library()
-        else named(source, values)
-    )
+    if looks_like_file and source not in library():
+        return from_file(FilePath(source), values)
+    return named(source, values)

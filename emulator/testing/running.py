@@ -219,7 +219,7 @@ class RunningBank:
         rule of the scenario has matched no request. Raises ScenarioRefused.
         """
         if isinstance(scenario, Path):
-            read = loader.from_file(scenario, None, parameters)
+            read = loader.from_file(scenario, parameters)
         elif isinstance(scenario, str):
             read = loader.named_or_file(scenario, parameters)
         else:

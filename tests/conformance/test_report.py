@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from emulator.conformance import baseline, report
+from emulator.bank.problems import InputRefused
+from emulator.conformance import report
 from emulator.conformance.auditor import Auditor
-from emulator.conformance.check import CheckError, read, read_all, ready, unusable
-from emulator.conformance.record import Record
+from emulator.conformance.check import read, read_all, ready, unusable
+from emulator.conformance.machine import Record
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
@@ -87,14 +88,14 @@ def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
     failing: dict[str, Any], tmp_path: Path
 ) -> None:
     file = tmp_path / "known.yaml"
-    baseline.write(file, failing)
-    known = baseline.load(file, CHECKS)
+    file.write_text(report.baseline(failing))
+    known = report.read_baseline(file, CHECKS)
     assert known == {"repeats-a-lost-answer"}
-    laid, fixed = baseline.applied(failing, known)
+    laid, fixed = report.with_baseline(failing, known)
     assert report.exit_status(laid) == 0
     assert fixed == []
     good = [{**row, "verdict": "pass"} if row["check"] in known else row for row in failing["checks"]]
-    laid, fixed = baseline.applied(report.summed(good), known)
+    laid, fixed = report.with_baseline(report.summed(good), known)
     assert fixed == ["repeats-a-lost-answer"]
     assert "known" not in {row["verdict"] for row in laid["checks"]}
 
@@ -111,8 +112,8 @@ def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
 def test_a_baseline_that_cannot_be_used_is_named(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "known.yaml"
     file.write_text(text)
-    with pytest.raises(baseline.BaselineError, match=problem):
-        baseline.load(file, CHECKS)
+    with pytest.raises(report.BaselineError, match=problem):
+        report.read_baseline(file, CHECKS)
 
 
 def test_two_reports_are_one_with_the_worse_verdict(failing: dict[str, Any]) -> None:
@@ -138,8 +139,8 @@ expect: {never: {}}
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("level: must", "level: musst", "a.yaml:6:1: .*'musst'"),
-        ("seen: {operation", "seen: {operatoin", "a.yaml:10:8: .*did you mean operation"),
+        ("level: must", "level: musst", "a-check.yaml:6:1: .*'musst'"),
+        ("seen: {operation", "seen: {operatoin", "a-check.yaml:10:8: .*did you mean operation"),
         ("expect: {never", "expect: {nevver", "did you mean never"),
         ("{never: {}}", "{never: {}, at_most: 1}", "Exactly one of"),
         ("{never: {}}", "{never: {}, within: soon}", "a duration"),
@@ -148,8 +149,8 @@ expect: {never: {}}
     ],
 )
 def test_a_check_with_an_unknown_word_is_refused_with_file_line_and_a_guess(old: str, new: str, problem: str) -> None:
-    with pytest.raises(CheckError, match=problem):
-        read(GOOD.replace(old, new), "a.yaml")
+    with pytest.raises(InputRefused, match=problem):
+        read(GOOD.replace(old, new), "a-check.yaml")
 
 
 def test_a_file_that_cannot_be_used_is_named_and_the_other_checks_go_on(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_plan_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_bank_with_one_person_alone_cannot_be_used() -> None:
     def control(_method: str, _path: str, _body: object = None) -> object:
-        return {"people": [{"nationalId": "14888520059", "accounts": [{"iban": "NO8599901000014"}]}]}
+        return {"people": [{"nationalId": "14888520059", "accounts": [{"iban": "NO8599901000014"}], "agreements": []}]}
 
     with pytest.raises(RunFailed, match="the checks need somebody else too"):
         persons_of(control, "PRIVATE")
