@@ -66,7 +66,7 @@ def assemble(
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
     except StoreShared as error:
-        raise (StateDamaged if error.newer else StartRefused)(f"--store: {error}") from error
+        raise (StateDamaged if error.unreadable else StartRefused)(f"--store: {error}") from error
     except ScenarioRefused as error:
         raise StartRefused(f"--scenario {error}") from error
     except FixtureError as error:

@@ -13,13 +13,14 @@ import click
 
 from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
-from emulator.settings import EMBEDDED, ServeSettings, schema_of
+from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 
 if TYPE_CHECKING:
     from emulator.assemble.shared.copying import Place
     from emulator.store import StoreDamaged
     from emulator.store.check import CheckReport, Finding
 
+FLAG_BY_NAME = {flag.name: flag for flag in FLAGS}
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
 
@@ -27,8 +28,22 @@ def schema_option(command: Command) -> Command:
     """The option --store-schema of a command."""
     default = ServeSettings().store_schema
     return click.option(
-        "--store-schema", metavar="NAME", default=default, show_default=True, help="The schema in PostgreSQL."
+        "--store-schema",
+        metavar="NAME",
+        default=default,
+        show_default=True,
+        callback=lambda _context, _parameter, name: _read("store-schema", name),
+        help="The schema in PostgreSQL.",
     )(command)
+
+
+def _read(flag: str, value: str) -> str:
+    """The value of a flag that `serve` has too."""
+    try:
+        text: str = FLAG_BY_NAME[flag].parse(value)
+    except ValueError as error:
+        raise Failed(f"--{flag} {error}", page="flags") from None
+    return text
 
 
 @click.group(cls=OrderedGroup, name="state", epilog=EPILOG)
@@ -199,6 +214,8 @@ def _place(address: str, schema: str) -> Place:
 
     if address.startswith(("postgres://", "postgresql://")):
         return SharedStore(address, schema_of(address, schema))
+    if "://" in address:
+        _read("store", address)
     return Directory(Path(address))
 
 
@@ -212,7 +229,7 @@ def _store_errors() -> Iterator[None]:
     except StoreDamaged as error:
         raise Damaged(f"{error} (`state check` lists all damage)") from error
     except StoreShared as error:
-        raise (Damaged if error.newer else Failed)(f"--store: {error}") from error
+        raise (Damaged if error.unreadable else Failed)(f"--store: {error}") from error
     except StoreError as error:
         raise Failed(str(error)) from error
     except OSError as error:

@@ -2,7 +2,8 @@
 
 The parent process binds the sockets and forks; its children accept connections. The second child starts when the first
 one answers, so that a start that fails says why once. The parent prints READY when all children answer, replaces a
-child that dies, forwards signals, and exits after its children.
+child that dies, forwards signals, and exits after its children. If it is killed, they stop: the port is free for the
+next start.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from threading import Thread
 
 from click.exceptions import Exit
 
@@ -31,6 +33,7 @@ def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]
     """
     report_in, report_out = os.pipe()
     wakeup_in, wakeup_out = os.pipe()
+    alive_in, alive_out = os.pipe()  # only the parent can write to it: it ends with the parent
     os.set_blocking(wakeup_out, False)
     hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     stops: list[int] = []
@@ -51,8 +54,9 @@ def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]
         signal.set_wakeup_fd(-1)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for unused in (report_in, wakeup_in, wakeup_out):
+        for unused in (report_in, wakeup_in, wakeup_out, alive_out):
             os.close(unused)
+        Thread(target=_stop_with_parent, args=(alive_in,), name="parent", daemon=True).start()
         return True
 
     def report(urls: list[str]) -> None:
@@ -86,6 +90,12 @@ def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]
             if not stops and start():
                 return report
     raise Exit(_stop(running))
+
+
+def _stop_with_parent(alive_in: int) -> None:
+    """Stop this process when its parent has exited without stopping it."""
+    os.read(alive_in, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _exited(running: set[int]) -> list[tuple[int, int]]:

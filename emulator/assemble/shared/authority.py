@@ -13,14 +13,18 @@ from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials
 from emulator.ca.files import make_private, write_folder, write_private
 from emulator.store import StoreError
+from emulator.store.postgres import StoredDataDamaged
 
 logger = logging.getLogger(__name__)
 
 CA, ANSWERS, TPP = "ca", "answers", "tpp"
+CA_FILES = ("ca.pem", "ca-key.pem")
+CREDENTIAL_FILES = ("certificate.pem", "key.pem")
 
 Secret = tuple[str, str, int, bytes]
 """Kind, name, version and body (JSON) of what is stored."""
@@ -38,13 +42,12 @@ class SharedAuthority(CertificateAuthority):
         self.pending: dict[tuple[str, str], dict[str, bytes]] = {}
         self._undone: list[Credentials | None] = []
         self._place = directory
-        stored = {(kind, name): files_of(body) for kind, name, _, body in secrets}
+        stored = {(kind, name): files_of(kind, name, body) for kind, name, _, body in secrets}
         if (CA, "") in stored:
             _place_ca(directory, stored[CA, ""])
         super().__init__(directory, clock=clock)
         if (CA, "") not in stored:
-            names = ("ca.pem", "ca-key.pem")
-            self.pending[CA, ""] = {name: (directory / name).read_bytes() for name in names}
+            self.pending[CA, ""] = {name: (directory / name).read_bytes() for name in CA_FILES}
         if (ANSWERS, "") in stored:
             _mirror(directory / "bank", stored[ANSWERS, ""])
         answers = self.answer_credentials()
@@ -58,10 +61,13 @@ class SharedAuthority(CertificateAuthority):
         """Add the secrets that were stored since."""
         for kind, name, _, body in secrets:
             if kind == TPP:
-                self._enter(name, files_of(body))
+                self._enter(name, files_of(kind, name, body))
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
-        certificate = x509.load_pem_x509_certificate(files["certificate.pem"])
+        try:
+            certificate = x509.load_pem_x509_certificate(files["certificate.pem"])
+        except ValueError as error:
+            raise StoredDataDamaged(f"the secret {TPP} {name}", error) from error
         self._in_memory.pop(name, None)  # so that it is the newest
         self._in_memory[name] = Credentials(name, certificate, files["key.pem"])
         _mirror(self._place / "tpps" / name, files)
@@ -102,9 +108,30 @@ def secret_of(files: dict[str, bytes]) -> bytes:
     return json.dumps({name: b64encode(content).decode() for name, content in files.items()}).encode()
 
 
-def files_of(body: bytes) -> dict[str, bytes]:
-    """The files in the body of a secret."""
-    return {name: b64decode(content) for name, content in json.loads(body).items()}
+def files_of(kind: str, name: str, body: bytes) -> dict[str, bytes]:
+    """The files in the body of a secret; StoredDataDamaged unless it has all that one of this kind needs."""
+    secret = f"the secret {kind} {name}".rstrip()
+    try:
+        files = {file: b64decode(content) for file, content in json.loads(body).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoredDataDamaged(secret, error) from error
+    for file in CA_FILES if kind == CA else CREDENTIAL_FILES:
+        if file not in files:
+            raise StoredDataDamaged(secret, f"{file} is missing")
+    return files
+
+
+def check_secret(kind: str, name: str, _version: int, body: bytes) -> None:
+    """StoredDataDamaged unless the certificates and keys of a secret are there and belong together."""
+    files = files_of(kind, name, body)
+    certificate, key = CA_FILES if kind == CA else CREDENTIAL_FILES
+    secret = f"the secret {kind} {name}".rstrip()
+    try:
+        public = x509.load_pem_x509_certificate(files[certificate]).public_key()
+        if load_pem_private_key(files[key], None).public_key() != public:
+            raise StoredDataDamaged(secret, f"{key} is not the key of {certificate}")
+    except (ValueError, TypeError) as error:
+        raise StoredDataDamaged(secret, error) from error
 
 
 def _mirror(folder: Path, files: dict[str, bytes]) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from emulator.assemble.shared.authority import CA, TPP
-from emulator.assemble.shared.copying import CA_FILES
-from emulator.assemble.shared.open_bank import fill, image_of
+from emulator.assemble.shared.authority import CA, check_secret
+from emulator.assemble.shared.open_bank import counters_of, fill, image_of
 from emulator.assemble.shared.shared_store import SharedStore
 from emulator.bank.kinds import KINDS
-from emulator.store import StoreDamaged, StoreError, memory_store
+from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
-from emulator.store.postgres import SERVICE, Content
+from emulator.store.postgres import SERVICE, Content, StoredDataDamaged
 from emulator.store.snapshot import image_from_bytes
 
 
@@ -36,36 +37,43 @@ def check(stored: SharedStore) -> list[Checked]:
 
 def _check_service(stored: SharedStore) -> Checked:
     checked = Checked("the service", 0)
-    rows = stored.query("SELECT sequence FROM {schema}.bank WHERE name = ''").fetchall()
-    if len(rows) != 1:
+    row = stored.query("SELECT sequence, counts FROM {schema}.bank WHERE name = ''").fetchone()
+    if row is None:
         checked.problems.append("its row in bank is missing")
         return checked
-    checked.sequence = rows[0][0]
+    checked.sequence, counts = row
     _check_positions(stored, checked, SERVICE, checked.sequence, checked.sequence)
-    try:
-        secrets = stored.secrets()
-    except ValueError as error:
-        checked.problems.append(f"a secret cannot be read: {error}")
-        return checked
-    missing = [file for file in CA_FILES if file not in secrets.get((CA, ""), {})]
-    if missing and stored.names():
-        checked.problems.append(f"the sandbox CA is not whole: {', '.join(missing)}")
-    for (kind, name), files in secrets.items():
-        if kind == TPP and not {"certificate.pem", "key.pem"} <= files.keys():
-            checked.problems.append(f"the TPP {name} has no certificate or key")
+    checked.problems += _damage(counters_of, SERVICE, counts)
+    secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
+    for secret in secrets:
+        checked.problems += _damage(check_secret, *secret)
+    if stored.names() and not any(kind == CA for kind, _, _, _ in secrets):
+        checked.problems.append("the sandbox CA is missing")
+    left = stored.query(
+        "SELECT bank FROM (SELECT bank FROM {schema}.change UNION SELECT bank FROM {schema}.checkpoint"
+        " WHERE sequence >= 0) rows WHERE bank NOT IN (SELECT name FROM {schema}.bank) ORDER BY bank"
+    )
+    checked.problems += [f"the row in bank of {name} is missing" for (name,) in left]
     return checked
+
+
+def _damage(read: Callable[..., object], *stored: Any) -> Iterator[str]:
+    """The problem that `read` has with what is stored, if there is one."""
+    try:
+        read(*stored)
+    except StoredDataDamaged as error:
+        yield error.problem
 
 
 def _check_bank(stored: SharedStore, name: str) -> Checked:
     content = stored.content(name)
     head = content.head
     checked = Checked(name, head.position.sequence)
-    if head.checkpoint and content.snapshot is None:
-        checked.problems.append(f"the checkpoint at change {head.checkpoint} is missing")
     _check_positions(stored, checked, name, head.checkpoint, head.position.sequence)
     last = head.tail[-1] if head.tail else None
     if last is not None and last.sequence == head.position.sequence and last.turn != head.position.turn:
         checked.problems.append("the head names another turn than its last change")
+    checked.problems += _damage(counters_of, name, content.counts)
     if not checked.problems:
         _check_documents(checked, content)
     for saved, _, body in stored.snapshots(name):
@@ -83,12 +91,9 @@ def _check_bank(stored: SharedStore, name: str) -> Checked:
 
 def _check_documents(checked: Checked, content: Content) -> None:
     documents = memory_store(KINDS)
-    try:
-        fill(documents, content, image_of(content))
-    except (StoreError, ValueError, KeyError, TypeError) as error:
-        checked.problems.append(
-            error.reason if isinstance(error, StoreDamaged) else f"a change cannot be read: {error}"
-        )
+    problems = list(_damage(lambda: fill(documents, content, image_of(content))))
+    checked.problems += problems
+    if problems:
         return
     tables = documents.tables
     checked.documents = sum(len(table.rows) for table in tables.values())

@@ -18,8 +18,6 @@ from emulator.store.snapshot import snapshot_bytes
 Secrets = dict[tuple[str, str], dict[str, bytes]]
 """The CA, the bank's certificate and the TPPs: by kind and name, the content of each file."""
 
-CA_FILES = ("ca.pem", "ca-key.pem")
-
 
 class TargetHoldsBanks(StoreError):
     """The target is not empty; the text names what it contains."""

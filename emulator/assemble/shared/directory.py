@@ -11,9 +11,8 @@ from pathlib import Path
 from emulator.assemble import snapshots
 from emulator.assemble.folders import Folders
 from emulator.assemble.replacement import complete, replacement
-from emulator.assemble.shared.authority import ANSWERS, CA, TPP
+from emulator.assemble.shared.authority import ANSWERS, CA, CA_FILES, TPP
 from emulator.assemble.shared.copying import (
-    CA_FILES,
     Copied,
     Missing,
     Secrets,

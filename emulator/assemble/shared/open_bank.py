@@ -20,12 +20,14 @@ from emulator.scenario.rules import RuleSet
 from emulator.store import Image, Store, StoreDamaged
 from emulator.store.kinds import by_name
 from emulator.store.postgres import (
+    SERVICE,
     Appended,
     Content,
     Head,
     PlacedContent,
     Position,
     PostgresLog,
+    StoredDataDamaged,
     StoredExchange,
     Tail,
     Work,
@@ -71,17 +73,21 @@ class OpenBank:
             return False
         if any(content_named(change.body) for change in head.tail):
             return False
-        if not repeat(self.documents, head.tail) or self.documents.sequence != head.position.sequence:
-            return False
-        if head.counts is not None:
-            self._count(head.counts)
+        try:
+            if not repeat(self.name, self.documents, head.tail) or self.documents.sequence != head.position.sequence:
+                return False
+            if head.counts is not None:
+                self._count(head.counts)
+        except StoredDataDamaged:
+            self.forget()  # what was applied of it
+            raise
         self._at(head)
         return True
 
     def load(self, content: Content, image: Image) -> None:
         """Load the bank as it is stored, `image` being its checkpoint, and publish the events of later changes.
 
-        Where the log no longer has all of them, watchers get an event that says so. StoreDamaged.
+        Where the log no longer has all of them, watchers get an event that says so. StoredDataDamaged.
         """
         head = content.head
         same = head.position.incarnation == self.incarnation
@@ -112,7 +118,7 @@ class OpenBank:
 
     def _count(self, counts: bytes) -> None:
         self.counts = counts
-        counters = orjson.loads(counts)
+        counters = counters_of(self.name, counts)
         self.rules.count_from(counters)
         self.observer.begin_again(counters.get(REPORT, [0])[0])
 
@@ -198,10 +204,16 @@ class OpenBank:
 
 
 def image_of(content: Content) -> Image:
-    """The checkpoint of a bank; may run in any thread. StoreDamaged."""
+    """The checkpoint of a bank; may run in any thread. StoredDataDamaged."""
+    name = f"the checkpoint of bank {content.head.name}"
     if content.snapshot is None:
+        if content.head.checkpoint:
+            raise StoredDataDamaged(name, "it is missing")
         return Image({})
-    return load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
+    try:
+        return load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
+    except StoreDamaged as error:
+        raise StoredDataDamaged(name, error.reason) from error
 
 
 def fill(
@@ -212,25 +224,44 @@ def fill(
     replaced: Callable[[], None] = lambda: None,
 ) -> None:
     """Load the stored documents, `image` being the checkpoint, and publish the events of the changes after `published`
-    and after the checkpoint; StoreDamaged.
+    and after the checkpoint; StoredDataDamaged.
 
     `replaced` is called before these events, with the documents of the checkpoint.
     """
     head = content.head
-    documents.replace(image, head.checkpoint)
+    try:
+        documents.replace(image, head.checkpoint)
+    except ValueError as error:
+        raise StoredDataDamaged(f"the checkpoint of bank {head.name}", error) from error
     replaced()
     tail = [change for change in head.tail if change.sequence > head.checkpoint]
-    if not repeat(documents, tail, published) or documents.sequence != head.position.sequence:
-        raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")
+    if not repeat(head.name, documents, tail, published) or documents.sequence != head.position.sequence:
+        raise StoredDataDamaged(f"bank {head.name}", f"changes after {documents.sequence} are missing")
 
 
-def repeat(documents: Store, tail: Iterable[Tail], published: int = 0) -> bool:
-    """Apply changes of other processes, with their events after `published`; False if an earlier one is missing."""
+def repeat(name: str, documents: Store, tail: Iterable[Tail], published: int = 0) -> bool:
+    """Apply changes of other processes, with their events after `published`; False if an earlier one is missing.
+
+    StoredDataDamaged, and then the documents may have a part of a change.
+    """
     for change in tail:
         if change.sequence != documents.sequence + 1:
             return False
-        documents.apply(change.body, _decoded(change.events) if change.sequence > published else ())
+        try:
+            documents.apply(change.body, _decoded(change.events) if change.sequence > published else ())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoredDataDamaged(f"change {change.sequence} of bank {name}", error) from error
     return True
+
+
+def counters_of(name: str, counts: bytes) -> dict[str, Any]:
+    """The counters in the row of a bank, or of the service; StoredDataDamaged."""
+    try:
+        counters: dict[str, Any] = orjson.loads(counts)
+    except ValueError as error:
+        row = "the row of the service" if name == SERVICE else f"the row of bank {name}"
+        raise StoredDataDamaged(row, error) from error
+    return counters
 
 
 def _decoded(events: bytes | None) -> Iterable[dict[str, Any]]:

@@ -23,7 +23,7 @@ from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
 from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile
 from emulator.assemble.shared.flags import Flags, compare
-from emulator.assemble.shared.open_bank import OpenBank, fill
+from emulator.assemble.shared.open_bank import OpenBank, counters_of, fill
 from emulator.assemble.shared.snapshots import SharedSnapshots
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import BANK, KINDS
@@ -229,7 +229,7 @@ class SharedRegistry(BankRegistry):
         first = self.service.sequence < 0
         self.service = head.position
         if head.counts is not None:
-            before, self._about = self._about, orjson.loads(head.counts)
+            before, self._about = self._about, counters_of(SERVICE, head.counts)
             if not first and self._about.get("flags") != before.get("flags"):
                 compare(self._flags, self._about["flags"])
         self.stored = dict(stored)
@@ -251,7 +251,7 @@ class SharedRegistry(BankRegistry):
                     service.bank.tell(about_all(service.bank, kind, name, status))
 
     def load(self, name: str, content: Content, image: Image) -> None:
-        """Open a bank as it is stored, or bring one that is open up to date; StoreDamaged.
+        """Open a bank as it is stored, or bring one that is open up to date; StoredDataDamaged.
 
         `image`: that of its checkpoint.
         """

@@ -96,7 +96,7 @@ class SharedStore:
     def secrets(self) -> Secrets:
         """The CA and the TPPs."""
         rows = self.query("SELECT kind, name, body FROM {schema}.secret ORDER BY version, kind, name")
-        return {(kind, name): files_of(body) for kind, name, body in rows}
+        return {(kind, name): files_of(kind, name, body) for kind, name, body in rows}
 
     def content(self, name: str) -> Content:
         """A bank: its checkpoint and the changes after it."""

@@ -12,12 +12,22 @@ from emulator.assemble.composition import application_of, apply_all, registry_co
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.flags import compare, flags_of, with_seed
+from emulator.assemble.shared.open_bank import counters_of
 from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.settings import ServeSettings, schema_of
-from emulator.store.postgres import NOWHERE, SERVICE, Appended, Database, Pool, StoreUnreachable, Work
+from emulator.store.postgres import (
+    NOWHERE,
+    SERVICE,
+    Appended,
+    Database,
+    Pool,
+    StoredDataDamaged,
+    StoreUnreachable,
+    Work,
+)
 
 
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
@@ -53,8 +63,10 @@ async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAu
     """The CA of the service, and the settings with its seed; what is new is stored before others can join it."""
     start = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)  # generating keys takes long
     try:
-        head = start.heads[SERVICE]
-        about = orjson.loads(head.counts or b"{}")
+        head = start.heads.get(SERVICE)
+        if head is None:
+            raise StoredDataDamaged("the row of the service", "it is missing")
+        about = counters_of(SERVICE, head.counts or b"{}")
         stored = about.get("flags", {})
         settings = with_seed(settings, stored)
         flags = flags_of(settings)

@@ -11,7 +11,7 @@ a transaction, so that pgbouncer in transaction mode works.
 """
 
 from emulator.store.postgres.database import Database
-from emulator.store.postgres.errors import StoreLayoutNewer, StoreUnreachable, StoreUnusable
+from emulator.store.postgres.errors import StoredDataDamaged, StoreLayoutNewer, StoreUnreachable, StoreUnusable
 from emulator.store.postgres.log import PostgresLog
 from emulator.store.postgres.parts import Parts
 from emulator.store.postgres.pool import Pool
@@ -48,6 +48,7 @@ __all__ = [
     "StoreLayoutNewer",
     "StoreUnreachable",
     "StoreUnusable",
+    "StoredDataDamaged",
     "StoredExchange",
     "Tail",
     "TurnStart",

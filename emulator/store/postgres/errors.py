@@ -22,7 +22,17 @@ class StoreUnusable(StoreShared):
 class StoreLayoutNewer(StoreShared):
     """The tables were made by a later version of this program (exit status 3)."""
 
-    newer = True
+    unreadable = True
+
+
+class StoredDataDamaged(StoreShared):
+    """`what` the tables hold cannot be read, for this `reason` (exit status 3)."""
+
+    unreadable = True
+
+    def __init__(self, what: str, reason: object) -> None:
+        super().__init__(f"{what} is damaged: {reason}: restore the tables from a backup of PostgreSQL")
+        self.problem = f"{what} is damaged: {reason}"
 
 
 _ADVICE: tuple[tuple[frozenset[str], tuple[str, ...], str], ...] = (
@@ -33,6 +43,7 @@ _ADVICE: tuple[tuple[frozenset[str], tuple[str, ...], str], ...] = (
     ),
     (frozenset({"25006"}), ("read-only",), "name the primary, a server that takes writes"),
     (frozenset({"53100"}), (), "make room on the server"),
+    (frozenset({"57P03"}), ("the database system is",), "try again when PostgreSQL has started"),
     (frozenset({"53300"}), ("too many", "connection slots"), "raise the limit of connections, or end others"),
     (frozenset({"42P01", "42703", "42883"}), (), "the tables in schema {schema} were changed: restore them"),
     (frozenset(), ("SSL", "certificate"), "check sslmode in the address"),
