@@ -16,7 +16,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import date_time
-from emulator.bank.reference.norway import is_national_number
+from emulator.bank.reference import is_national_number
 
 MOST_EXCHANGES = 1000
 LARGE_BODY = 64 * 1024

@@ -499,7 +499,7 @@ class PayeeVerification(TypedDict):
     matchedName: NotRequired[str]  # the holder's name, of CMTC
 
 
-# What the customer is told about a payment; `psu_messages.TEXTS` has the texts.
+# What the customer is told about a payment; `payment_views.TEXTS` has the texts.
 PsuMessage = Literal[
     "declined",
     "notApproved",

@@ -99,7 +99,7 @@ def currencies() -> str:
 
 
 def countries() -> str:
-    from emulator.bank.reference.countries import COUNTRIES
+    from emulator.bank.reference import COUNTRIES
 
     return " ".join(COUNTRIES)
 

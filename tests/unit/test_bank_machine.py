@@ -19,13 +19,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from emulator.bank import fixtures, products
 from emulator.bank.accounts import ledger
-from emulator.bank.authentication import sca_control, sca_ends
+from emulator.bank.authentication import sca, sca_control
 from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
-from emulator.bank.payment import basket_status, baskets, initiation, payments, progression
+from emulator.bank.payment import baskets, initiation, lifecycle, payments, progression
 from emulator.bank.payment.flows import table as flows
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.threads import run_to_end
@@ -223,7 +223,7 @@ class BankMachine(RuleBasedStateMachine):
         elif act == "reject":
             self._attempt(lambda: sca_control.reject(self.bank, opened))
         elif act == "expire":
-            self._attempt(lambda: sca_control.end(self.bank, opened, sca_ends.EXPIRED))
+            self._attempt(lambda: sca_control.end(self.bank, opened, sca.EXPIRED))
         else:
             statuses = self._statuses()
             self._attempt(lambda: sca_control.approve(self.bank, opened, national_id="09877410142"))
@@ -386,7 +386,7 @@ class BankMachine(RuleBasedStateMachine):
             else:
                 worst = "RCVD" if "RCVD" in statuses else "ACTC"
             document = self.bank.documents.get(BASKET, basket_id) or {}
-            assert basket_status.state(self.bank, document)[0] == worst
+            assert lifecycle.basket_state(self.bank, document)[0] == worst
 
 
 BankMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)

@@ -13,7 +13,7 @@ from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply
 from emulator.api.render import message_body
 from emulator.bank.authentication import authorisations
 from emulator.bank.documents import Basket
-from emulator.bank.payment import basket_status, baskets
+from emulator.bank.payment import baskets, lifecycle
 
 _BASKETS = "/v1/signing-baskets"
 _BASKET = f"{_BASKETS}/{{basketId}}"
@@ -64,7 +64,7 @@ def _basket(call: Call) -> Basket:
 def get_basket(call: Call) -> Reply:
     """The payments of a basket and the worst of their statuses."""
     basket = _basket(call)
-    status, lacks_signature = basket_status.state(call.bank, basket)
+    status, lacks_signature = lifecycle.basket_state(call.bank, basket)
     links = _links(call, basket, lacks_signature=lacks_signature)
     return Reply(200, {"payments": basket["payments"], "transactionStatus": status, "_links": links})
 
@@ -72,7 +72,7 @@ def get_basket(call: Call) -> Reply:
 def get_basket_status(call: Call) -> Reply:
     """The worst of the statuses of a basket's payments."""
     basket = _basket(call)
-    status, lacks_signature = basket_status.state(call.bank, basket)
+    status, lacks_signature = lifecycle.basket_state(call.bank, basket)
     return Reply(200, {"transactionStatus": status, "_links": _links(call, basket, lacks_signature=lacks_signature)})
 
 

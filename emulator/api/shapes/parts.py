@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from emulator.bank.errors import Message
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
-from emulator.bank.reference.countries import COUNTRIES
+from emulator.bank.reference import COUNTRIES
 
 
 def _as_documented(schema: dict[str, Any]) -> None:

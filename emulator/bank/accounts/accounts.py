@@ -13,7 +13,7 @@ from emulator.bank.documents import Account, AccountRef, Customer, TransactionDe
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from emulator.bank.money import plain
-from emulator.bank.reference.norway import digits_of
+from emulator.bank.reference import digits_of
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.bank.authentication import sca as machine
-from emulator.bank.authentication.sca_ends import EXPIRED, ScaFailure
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
@@ -62,7 +61,7 @@ def approve(
             "nationalId",
         )
     if machine.is_late(bank, sca):
-        return machine.fail(bank, sca, EXPIRED)
+        return machine.fail(bank, sca, machine.EXPIRED)
     redirect = machine.identify(bank, sca, who)
     if redirect is not None:
         return redirect
@@ -84,7 +83,7 @@ def reject(bank: Bank, sca: Sca) -> str:
     return machine.decline(bank, sca)
 
 
-def end(bank: Bank, sca: Sca, failure: ScaFailure) -> str:
+def end(bank: Bank, sca: Sca, failure: machine.ScaFailure) -> str:
     """`sca.fail` and `sca.expire` for the control interface: CONFLICT when the SCA has ended."""
     _must_be_open(sca)
     return machine.fail(bank, sca, failure)

@@ -15,7 +15,7 @@ from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, AccountRef, BatchEntry, Texts, TransactionDetails, TransactionMembers
 from emulator.bank.money import plain
 from emulator.bank.products import Product
-from emulator.bank.reference.norway import digits_of, iban_of
+from emulator.bank.reference import digits_of, iban_of
 from emulator.bank.scheme.rules import structured_references
 
 FEE_CODE = "PMNT-ICDT-FEES"

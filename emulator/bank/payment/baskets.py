@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emulator.bank.authentication import authorisations, sca, sca_ends
+from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Approach, Basket, Payment
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import payment_views, payments
-from emulator.bank.payment.basket_status import members, state
+from emulator.bank.payment.lifecycle import basket_members, basket_state
 from emulator.bank.products import PAYMENTS
 from emulator.bank.scheme.transitions import UNSIGNED
 
@@ -89,7 +89,7 @@ def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, ag
 
 
 def _waiting(bank: Bank, basket: Basket) -> list[Payment]:
-    return [payment for payment in members(bank, basket) if payment["status"] in UNSIGNED]
+    return [payment for payment in basket_members(bank, basket) if payment["status"] in UNSIGNED]
 
 
 def is_signed(basket: Basket) -> bool:
@@ -102,7 +102,7 @@ def delete(bank: Bank, basket: Basket) -> None:
     if is_signed(basket):
         raise BankError("CONFLICT", "The basket is authorised and can no longer be deleted.")
     authorisations.forget(bank, basket["id"])
-    for payment in members(bank, basket):
+    for payment in basket_members(bank, basket):
         payment.pop("basketId", None)
         bank.documents.put(PAYMENT, payment)
     bank.documents.delete(BASKET, basket["id"])
@@ -155,7 +155,7 @@ def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -
             refusals.append(refusal)
     if not signed:
         raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
-    return [payment for payment in members(bank, basket) if payment["id"] in signed]
+    return [payment for payment in basket_members(bank, basket) if payment["id"] in signed]
 
 
 def declined(bank: Bank, basket_id: str) -> None:
@@ -170,7 +170,7 @@ def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
     """The items that the customer approves: `payment_views.summary` of each payment that waits for a signature."""
     basket = bank.documents.get(BASKET, basket_id)
     items = []
-    for payment in members(bank, basket) if basket is not None else []:
+    for payment in basket_members(bank, basket) if basket is not None else []:
         if payment["status"] in UNSIGNED:
             items += payment_views.summary(bank, payment["id"])
     return items
@@ -184,7 +184,7 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
             "tpp": basket["tpp"],
             "nationalId": basket["nationalId"],
             "context": basket["context"],
-            "transactionStatus": state(bank, basket)[0],
+            "transactionStatus": basket_state(bank, basket)[0],
             "payments": basket["payments"],
         }
         for basket in bank.documents.range(BASKET, "created", reverse=True, limit=limit)
@@ -193,7 +193,7 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
 
 def _awaits_signature(bank: Bank, basket_id: str) -> bool:
     basket = bank.documents.get(BASKET, basket_id)
-    return basket is not None and state(bank, basket)[1]
+    return basket is not None and basket_state(bank, basket)[1]
 
 
-sca_ends.OUTCOMES["basket"] = sca_ends.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+sca.OUTCOMES["basket"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)

@@ -24,7 +24,7 @@ from emulator.bank.money import plain
 from emulator.bank.payment import flows, payee
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
-from emulator.bank.reference.norway import digits_of
+from emulator.bank.reference import digits_of
 from emulator.bank.scheme import rules, schedule
 from emulator.bank.script import Script
 

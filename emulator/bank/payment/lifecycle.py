@@ -1,20 +1,21 @@
-"""Changes the status of a payment, with its history, money, messages and events (CONTRACT 6).
+"""Changes the status of a payment, with its history, money, messages and events, and its basket's (CONTRACT 6, 7).
 
 It does not check whether the change is allowed: `progression` follows the flow, but scripts and tests need not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
-from emulator.bank.documents import Payment, PsuMessage
-from emulator.bank.payment import basket_status, flows
-from emulator.bank.scheme.transitions import FINAL
+from emulator.bank.documents import Basket, Payment, PsuMessage
+from emulator.bank.kinds import BASKET, PAYMENT
+from emulator.bank.payment import flows
+from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 
 _UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
     "due",
@@ -51,7 +52,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
     if notifies:
         notifications.status_changed(bank, payment["id"], status)
     if (bank.is_watched or notifies) and "basketId" in payment:
-        basket_status.publish_change(bank, payment, before, when)
+        _publish_basket(bank, payment, before, when)
 
 
 def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
@@ -78,3 +79,39 @@ def without_account(bank: Bank, payment: Payment, at: str) -> None:
         flow.book_held(bank, payment, at)
     else:
         flow.release(bank, payment, at)
+
+
+# The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC (CONTRACT 7).
+WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
+COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RCVD": "RCVD"}
+
+
+def basket_status(statuses: Iterable[str]) -> str:
+    """The worst of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT without payments, after a repair."""
+    counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
+    return next((status for status in WORST_FIRST if status in counted), "RJCT")
+
+
+def basket_members(bank: Bank, basket: Basket) -> list[Payment]:
+    """The payments of a basket, in its order."""
+    payments = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
+    return [payment for payment in payments if payment is not None]
+
+
+def basket_state(bank: Bank, basket: Basket) -> tuple[str, bool]:
+    """The basket's status, the worst of its payments, and whether one of them lacks a signature."""
+    statuses = [payment["status"] for payment in basket_members(bank, basket)]
+    return basket_status(statuses), any(status in UNSIGNED for status in statuses)
+
+
+def _publish_basket(bank: Bank, payment: Payment, before: str, at: str) -> None:
+    """Publish the basket's new status if the payment's change from `before` has changed it."""
+    basket = bank.documents.get(BASKET, payment["basketId"])
+    if basket is None:
+        return
+    others = [other["status"] for other in basket_members(bank, basket) if other["id"] != payment["id"]]
+    status = basket_status([*others, payment["status"]])
+    if status != basket_status([*others, before]):
+        bank.publish({"type": "basket", "id": basket["id"], "status": status, "at": at})
+        if bank.settings.notifications:
+            notifications.status_changed(bank, basket["id"], status)

@@ -9,11 +9,42 @@ from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import date_time
-from emulator.bank.documents import Payment
+from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.kinds import ACCOUNT, PAYMENT
-from emulator.bank.payment import flows, psu_messages
+from emulator.bank.payment import flows
 from emulator.bank.scheme.rules import says_kid, structured_references
 from emulator.bank.scheme.transitions import UNSIGNED
+
+# psuMessage (SPEC 2.8) in the languages of answers.
+TEXTS: Mapping[str, Mapping[PsuMessage, str]] = {
+    "en": {
+        "declined": "The payment was declined.",
+        "notApproved": "The payment was not approved within 24 hours.",
+        "notApprovedTwice": "The payment was not approved by a second person within 30 days.",
+        "noMoney": "The payment was rejected: there was not enough money on the account.",
+        "rejected": "The payment was rejected.",
+        "dateChanged": "The payment is executed on another date than requested.",
+        "textChanged": "Characters of the text that the payment system does not support were replaced.",
+        "changed": "The payment was accepted with a change.",
+    },
+    "nb": {
+        "declined": "Du avviste betalingen.",
+        "notApproved": "Betalingen ble ikke godkjent innen 24 timer.",
+        "notApprovedTwice": "Betalingen ble ikke godkjent av en annen person innen 30 dager.",
+        "noMoney": "Banken avviste betalingen: det var ikke nok penger på kontoen.",
+        "rejected": "Banken avviste betalingen.",
+        "dateChanged": "Betalingen utføres på en annen dato enn ønsket.",
+        "textChanged": "Tegn i teksten som betalingssystemet ikke støtter, er erstattet.",
+        "changed": "Betalingen ble godtatt med en endring.",
+    },
+}
+
+
+def psu_message(payment: Payment, language: str = "en") -> str | None:
+    """The psuMessage of a payment in `en` or `nb`; None if it has none."""
+    if "psuMessages" in payment:
+        return " ".join(TEXTS[language][message] for message in payment["psuMessages"])
+    return payment.get("psuMessage")
 
 
 def fees(payment: Payment) -> dict[str, Any]:
@@ -32,7 +63,7 @@ def status(bank: Bank, payment: Payment, *, language: str = "en") -> dict[str, A
     shown: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fundsAvailable" in payment:
         shown["fundsAvailable"] = settlement.funds_available(bank, payment)
-    message = psu_messages.text(payment, language)
+    message = psu_message(payment, language)
     if message is not None:
         shown["psuMessage"] = message
     return shown
@@ -121,7 +152,7 @@ def view(bank: Bank, payment: Payment) -> dict[str, Any]:
         "instructedAmount": instructed,
         "creditorName": initiation.get("creditorName"),
         "debtorAccountId": payment["debtorAccountId"],
-        "psuMessage": psu_messages.text(payment),
+        "psuMessage": psu_message(payment),
         "payeeVerification": payment.get("payeeVerification"),
         "basketId": payment.get("basketId"),
         "created": date_time(payment["created"]),

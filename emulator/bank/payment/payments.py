@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from emulator.bank.authentication import authorisations, sca, sca_ends
+from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, Basket, Payment
@@ -265,5 +265,5 @@ def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
     return payment is not None and cancellable(payment)
 
 
-sca_ends.OUTCOMES["payment"] = sca_ends.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
-sca_ends.OUTCOMES["cancellation"] = sca_ends.ScaOutcome(awaited=_awaits_cancellation, approved=cancelled)
+sca.OUTCOMES["payment"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+sca.OUTCOMES["cancellation"] = sca.ScaOutcome(awaited=_awaits_cancellation, approved=cancelled)

@@ -15,7 +15,7 @@ from emulator.bank.documents import Account, Agreement, Customer, Engagement, Pe
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, TRANSACTION
-from emulator.bank.reference.norway import (
+from emulator.bank.reference import (
     iban_of,
     synthetic_account_number,
     synthetic_national_number,

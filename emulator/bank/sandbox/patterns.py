@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from emulator.bank.documents import AccountRef, StructuredReference, TransactionDetails
-from emulator.bank.reference.norway import iban_of, kid_mod_10, synthetic_account_number
+from emulator.bank.reference import iban_of, kid_mod_10, synthetic_account_number
 
 if TYPE_CHECKING:
     from faker import Faker

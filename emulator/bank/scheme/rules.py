@@ -14,8 +14,7 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, StructuredReference
 from emulator.bank.errors import Code, Message
-from emulator.bank.reference.countries import SEPA_COUNTRIES
-from emulator.bank.reference.norway import digits_of, is_account_number, is_iban, is_kid
+from emulator.bank.reference import SEPA_COUNTRIES, digits_of, is_account_number, is_iban, is_kid
 from emulator.bank.scheme.execution import has_execution
 
 DAYS_AHEAD = timedelta(days=365)  # CONTRACT 6: at most 365 days ahead

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.authentication import sca, sca_control, sca_ends
+from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
@@ -101,12 +101,12 @@ def _reject(call: ControlCall[Any]) -> Response:
 
 
 def _expire(call: ControlCall[Any]) -> Response:
-    return _ended(call, lambda opened: sca_control.end(call.bank, opened, sca_ends.EXPIRED))
+    return _ended(call, lambda opened: sca_control.end(call.bank, opened, sca.EXPIRED))
 
 
 def _fail(call: ControlCall[Fail]) -> Response:
     given = call.body
-    failure = sca_ends.failure(given.status, given.code, given.message, given.system)
+    failure = sca.failure_like(given.status, given.code, given.message, given.system)
     return _ended(call, lambda opened: sca_control.end(call.bank, opened, failure))
 
 

@@ -6,13 +6,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank.authentication import sca_ends
+from emulator.bank.authentication import sca
 
 PSU = "0b9f9b6e-7f0a-4f0e-9a3e-3f6f1f4c2a11"
 
 
 def success(uri: str, agreement: str | None = None) -> str:
-    return sca_ends.success_redirect(uri, psu_id=PSU, agreement=agreement, session_id="s 1", context="PRIVATE")
+    return sca.success_redirect(uri, psu_id=PSU, agreement=agreement, session_id="s 1", context="PRIVATE")
 
 
 def test_success_appends_the_four_parameters_in_order() -> None:
@@ -60,9 +60,7 @@ def test_a_name_of_the_other_outcome_is_taken_out_of_the_tpps_query(reserved: st
 
 @pytest.mark.parametrize("reserved", ["psu-id=forged", "psu-corporate-id=x", "tpp-session-id=1", "context=PRIVATE"])
 def test_a_failure_leaves_nothing_that_looks_like_a_success(reserved: str) -> None:
-    failed = sca_ends.failure_redirect(
-        f"https://tpp.example/?{reserved}&keep=1", status=401, code="SCA_INVALID", message="No"
-    )
+    failed = sca.failure_redirect(f"https://tpp.example/?{reserved}&keep=1", sca.ScaFailure(401, "SCA_INVALID", "No"))
     assert parse_qsl(urlsplit(failed).query) == [
         ("keep", "1"), ("status", "401"), ("code", "SCA_INVALID"), ("message", "No"),
     ]  # fmt: skip
@@ -74,11 +72,7 @@ def test_app_addresses_keep_their_form(uri: str) -> None:
 
 
 def test_failure_names_the_system_only_for_server_errors() -> None:
-    declined = sca_ends.failure_redirect(
-        "https://t.example/", status=401, code="SCA_INVALID", message="It & was declined."
-    )
+    declined = sca.failure_redirect("https://t.example/", sca.ScaFailure(401, "SCA_INVALID", "It & was declined."))
     assert declined == "https://t.example/?status=401&code=SCA_INVALID&message=It%20%26%20was%20declined."
-    broken = sca_ends.failure_redirect(
-        "https://t.example/", status=500, code="SYSTEM_ERROR", message="x", system="core"
-    )
+    broken = sca.failure_redirect("https://t.example/", sca.ScaFailure(500, "SYSTEM_ERROR", "x", "core"))
     assert broken == "https://t.example/?system=core&status=500&code=SYSTEM_ERROR&message=x"

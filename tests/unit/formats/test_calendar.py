@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.clock import OSLO
-from emulator.bank.reference.calendar import (
+from emulator.bank.scheme.execution import (
     ALWAYS_OPEN,
     NORWAY,
     effective_date,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, is_amount, parse_amount, plain, quantize, quantum
-from emulator.bank.reference.countries import COUNTRIES, SEPA_COUNTRIES
+from emulator.bank.reference import COUNTRIES, SEPA_COUNTRIES
 
 # Codes that ISO 4217 does not list today, with the minor units that they had last (CONTRACT 3.2).
 WITHDRAWN = {"ANG": 2, "BGN": 2, "BYR": 0, "CUC": 2, "HRK": 2, "MRO": 2, "SLL": 2, "STD": 2, "VEF": 2, "ZWD": 2}

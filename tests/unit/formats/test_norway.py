@@ -13,7 +13,7 @@ from stdnum import iban as stdnum_iban
 from stdnum import luhn
 from stdnum.no import fodselsnummer, kontonr, orgnr
 
-from emulator.bank.reference.norway import (
+from emulator.bank.reference import (
     BANK_CODES,
     birth_date,
     iban_of,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank.reference.calendar import is_banking_day
+from emulator.bank.scheme.execution import is_banking_day
 from emulator.bank.scheme.schedule import (
     DAYS,
     FREQUENCIES,

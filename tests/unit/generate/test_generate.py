@@ -18,7 +18,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
-from emulator.bank.reference import norway
+from emulator.bank.reference import is_account_number, is_kid, is_national_number
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
@@ -140,11 +140,11 @@ def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
     generate(filled, plan_of(40, 2, 1, 30, 1))
     people_ids = [person["id"] for person in filled.documents.all(PERSON)]
     for number in people_ids:
-        assert norway.is_national_number(number)
+        assert is_national_number(number)
         assert 81 <= int(number[2:4]) <= 92
     numbers = [customer["customerNumber"] for customer in filled.documents.all(CUSTOMER)]
     accounts = [account["bban"] for account in filled.documents.all(ACCOUNT)]
-    assert all(norway.is_account_number(bban) and bban[:3] == "999" for bban in accounts)
+    assert all(is_account_number(bban) and bban[:3] == "999" for bban in accounts)
     assert all(orgnr.is_valid(number) for number in numbers if len(number) == 9)
     for values in (people_ids, numbers, accounts):
         assert len(values) == len(set(values))
@@ -171,7 +171,7 @@ def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_fir
         codes = Counter(entry["bankTransactionCode"] for entry in entries)
         kids = [entry for entry in entries if "remittanceInformationStructuredArray" in entry]
         assert len(kids) > 3
-        assert all(norway.is_kid(e["remittanceInformationStructuredArray"][0]["reference"]) for e in kids)
+        assert all(is_kid(e["remittanceInformationStructuredArray"][0]["reference"]) for e in kids)
         assert texts["Sparing"] == 3
         if customer["customerType"] == "private":
             assert (texts["Lønn"], texts["Husleie"]) == (3, 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.documents import PsuMessage
-from emulator.bank.payment import payment_views, psu_messages
+from emulator.bank.payment import payment_views
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -264,17 +264,17 @@ def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> No
 
 
 def test_every_message_for_the_customer_has_a_text_in_each_language(bank: Bank) -> None:
-    for texts in psu_messages.TEXTS.values():
+    for texts in payment_views.TEXTS.values():
         assert set(texts) == set(get_args(PsuMessage))
     shown = payment(bank, initiate(bank, DOMESTIC, domestic()))
-    assert psu_messages.text(shown) is None
+    assert payment_views.psu_message(shown) is None
     shown["psuMessages"] = ["dateChanged", "textChanged"]
-    both = [psu_messages.TEXTS["nb"]["dateChanged"], psu_messages.TEXTS["nb"]["textChanged"]]
-    assert psu_messages.text(shown, "nb") == " ".join(both)
+    both = [payment_views.TEXTS["nb"]["dateChanged"], payment_views.TEXTS["nb"]["textChanged"]]
+    assert payment_views.psu_message(shown, "nb") == " ".join(both)
     assert payment_views.details(bank, shown, language="nb")["psuMessage"] == " ".join(both)
 
 
 def test_a_message_that_an_earlier_version_stored_is_shown_as_it_is(bank: Bank) -> None:
     stored = payment(bank, initiate(bank, DOMESTIC, domestic()))
     stored["psuMessage"] = "The payment was rejected."
-    assert {psu_messages.text(stored, language) for language in ("en", "nb")} == {"The payment was rejected."}
+    assert {payment_views.psu_message(stored, language) for language in ("en", "nb")} == {"The payment was rejected."}

@@ -6,7 +6,7 @@ import pytest
 
 from emulator.bank.money import CURRENCIES
 from emulator.bank.products import table
-from emulator.bank.reference.countries import COUNTRIES
+from emulator.bank.reference import COUNTRIES
 from tests.unit.shapes.bodies import (
     BULK,
     CROSS_BORDER,

@@ -18,7 +18,6 @@ from emulator.bank.documents import Execution, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment.flows import AUTHORISED, Flow, Planned
 from emulator.bank.products import PERIODIC
-from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.schedule import DAYS, next_execution, schedule_of
 from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
@@ -106,7 +105,7 @@ def _plan(bank: Bank, payment: Payment, day: date, at: datetime) -> None:
 
 
 def _moment(bank: Bank, payment: Payment, day: date, at: datetime) -> datetime:
-    return run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at)
+    return run_from(bank, payment, execution.execution_time(day, bank.settings.calendar), at)
 
 
 def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datetime:
@@ -116,7 +115,7 @@ def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datet
     """
     if run >= at:
         return run
-    return at if bank.settings.calendar == calendar.ALWAYS_OPEN else execution.next_run(bank, payment, at)
+    return at if bank.settings.calendar == execution.ALWAYS_OPEN else execution.next_run(bank, payment, at)
 
 
 def execute(bank: Bank, payment: Payment, at: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""Norwegian numbers with their check digits: accounts, KID, persons, organisations; and the IBAN.
+"""Reference data: Norwegian numbers with their check digits (accounts, KID, persons, organisations), IBANs, countries.
 
 IBANs are checked with python-stdnum. Its check of account numbers also accepts 7 digits and separators, and its check
 of identity numbers refuses the synthetic series, so these two are implemented here.
@@ -168,3 +168,43 @@ def synthetic_organisation_number(below: Below) -> str:
         check = _mod_11(digits, _ORGANISATION_WEIGHTS)
         if check is not None:
             return digits + check
+
+
+# countries: ISO 3166-1 alpha-2 codes (SPEC 2.7), and those of the SEPA scheme (CONTRACT 6)
+
+_LISTED = """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ
+    BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
+    CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ
+    DE DJ DK DM DO DZ
+    EC EE EG EH ER ES ET
+    FI FJ FK FM FO FR
+    GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY
+    HK HM HN HR HT HU
+    ID IE IL IM IN IO IQ IR IS IT
+    JE JM JO JP
+    KE KG KH KI KM KN KP KR KW KY KZ
+    LA LB LC LI LK LR LS LT LU LV LY
+    MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ
+    NA NC NE NF NG NI NL NO NP NR NU NZ
+    OM
+    PA PE PF PG PH PK PL PM PN PR PS PT PW PY
+    QA
+    RE RO RS RU RW
+    SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ
+    TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ
+    UA UG UM US UY UZ
+    VA VC VE VG VI VN VU
+    WF WS
+    YE YT
+    ZA ZM ZW
+"""  # SPEC 2.7, the list in its order
+COUNTRIES = tuple(_LISTED.split())
+
+# Countries of the scheme, by the first two letters of the IBAN (assumed: the members of 2025, including territories
+# with their own IBAN; French overseas accounts begin with FR).
+_SEPA = """
+    AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GG GI GR HR HU IE IM IS IT JE LI LT LU LV
+    MC MD ME MK MT NL NO PL PT RO RS SE SI SK SM VA
+"""
+SEPA_COUNTRIES = frozenset(_SEPA.split())

@@ -1,1 +1,0 @@
-"""Reference data: Norwegian numbers, countries and banking days."""
