@@ -228,7 +228,7 @@ FLAGS: tuple[Flag, ...] = (
         "durability",
         "LEVEL",
         _one_of("process", "power"),
-        "The failure that answered changes survive: of the process, or of power.",
+        "What answered changes survive: process (a crash of the process) or power (a power failure).",
     ),
     Flag("idle-hours", "N", _hours, "Unload a named bank from memory after N hours without a request; 0: never."),
     Flag("allow-host", "NAME", _host_name, "An additional Host name to accept; may be repeated.", repeatable=True),

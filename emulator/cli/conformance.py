@@ -110,7 +110,7 @@ def audit(
     """Judge the requests that a running bank has seen.
 
     They count since its start, reset, a restored snapshot or DELETE /_emulator/conformance. Exit 1 if a check of level
-    must fails.
+    `must` fails.
     """
     chosen = {check.check for check in _chosen(names, groups)}
     baseline = _baseline(where.pop("baseline"))
@@ -173,7 +173,7 @@ def run(
     The emulator applies rules, acts as the customer and moves bank time, so that every check has its occasion.
 
     Without --command and --hook each check waits until you have used your TPP by hand. Without --url the command
-    starts a bank of its own. Exit 1 if a check of level must fails, 2 if the TPP sends no request at all.
+    starts a bank of its own. Exit 1 if a check of level `must` fails, 2 if the TPP sends no request at all.
     """
     from emulator.conformance.runner import Plan, RunFailed
     from emulator.conformance.runner import run as run_plan

@@ -84,7 +84,7 @@ def _ledger_failure(report: dict[str, Any]) -> str:
 _SCENARIO = click.Option(
     ["--scenario"], metavar="NAME", help="A ready scenario to apply.", shell_complete=complete_scenario
 )
-_ADD_RULE = """bank-emulator rules add '{"when": {"operation": "createPayment"}, "then": {"disconnect": "after"}}'"""
+_ADD_RULE = """bank-emulator rules add '{"then": {"delay": "2s"}}'"""
 
 # A noun with its verbs, or a noun alone.
 NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
@@ -288,7 +288,7 @@ def _command(noun: str) -> click.Command:
     if isinstance(row_or_group, ControlCommand):
         return row_or_group.command(noun)
     about, verbs = row_or_group
-    example = f"Example: {next(reversed(verbs.values())).example}"
+    example = f"Example: {list(verbs.values())[1].example}"
     return OrderedGroup(noun, {verb: row.command(verb) for verb, row in verbs.items()}, help=about, epilog=example)
 
 

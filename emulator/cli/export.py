@@ -12,7 +12,7 @@ from emulator.cli.failure import Failed
 
 
 @click.command(epilog="Example: bank-emulator openapi > bank.json")
-@click.option("--control", is_flag=True, help="Print that of the control interface /_emulator instead.")
+@click.option("--control", is_flag=True, help="Print the document of the control interface /_emulator instead.")
 def openapi(control: bool) -> None:
     """Print the OpenAPI 3.1 document of the TPP interface."""
     if control:

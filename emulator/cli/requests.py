@@ -77,7 +77,7 @@ def _message(first: str, message: dict[str, Any]) -> None:
 
 COUNT = ControlCommand(
     "Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status.",
-    *("POST", "requests/count", """bank-emulator requests count '{"operation": "createPayment", "status": 201}'"""),
+    *("POST", "requests/count", """bank-emulator requests count '{"operation": "createPayment"}'"""),
     params=(click.Argument(["match"], default="{}"),),
     body=lambda values: {"match": json_body("match")(values)},
     text=line("count"),

@@ -14,7 +14,7 @@ from emulator.cli.options import OrderedGroup, bank_url
 from emulator.settings import variable
 
 LIST = ControlCommand(
-    "Open and past SCAs, newest first.",
+    "List open and past SCAs, newest first.",
     *("GET", "sca", "bank-emulator sca list --output json"),
     params=(limit_option(20),),
     view=lambda answer: answer["sca"],
@@ -55,12 +55,12 @@ ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
 }
 
 
+_TARGET = "TARGET is a scaRedirect address, its last part, the id of a payment, basket or consent, or latest (default)."
+
+
 @click.group(cls=OrderedGroup, name="sca", epilog="Example: bank-emulator sca approve latest --national-id 14888520059")
 def command() -> None:
-    """List SCAs and complete one in place of the customer.
-
-    TARGET is a scaRedirect address, its last part, the id of a payment, basket or consent, or latest.
-    """
+    """List SCAs and complete one in place of the customer."""
 
 
 def _action(verb: str) -> click.Command:
@@ -77,7 +77,7 @@ def _action(verb: str) -> click.Command:
         show(answer, output, _redirect_text)
 
     params = [name_argument("target", default="latest"), *options]
-    return click.command(verb, params=params, help=about, epilog=f"Example: {example}")(run)
+    return click.command(verb, params=params, help=f"{about}\n\n{_TARGET}", epilog=f"Example: {example}")(run)
 
 
 def sca_place(target: str, url: str | None) -> tuple[str, str]:

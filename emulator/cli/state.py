@@ -158,7 +158,7 @@ def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
         click.echo(f"  copies of changed files: {report.copies}")
 
 
-@command.command(epilog="Example: bank-emulator state copy .bank-emulator postgresql://bank@localhost/sandbox")
+@command.command(epilog="Example: bank-emulator state copy .bank-emulator postgresql")
 @click.argument("source")
 @click.argument("target")
 @click.option("--replace", is_flag=True, help="Delete the banks of the target first.")
