@@ -65,6 +65,19 @@ HEADER_TEXTS: dict[str, str] = {
     "X-PSU-IDENTITY": "The customer's national identity number, instead of PSU-ID.",
     "PSU-Corporate-ID": "The corporate agreement that the customer acts under.",
     "PSU-IP-Address": "The customer's IP address; without it the customer is not present.",
+    "TPP-Redirect-Preferred": "false: the approval is shown as in the bank's app. Default: true.",
+    "TPP-Brand-Logging-Information": "The brand that the bank shows to the customer in its log.",
+    "X-PSU-AuthMethod-Preferred": "The method of the SCA; the customer then need not choose one.",
+    "PSU-Context": "For whom the customer acts; default: the context of the session.",
+    "PSU-IP-Port": "The port of the customer's own request.",
+    "PSU-User-Agent": "User-Agent of the customer's own request.",
+    "PSU-Accept": "Accept of the customer's own request.",
+    "PSU-Accept-Charset": "Accept-Charset of the customer's own request.",
+    "PSU-Accept-Encoding": "Accept-Encoding of the customer's own request.",
+    "PSU-Accept-Language": "Accept-Language of the customer's own request; selects the language of the SCA pages.",
+    "PSU-HTTP-Method": "The method of the customer's own request.",
+    "PSU-Device-ID": "The id of the customer's device.",
+    "PSU-Geo-Location": "The customer's position, such as GEO:59.9139,10.7522.",
 }
 
 REFUSED = "refused"  # the key of the answers that any operation may give, beside the operationIds

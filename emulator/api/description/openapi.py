@@ -255,7 +255,7 @@ def _header(name: str) -> Part:
         "name": name,
         "in": "header",
         "required": False,
-        "description": examples.HEADER_TEXTS.get(name, f"{name}"),
+        "description": examples.HEADER_TEXTS[name],
         "schema": dict(NOTIFICATION_HEADERS.get(name) or schema_of(name)),
         "example": examples.HEADERS[name],
     }

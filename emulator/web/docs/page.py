@@ -116,7 +116,13 @@ class DocsPage:
         if operation is None:
             return self._missing(request, f"{book.path}/{name}")
         return self._shown(
-            request, "docs/operation.html", title=operation.id, here=book.path, book=book, operation=operation
+            request,
+            "docs/operation.html",
+            title=operation.id,
+            here=book.path,
+            book=book,
+            operation=operation,
+            rules_title=_title_of(operation.rules),
         )
 
     def _search(self, request: Request) -> Response:
@@ -160,6 +166,14 @@ class DocsPage:
             base=request.base + request.prefix,
             **{"query": "", **values},
         )
+
+
+def _title_of(rules: str) -> str:
+    """The title of the section that a link to the manual leads to; empty for no link."""
+    address, _, anchor = rules.removeprefix("/docs/").partition("#")
+    sections = manual.pages()[address].sections if rules else ()
+    titles = (f"{one.page_title}: {one.title}" if anchor else one.title for one in sections if one.anchor == anchor)
+    return next(titles, rules)
 
 
 def _image(request: Request, name: str) -> Response:

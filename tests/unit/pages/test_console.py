@@ -678,7 +678,7 @@ def test_the_request_log_is_read_page_by_page_with_its_filter(emulator: Living, 
     emulator.call("GET", "/v1/accounts")
     first = browser.get("/console/requests?q=nothing&status=4xx")
     assert "1 to 100 of 102" in first.text
-    assert "102 match of 103 in the log" in first.text
+    assert "102 match of 103 requests in the log" in first.text
     link = re.search('href="([^"]*)" rel="next"', first.source)
     assert link is not None
     older = browser.get("/console/requests" + link[1].replace("&amp;", "&"))
