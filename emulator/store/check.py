@@ -20,7 +20,7 @@ from emulator.store.journal import segment_first
 from emulator.store.kinds import Kind
 from emulator.store.recovery import SNAPSHOT, recover, unfinished_name
 from emulator.store.snapshot import INDEX_OPENING, INDEX_TABLE, STORE_TABLE, write_snapshot
-from emulator.store.table import DocumentTable
+from emulator.store.table import DocumentTable, indexed
 
 NO_KINDS: tuple[Kind[Any], ...] = ()
 
@@ -103,18 +103,13 @@ def look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
 
 def disagreement(table: DocumentTable) -> str | None:
     """How the ids, indexes or orders of a table disagree with its documents; None if they agree."""
-    numbers, keys = table.numbers, table.keys
     try:
-        table.rebuild_keys()
-        if numbers != table.numbers:
-            return "the ids do not match the documents"
-        if _content(keys) != _content(table.keys):
-            return "the indexes do not match the documents"
+        numbers, keys = indexed(table.kind, table.sorted_rows())
     except ValueError as wrong:
         return str(wrong)
-    finally:
-        table.numbers, table.keys = numbers, keys
-    return None
+    if numbers != table.numbers:
+        return "the ids do not match the documents"
+    return None if _content(keys) == _content(table.keys) else "the indexes do not match the documents"
 
 
 def _plain(index: Index) -> dict[Value, list[int]]:

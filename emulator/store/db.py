@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, cast
@@ -16,7 +16,7 @@ from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
-from emulator.store.table import DocumentTable, decoded
+from emulator.store.table import DocumentTable, TableContent, decoded
 from emulator.store.tx import ReplacedTable, StoredContent, Undo, content_of, payload, repeat, unchanged, undo
 
 logger = logging.getLogger(__name__)
@@ -275,32 +275,32 @@ class Store(Documents):
                     logger.exception("an event could not be delivered")
 
     def prepare(self, image: Image) -> PreparedImage:
-        tables = memory_store(self.kinds.values())
+        return PreparedImage(self._contents(image), self.log.store_content(image))
+
+    def _contents(self, image: Image, *, copy: bool = True) -> dict[str, TableContent]:
+        contents: dict[str, TableContent] = {}
         for name, table_image in image.tables.items():
-            table_image.onto(tables.table(name))
-        return PreparedImage(tables.tables, self.log.store_content(image))
+            kind = self.tables[name].kind if name in self.tables else Kind(name)
+            try:
+                contents[name] = table_image.content(kind, copy=copy)
+            except ValueError as wrong:
+                raise ValueError(f"a document of kind {name}: {wrong}") from wrong
+        return contents
 
     def restore(self, image: Image | PreparedImage) -> None:
-        if isinstance(image, PreparedImage):
-            self._take_over(image)
-            return
+        prepared = image if isinstance(image, PreparedImage) else PreparedImage(self._contents(image), None)
         with self._transaction:
-            for name in [*self.tables, *(name for name in image.tables if name not in self.tables)]:
-                table = self.table(name)
+            for table, content in self._with_contents(prepared.tables):
                 self.steps.append(ReplacedTable(table))
-                (image.tables.get(name) or TableImage.bare({})).onto(table)
-
-    def _take_over(self, prepared: PreparedImage) -> None:
-        with self._transaction:
-            for name in [*self.tables, *(name for name in prepared.tables if name not in self.tables)]:
-                table = self.table(name)
-                self.steps.append(ReplacedTable(table))
-                if name in prepared.tables:
-                    table.take_over(prepared.tables[name])
-                else:
-                    table.empty()
+                table.content = content
             if prepared.stored is not None:
                 self.steps.append(prepared.stored)
+
+    def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
+        """Every table with its content among `contents`."""
+        for name in {**self.tables, **contents}:
+            table = self.table(name)
+            yield table, contents.get(name) or TableContent.empty(table.kind)
 
     def image(self) -> Image:
         if not self.marks:
@@ -414,7 +414,8 @@ class Store(Documents):
         content, differences = content_of(decoded(change))
         repeat(differences, self.table)
         if content is not None or "replaced" in differences:
-            self.table(next(iter(self.tables))).mark_replaced()
+            first = next(iter(self.tables.values()))
+            first.numbers = first.numbers.copy()  # so that `content` is another object
         self.sequence += 1
         self._tell(events)
 
@@ -423,21 +424,13 @@ class Store(Documents):
 
         Raises ValueError for a document that does not fit its kind.
         """
-        for name in [*self.tables, *(name for name in image.tables if name not in self.tables)]:
-            table_image = image.tables.get(name) or TableImage.bare({})
-            try:
-                table_image.onto(self.table(name), consume=True)
-            except ValueError as wrong:
-                raise ValueError(f"a document of kind {name}: {wrong}") from wrong
+        for table, content in self._with_contents(self._contents(image, copy=False)):
+            table.content = content
         self.sequence = sequence
 
     def freeze(self) -> dict[str, FrozenTable]:
         """The present content, for another thread to read while this one continues; until `thaw`."""
         return {name: FrozenTable(table) for name, table in self.tables.items()}
-
-    def alias(self) -> dict[str, TableImage]:
-        """The present content with its indexes, without copying; valid until the next change."""
-        return {name: TableImage.alias(table) for name, table in self.tables.items()}
 
     def thaw(self) -> None:
         """Release the tables of `freeze`, which are no longer read."""

@@ -118,7 +118,7 @@ class Documents(ABC):
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
         elif limit is not None:
             numbers = numbers[:limit]
-        return list(table.numbered(numbers))
+        return [orjson.loads(table.rows[number]) for number in numbers]
 
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The first document of `find`, or None."""

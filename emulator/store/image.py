@@ -10,7 +10,7 @@ from tinydb.storages import MemoryStorage
 
 from emulator.store.index import Entry, Index, Keys, SortedIndex
 from emulator.store.kinds import Document, Kind
-from emulator.store.table import DocumentTable, decoded, encoded
+from emulator.store.table import DocumentTable, TableContent, decoded, encoded, indexed
 from emulator.store.tx import StoredContent
 
 Batch = tuple[list[int], list[bytes]]
@@ -51,12 +51,6 @@ class TableImage(NamedTuple):
         )
 
     @classmethod
-    def alias(cls, table: DocumentTable) -> TableImage:
-        """An image without copying, valid until the next change of the table."""
-        orders = {name: list(order.entries) for name, order in table.keys.orders.items()}
-        return cls(table.kind, table.next_number, table.sorted_rows(), table.numbers, table.keys.indexes, orders)
-
-    @classmethod
     def bare(cls, rows: dict[int, bytes], next_number: int = 1) -> TableImage:
         """An image of rows without ids and indexes; numbers ascending."""
         return cls(BARE, max(next_number, max(rows, default=0) + 1), rows, {}, {}, {})
@@ -66,25 +60,20 @@ class TableImage(NamedTuple):
         """Whether ids, indexes and orders are missing."""
         return len(self.numbers) != len(self.rows)
 
-    def onto(self, table: DocumentTable, *, consume: bool = False) -> None:
-        """Replace the content of `table` by this image's, without an undo step.
+    def content(self, kind: Kind[Any], *, copy: bool = True) -> TableContent:
+        """The content of a table of this kind; without `copy` the image must not be used again.
 
-        `consume`: use the image's own dictionaries instead of copies; it must not be used again. Raises ValueError if
-        the documents of a bare image, or of one with another declaration, do not fit the kind.
+        Raises ValueError if the documents of a bare image, or of one with another declaration, do not fit the kind.
         """
-        table.rows = self.rows if consume else self.rows.copy()
-        table.next_number = self.next_number
-        table.in_order = True
-        table.before = None
-        if self.is_bare or self.kind is not table.kind:
-            table.rebuild_keys()
-            table.changed()
-            return
-        table.numbers = self.numbers if consume else self.numbers.copy()
-        indexes = self.indexes if consume else {name: index.copy() for name, index in self.indexes.items()}
-        orders = {name: SortedIndex(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
-        table.keys = Keys(table.kind, indexes, orders)
-        table.changed()
+        rows = self.rows.copy() if copy else self.rows
+        if self.is_bare or self.kind is not kind:
+            numbers, keys = indexed(kind, rows)
+        else:
+            numbers = self.numbers.copy() if copy else self.numbers
+            indexes = {name: index.copy() for name, index in self.indexes.items()} if copy else self.indexes
+            orders = {name: SortedIndex(rule, self.orders[name]) for name, rule in kind.ordered.items()}
+            keys = Keys(kind, indexes, orders)
+        return TableContent(rows, numbers, self.next_number, keys)
 
     def batches(self) -> Iterator[Batch]:
         """The rows in order, some at a time."""
@@ -178,9 +167,9 @@ def _pieces(values: Iterable[T], pause: Callable[[], None]) -> Iterator[list[T]]
 
 
 class PreparedImage(NamedTuple):
-    """An image prepared for one short `restore`: complete tables by kind, and the content that the log has stored."""
+    """An image prepared for one short `restore`: the content of each table, and what the log has stored of it."""
 
-    tables: Mapping[str, DocumentTable]
+    tables: Mapping[str, TableContent]
     stored: StoredContent | None
 
     def discard(self) -> None:

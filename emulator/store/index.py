@@ -189,10 +189,9 @@ class SortedIndex:
             for group, some in groupby(map(itemgetter(0), self.entries)):
                 self._groups[group] = [group, sum(1 for _ in some)]
 
-    def check(self, by: Any, group: Any) -> None:
-        """Raise ValueError for values that cannot be sorted among the others; documents without an entry always fit."""
-        if by is None or (group is None and self.rule.group is not None):
-            return
+    def check(self, entry: Entry) -> None:
+        """Raise ValueError for an entry that cannot be sorted among the others."""
+        by = entry[-2]
         if isinstance(by, str):
             fits = not self.numeric
         else:
@@ -200,18 +199,8 @@ class SortedIndex:
             fits = fits and (self.numeric or self.first is None)
         if not fits:
             raise ValueError(f"the member {self.rule.by!r} cannot be sorted among the others of its order")
-        if group is not None and not isinstance(group, str):
+        if self.rule.group is not None and not isinstance(entry[0], str):
             raise ValueError(f"the grouping member {self.rule.group!r} is not text")
-
-    def entry(self, by: Any, group: Any, identity: str) -> Entry | None:
-        """The entry of a document; None if it has no value or group."""
-        if by is None:
-            return None
-        if self.rule.group is None:
-            return (by, identity)
-        if group is None:
-            return None
-        return (group, by, identity)
 
     def add(self, entry: Entry) -> None:
         """Add an entry."""
@@ -311,18 +300,17 @@ class Keys:
     def build(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
         """Build indexes and orders of documents (number, id and values); raises ValueError as `check` does."""
         keys = cls(kind)
-        entries: list[list[Entry]] = [[] for _ in keys._sorted]
+        entries: dict[SortedIndex, list[Entry]] = {order: [] for order in keys.orders.values()}
         for number, identity, values in documents:
             keys.check(values)
             for place, index in keys._indexed:
                 for value in _searched(values[place]):
                     index.add(value, number)
-            for (by, group, order), some in zip(keys._sorted, entries, strict=True):
-                entry = order.entry(values[by], None if group is None else values[group], identity)
+            for order, entry in keys._entries(values, identity):
                 if entry is not None:
-                    some.append(entry)
+                    entries[order].append(entry)
         try:
-            orders = {n: SortedIndex(rule, some) for (n, rule), some in zip(kind.ordered.items(), entries, strict=True)}
+            orders = {name: SortedIndex(order.rule, entries[order]) for name, order in keys.orders.items()}
         except TypeError as wrong:
             raise ValueError(f"text and numbers cannot be sorted together: {wrong}") from wrong
         return cls(kind, keys.indexes, orders)
@@ -359,41 +347,21 @@ class Keys:
 
     def check(self, values: list[Any]) -> None:
         """Raise ValueError for values that cannot be indexed or cannot be sorted among the others."""
-        self.check_searchable(values)
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is not None:
-                order.check(value, None if group is None else values[group])
-
-    def check_searchable(self, values: list[Any]) -> None:
-        """Raise ValueError for values that cannot be indexed."""
-        if _TEXTS.issuperset(map(type, values)):
-            return
         for place, _ in self._indexed:
             value = values[place]
-            if value is None or isinstance(value, str):
-                continue
-            if not all(map(_searchable, _elements(value))):
+            if value is not None and not all(map(_searchable, value if isinstance(value, (list, tuple)) else (value,))):
                 raise ValueError(f"the indexed member {self.members[place]!r} is not text, a number or a list of them")
+        for order, entry in self._entries(values, ""):
+            if entry is not None:
+                order.check(entry)
 
     def add(self, values: list[Any], number: int, identity: str) -> None:
         """Add a document whose values were checked."""
         for place, index in self._indexed:
-            value = values[place]
-            if isinstance(value, str):
+            for value in _searched(values[place]):
                 index.add(value, number)
-            elif value is not None:
-                for element in _searched(value):
-                    index.add(element, number)
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is None:
-                continue
-            entry = order.entry(value, None if group is None else values[group], identity)
-            if entry is not None:
-                order.add(entry)
-                if order.numeric:
-                    self._plain = _NOTHING
+        for order, entry in self._entries(values, identity):
+            self._exchange(order, None, entry)
 
     def move(self, was: list[Any], becomes: list[Any], number: int, identity: str) -> None:
         """Change the values of a document, which were checked; equal values are skipped."""
@@ -404,28 +372,32 @@ class Keys:
                     index.remove(value, number)
                 for value in _searched(after):
                     index.add(value, number)
-        for by, group, order in self._sorted:
-            if was[by] == becomes[by] and (group is None or was[group] == becomes[group]):
-                continue
-            entry = order.entry(was[by], None if group is None else was[group], identity)
-            if entry is not None:
-                order.remove(entry)
-            entry = order.entry(becomes[by], None if group is None else becomes[group], identity)
-            if entry is not None:
-                order.add(entry)
-                if order.numeric:
-                    self._plain = _NOTHING
+        for (order, entry), (_, new) in zip(
+            self._entries(was, identity), self._entries(becomes, identity), strict=True
+        ):
+            if entry != new:
+                self._exchange(order, entry, new)
 
     def remove(self, values: list[Any], number: int, identity: str) -> None:
         """Remove a document with these values."""
         for place, index in self._indexed:
             for value in _searched(values[place]):
                 index.remove(value, number)
+        for order, entry in self._entries(values, identity):
+            self._exchange(order, entry, None)
+
+    def _entries(self, values: list[Any], identity: str) -> Iterator[tuple[SortedIndex, Entry | None]]:
+        """Each order with the entry of a document, None if it has no value or group."""
         for by, group, order in self._sorted:
-            entry = order.entry(values[by], None if group is None else values[group], identity)
-            if entry is not None:
-                order.remove(entry)
+            if values[by] is None or (group is not None and values[group] is None):
+                yield order, None
+            else:
+                yield order, (values[by], identity) if group is None else (values[group], values[by], identity)
 
-
-def _elements(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, (list, tuple)) else (value,)
+    def _exchange(self, order: SortedIndex, entry: Entry | None, new: Entry | None) -> None:
+        if entry is not None:
+            order.remove(entry)
+        if new is not None:
+            order.add(new)
+            if order.numeric:
+                self._plain = _NOTHING

@@ -26,8 +26,8 @@ from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image
 from emulator.store.journal import Journal, Segment, sealed
 from emulator.store.kinds import Kind
-from emulator.store.recovery import Progress, Recovered, content_name, recover
-from emulator.store.snapshot import Tables, write_snapshot
+from emulator.store.recovery import Progress, Recovery, content_name, recover
+from emulator.store.snapshot import write_snapshot
 from emulator.store.tx import StoredContent
 
 logger = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class JournalLog:
         slow = self._outdated or self._journal.size > SLOW_JOURNAL
         self._compact_at = -1 if slow else self._threshold()
 
-    def _open_journal(self, recovered: Recovered) -> Journal:
+    def _open_journal(self, recovered: Recovery) -> Journal:
         # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:
             self._disk.remove(path)
@@ -259,9 +259,6 @@ class JournalLog:
 
         With `power` it syncs first, so best call it when nothing waits. Raises StoreUnwritable.
         """
-        return self._begin_compaction(self._store.freeze)
-
-    def _begin_compaction(self, tables: Callable[[], Tables]) -> Compaction:
         if self._store.marks:
             raise RuntimeError("a compaction begins outside of transactions")
         if self.compaction is not None:
@@ -279,7 +276,7 @@ class JournalLog:
         self.compaction = Compaction(
             self.directory,
             self._disk,
-            tables(),
+            self._store.freeze(),
             sequence=sequence,
             superseded=superseded,
             contents=self._contained(sequence),
@@ -317,8 +314,7 @@ class JournalLog:
 
         `pause` may cancel it, as in `Compaction.run`.
         """
-        # nothing changes meanwhile, so the tables themselves are written with their indexes
-        compaction = self._begin_compaction(self._store.alias)
+        compaction = self.begin_compaction()
         compaction.run(pause)
         self._end_compaction(compaction)
         if not compaction.placed:

@@ -9,42 +9,38 @@ from typing import Any
 
 import orjson
 
-from emulator.store.table import DocumentTable, Step
+from emulator.store.table import DocumentTable, Step, TableContent, encoded
 
 
 class ReplacedTable:
-    """A whole table before its content was replaced: its own structures, not copies."""
+    """A step that replaces the whole content of a table."""
 
-    __slots__ = ("_before", "_in_order", "_keys", "_next_number", "_numbers", "_rows", "table")
+    __slots__ = ("_before", "table")
 
     def __init__(self, table: DocumentTable) -> None:
         self.table = table
-        self._rows, self._numbers, self._next_number = table.rows, table.numbers, table.next_number
-        self._in_order, self._keys, self._before = table.in_order, table.keys, table.before
+        self._before = table.content
 
     def undo(self) -> None:
-        """Restore the structures of the table."""
-        table = self.table
-        table.rows, table.numbers, table.next_number = self._rows, self._numbers, self._next_number
-        table.in_order, table.keys, table.before = self._in_order, self._keys, self._before
-        table.changed()
+        """Restore the content that the table had before."""
+        self.table.content = self._before
 
     @property
     def shrank(self) -> bool:
         """Whether more documents were deleted than exist, so that writing all existing ones is shorter."""
-        return len(self._numbers) > 2 * len(self.table.numbers)
+        return len(self._before.numbers) > 2 * len(self.table.numbers)
 
     def differences(self) -> Iterator[Step]:
         """The documents that differ from the present content."""
-        table = self.table
-        for identity, number in self._numbers.items():
-            raw = self._rows[number]
+        table, before = self.table, self._before
+        for identity, number in before.numbers.items():
+            raw = before.rows[number]
             number_now = table.numbers.get(identity)
             raw_now = None if number_now is None else table.rows[number_now]
             if number_now != number or raw_now != raw:
                 yield table, identity, number, raw, number_now, raw_now
         for identity, number in table.numbers.items():
-            if identity not in self._numbers:
+            if identity not in before.numbers:
                 yield table, identity, None, None, number, table.rows[number]
 
 
@@ -80,7 +76,10 @@ def undo(steps: list[Undo], *, down_to: int = 0) -> None:
             step.undo()
         else:
             table, identity, number, raw, _, _ = step
-            table.revert(identity, number, raw)
+            if number is None or raw is None:
+                table.unset(identity)
+            else:
+                table.set(identity, number, orjson.loads(raw), raw)
 
 
 _document = itemgetter(0, 1)
@@ -120,7 +119,7 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     return _differences(b'{"sequence":%d,' % sequence, steps, sequence)
 
 
-_NAMED = re.compile(rb'\{"sequence":\d+,"content":"([^"]*)"')
+_NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
 
 
 def content_named(change: bytes) -> str | None:
@@ -190,15 +189,13 @@ def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) 
     KeyError, TypeError or AttributeError for a change that does not fit these tables.
     """
     for kind in change.get("clear", ()):
-        table_of(kind).empty()
+        table = table_of(kind)
+        table.content = TableContent.empty(table.kind)
     for kind, _, identity in change.get("delete", ()):
-        table_of(kind).remove_if_present(identity)
+        table_of(kind).unset(identity)
     puts = [(table_of(kind), number, document) for kind, number, document in change["put"]]
     for table, number, document in puts:
         if table.numbers.get(document["id"]) != number:
-            table.remove_if_present(document["id"])
+            table.unset(document["id"])
     for table, number, document in puts:
-        if document["id"] in table.numbers:
-            table.replace(document["id"], number, document)
-        else:
-            table.place(document["id"], number, document)
+        table.set(document["id"], number, document, encoded(document))

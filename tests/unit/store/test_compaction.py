@@ -278,15 +278,15 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
     assert answers(again)["dump"]["book"] == []
 
 
-def test_a_snapshot_beside_which_nothing_changes_is_that_of_the_tables_themselves(store: Store) -> None:
+def test_a_snapshot_beside_which_nothing_changes_is_that_of_an_image(store: Store) -> None:
     store.delete(BOOK, "b7")
     store.put(BOOK, book("b9", author="changed"))
-    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.alias())
+    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.image().tables)
 
 
 def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that writes the snapshot may copy the indexes at any moment."""
-    expected, rows = snapshot_bytes(store.alias()), table(store, "book").rows.copy()
+    expected, rows = snapshot_bytes(store.image().tables), table(store, "book").rows.copy()
     frozen = store.freeze()
     enter = index.Keys.enter
     copies = []
@@ -303,7 +303,7 @@ def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, mon
 
 def test_a_document_that_was_there_until_a_restore_is_not_in_a_snapshot(store: Store) -> None:
     content = store.image()
-    expected, rows = snapshot_bytes(store.alias()), table(store, "book").rows.copy()
+    expected, rows = snapshot_bytes(store.image().tables), table(store, "book").rows.copy()
     frozen = store.freeze()
     changes = iter((lambda: store.put(BOOK, book("new", author="a1", year=5)), lambda: store.restore(content)))
     copy = frozen["book"].indexed(lambda: next(changes, lambda: None)())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, replay, table
+from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, table
 from emulator.store.check import disagreement
 from emulator.store.compaction import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
@@ -76,7 +76,6 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(index, "SHARED_BELOW", 3)
         self.patch.setattr(table, "SEVERAL", 2)
-        self.patch.setattr(replay, "FEW", 2)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()
