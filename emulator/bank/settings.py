@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError, Message
-from emulator.bank.problems import Problem, written
+from emulator.bank.problems import Problem, unknown, written
 
 # Rough weather also changes feeds, beside its rules (`scenario/weather`): ids of pending entries may change at booking.
 ROUGH_FEED: tuple[Mapping[str, Any], ...] = ({"effect": "new-id", "chance": 0.2},)
@@ -209,9 +209,7 @@ def problems_in(changes: Mapping[str, Any]) -> list[Message]:
     for name, value in changes.items():
         takes = TAKES.get(name)
         if takes is None:
-            problems.append(
-                Message("FORMAT_ERROR", f"There is no setting {name}; expected one of {', '.join(TAKES)}.", name)
-            )
+            problems.append(Message("FORMAT_ERROR", unknown(name, TAKES, "There is no setting"), name))
         elif takes.problems is not None and isinstance(value, list):
             wrong = takes.problems(value)
             problems += [Message("FORMAT_ERROR", one.text, written((name, *one.path))) for one in wrong]

@@ -246,7 +246,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     stories: list[Played] = []
     for scenario in scenarios:
         if output == "text":
-            click.echo(f"{scenario.name}: {scenario.summary}")
+            click.echo(f"{scenario.name}: {scenario.summary}" if scenario.summary else scenario.name)
             if not scenario.story:
                 click.echo("  it has no story: only its start is tried")
         stories.append(play_story(scenario, transport(), on_step=_show_step if output == "text" else None))

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -32,7 +32,7 @@ from emulator.bank.kinds import PSU
 from emulator.bank.operators import Nested, Operators, Single
 from emulator.bank.problems import Path
 from emulator.bank.tpp import AuthenticatedTpp
-from emulator.bank.validation import Maybe, Model, Unfit, refuse
+from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse
 from emulator.scenario.values import CONTEXTS, METHODS
 
 OPERATIONS = tuple(row.id for row in table())
@@ -276,6 +276,10 @@ def _is_among(word: Any, known: Collection[str]) -> bool:
     return word in known or ("*" in word and any(wildcard(word, candidate) for candidate in known))
 
 
+def _no_status(_: Any) -> Any:
+    raise Unfit(text="A rule is evaluated before there is an answer; only requests/count can match status.")
+
+
 class When(Model):
     """The conditions on a request; all must hold."""
 
@@ -294,14 +298,7 @@ class When(Model):
     headers: Maybe[dict[str, Single]] = None
     query: Maybe[dict[str, Single]] = None
     body: Maybe[Nested] = Field(None, description="Members of the body, nested as in the body.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_no_status(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "status" in value and "status" not in cls.model_fields:
-            text = "A rule is evaluated before there is an answer; only requests/count can match status."
-            refuse(Unfit(text=text, path=("status",), value=value["status"]))
-        return value
+    status: Annotated[Any, Reads(_no_status, {"not": {}})] = None
 
     @cached_property
     def matcher(self) -> Matcher:

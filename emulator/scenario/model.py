@@ -124,9 +124,9 @@ def _no_step(value: Any) -> Any:
         raise Unfit("a mapping")
     named = [name for name in value if name in kinds]
     if named:
-        raise Unfit(text=f"One step is one of {', '.join(named)}; write two steps.")
+        raise Unfit(text=f"A step has one of {', '.join(named)}; write two steps.")
     first = next(iter(value), "")
-    raise Unfit(text=f"A step is one of {', '.join(kinds)}; there is no", known=tuple(kinds), value=first)
+    raise Unfit(text="There is no step", known=tuple(kinds), value=first)
 
 
 def _kind(value: Any) -> str:

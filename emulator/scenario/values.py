@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from emulator.bank.operators import SAVED
 from emulator.bank.problems import path_of
-from emulator.bank.settings import TAKES, problems_in, schemas
+from emulator.bank.settings import problems_in, schemas
 from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
 from emulator.scenario import durations
 
@@ -79,15 +79,7 @@ def _settings(value: Any) -> dict[str, Any]:
     """Validate settings by name: unknown ones and wrong values are refused."""
     if not isinstance(value, dict):
         raise Unfit("a mapping")
-    wrong = [
-        Unfit(text="There is no setting", path=(name,), known=tuple(TAKES), value=name)
-        for name in value
-        if name not in TAKES
-    ]
-    wrong += [
-        Unfit(text=message.text, path=path_of(message.path or ""))
-        for message in problems_in({name: inner for name, inner in value.items() if name in TAKES})
-    ]
+    wrong = [Unfit(text=message.text, path=path_of(message.path or "")) for message in problems_in(value)]
     if wrong:
         refuse(*wrong)
     return value

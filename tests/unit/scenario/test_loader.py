@@ -84,7 +84,7 @@ story:
         "shop.yaml:8:13: Expected a number of at most 1, found the number 1.5. (rules[1].times.chance)",
         "shop.yaml:9:12: There is no member 'answr'; did you mean answer? (rules[1].then.answr)",
         "shop.yaml:11:5: There is no method 'GTE'; did you mean GET? (story[0].tpp)",
-        "shop.yaml:12:5: A step is one of clock, control, psu, tpp; there is no 'clok'; did you mean clock? (story[1])",
+        "shop.yaml:12:5: There is no step 'clok'; did you mean clock? (story[1])",
         "shop.yaml:13:5: A customer cannot 'aprove'; did you mean approve? (story[2].psu)",
         "shop.yaml:13:5: No earlier step saves 'payment'. (story[2].psu)",
     ]
@@ -200,6 +200,16 @@ def test_a_mistake_is_explained(member: str, problem: str) -> None:
 )
 def test_what_is_not_our_yaml_is_refused_with_its_line(text: str, line: int) -> None:
     assert refused(text)[0].startswith(f"shop.yaml:{line}:")
+
+
+def test_the_status_of_an_answer_in_a_rule_hides_no_other_problem() -> None:
+    rule = "{when: {status: 500, operation: createPaymnt, hour: 3}, then: {dely: 1s}}"
+    assert [problem.rpartition("(")[2] for problem in refused(f"scenario: a\nrules: [{rule}]")] == [
+        "rules[0].when.status)",
+        "rules[0].when.operation)",
+        "rules[0].when.hour)",
+        "rules[0].then.dely)",
+    ]
 
 
 def test_a_file_over_a_mebibyte_is_refused() -> None:
