@@ -1,9 +1,9 @@
 """The TPP interface `/v1`: a table of operations and one pipeline of gates over the synchronous core.
 
-A `Request` (`messages.py`) goes to the `BankService` of its bank (`service.py`) and through the gates of `pipeline.py`:
-address (`router.py`), signature (`signature/`), headers, query, body (`json_body.py`, `validate.py` with `shapes/`),
-PSU and access (`customer.py`). The handler of the operation (`operations/`) then calls the domain, and `render.py`
-writes the answer. `repeats.py` answers a repeated creation, `log.py` is the request log.
+A `Request` (`messages.py`) goes to the `BankService` of its bank (`service.py`) and through its gates: address
+(`router.py`), signature (`signature/`), headers, query, body (`json_body.py`, `validate.py` with `shapes/`), PSU and
+access (`customer.py`). The handler of the operation (`operations/`) then calls the domain, and `render.py` writes the
+answer. `repeats.py` answers a repeated creation, `log.py` is the request log.
 
 `description/` describes the interface to other programs, from the same table.
 """

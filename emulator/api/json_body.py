@@ -10,8 +10,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NoReturn
 
-from emulator.api.header_formats import UNPROCESSABLE, kind_of
-from emulator.api.headers import Headers
+from emulator.api.headers import UNPROCESSABLE, Headers, kind_of
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
 
 LARGEST_BODY = 1024 * 1024  # bytes

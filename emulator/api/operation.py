@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +26,6 @@ from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, AuthenticatedTpp
 
 Params = Mapping[str, str]
-NO_QUERY: Mapping[str, Any] = MappingProxyType({})
 
 # These may start the customer's first SCA, so neither PSU-ID nor session need be known yet (CONTRACT 3.2).
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
@@ -71,9 +69,9 @@ class Call:
     params: Params
     headers: Headers
     raw_query: str
-    query: Mapping[str, Any]
     sca_base: str
     links_base: str = ""
+    query: Mapping[str, Any] = field(default_factory=dict)
     tpp: AuthenticatedTpp = NOBODY
     body: Any = None
     warnings: Sequence[Message] = ()

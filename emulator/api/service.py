@@ -1,32 +1,81 @@
 """One bank with its TPP interface, scripted rules and request log.
 
-`health` and `ready` are the answers of `/health` and `/ready` (CONTRACT 2).
+A request passes the gates in the order of CONTRACT 3; the first gate that fails determines the answer: wire
+format (checked by the web server), route, signature, TPP role, headers, query, body, scripted rules, PSU and access,
+quotas, and then the handler with its resource and business rules, inside one transaction.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from cryptography.x509 import Certificate
 
 from emulator import __version__
-from emulator.api.log import Exchange, RequestLog
+from emulator.api import customer, render
+from emulator.api import query as queries
+from emulator.api.headers import Headers, check_headers
+from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.operation import Operation, Route
-from emulator.api.pipeline import Pipeline, Rules, Signer, settle, settling
-from emulator.api.router import Router
-from emulator.bank.bank import Bank
+from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
+from emulator.api.notification_headers import malformed
+from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.render import failed
+from emulator.api.repeats import Repeats
+from emulator.api.router import MethodRefused, Router, split_target
+from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.validate import read_and_validate
+from emulator.bank import fixtures, products
+from emulator.bank.bank import Bank, reports_preparing
+from emulator.bank.clock import real_seconds
+from emulator.bank.errors import BankError, Message, ScaNeeded
+from emulator.bank.fixtures import FixtureError
+from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
-from emulator.store import Kind
+from emulator.bank.payment import progression
+from emulator.store import Kind, StoreUnwritable
 
-COUNTED: Mapping[str, Kind[Any]] = {
-    "customers": CUSTOMER,
-    "accounts": ACCOUNT,
-    "cardAccounts": CARD,
-    "payments": PAYMENT,
-}
+logger = logging.getLogger(__name__)
+
+API_PREFIX = "/api-sandbox"
+_NO_HEADERS = Headers()
+_NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), VARY)
+
+
+class MatchedRules(Protocol):
+    """The scripted rules that match a request."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the rules."""
+        ...
+
+    def before(self, call: Call) -> Reply | None:
+        """Act before the operation; a reply takes the place of its own."""
+        ...
+
+    def after(self, response: Response) -> None:
+        """Act on the answer."""
+        ...
+
+
+class Rules(Protocol):
+    """The scripted rules of a bank, implemented in `emulator.scenario`."""
+
+    @property
+    def rules(self) -> Sequence[object]:
+        """All rules."""
+        ...
+
+    def match(self, call: Call, signed: bool) -> MatchedRules | None:
+        """The rules that match a request, before (`signed` False) or after the check of its signature."""
+        ...
 
 
 class Observer(Protocol):
@@ -54,8 +103,16 @@ class Observer(Protocol):
         ...
 
 
+Sign = Callable[[Response], None]
+Signer = Callable[[], Sign]
+"""Returns the function that signs the next answer; called before the request is handled, because it may fail."""
+
+
 class BankService:
-    """A running bank: the interface for the web server, the control interface and the scenario player."""
+    """A running bank: the interface for the web server, the control interface and the scenario player.
+
+    Synchronous; no method that answers a request raises.
+    """
 
     def __init__(
         self,
@@ -72,24 +129,13 @@ class BankService:
         self.observer = observer
         self.rules = rules
         self.log = log or RequestLog()
-        pipeline = Pipeline(
-            bank,
-            router=router,
-            rules=rules,
-            log=self.log,
-            trusted_ca=trusted_ca,
-            signer=signer,
-            observe=observer.request,
-        )
-        self.answer: Callable[[Request], Response] = pipeline.handle
-        """Answer one request to `/v1`; what bank time has made due is applied already."""
-        self.initializing: Callable[[Request], Generator[object, None, Response]] = pipeline.initializing
-        """Answer one request to restore the known state, with others between."""
-        self.refused: Callable[[Request, Response], None] = pipeline.refused
-        """Complete the answer to such a request that the web server refused, and add it to the request log."""
+        self._router = router
+        self._trusted_ca = trusted_ca
+        self._signer = signer
+        self._repeats = Repeats(bank)
 
     def handle(self, request: Request) -> Response:
-        """Answer one request to `/v1`."""
+        """Apply due steps, answer one request to `/v1`, and do what is left to do before the answer is sent."""
         self.settle()
         response = self.answer(request)
         if response.rest is not None:
@@ -98,12 +144,263 @@ class BankService:
         return response
 
     def settle(self) -> None:
-        """Apply due steps; pages and the control interface call it before they read."""
-        settle(self.bank)
+        """Apply due steps (CONTRACT 6, Time); pages and the control interface call it before they read."""
+        for _ in self.settling():
+            pass
 
     def settling(self) -> Iterator[None]:
-        """`settle` in pieces, between which others may use the bank."""
-        return settling(self.bank)
+        """`settle` in pieces, each a change of its own, between which others may use the bank."""
+        bank = self.bank
+        if not progression.is_behind(bank):
+            return
+        until = bank.clock.stamp()
+        while True:
+            try:
+                with bank.documents.at_once():  # written separately, so that a failure does not affect the request
+                    more = progression.run_piece(bank, until)
+            except StoreUnwritable as error:
+                # Reads still use the current state; a write answers 503.
+                logger.error("due steps cannot be written: %s", error)
+                return
+            if not more:
+                return
+            yield
+
+    def answer(self, request: Request) -> Response:
+        """Answer one request to `/v1`; what bank time has made due is applied already."""
+        start = time.perf_counter()
+        bank = self.bank
+        exchange = self.log.begin(bank.clock.hold(), request)
+        headers = Headers(request.headers)
+        sign: Sign | None = None
+        try:
+            if bank.settings.sign_responses:
+                sign = self._signer()
+            response = self._through_the_gates(exchange, headers)
+        except Exception as error:
+            response = render.refusal(failed(request, error))
+        finally:
+            bank.clock.release()
+        finish(response, headers, partial(_own_id, exchange))
+        sent = content_coded(response, headers.get("accept-encoding"))
+        if sign is not None:
+            sign(sent)
+            response.headers = sent.headers
+        if exchange.call is not None:
+            # The log shows the request as sent, and need not store the parsed values too.
+            exchange.call.headers, exchange.call.body = _NO_HEADERS, None
+        exchange.response = response
+        exchange.seconds = time.perf_counter() - start
+        if len(request.body) + len(response.body) > LARGE_BODY:
+            self.log.weigh(exchange)
+        if self.log.announces:
+            if bank.settings.conformance:
+                self.observer.request(exchange)
+            if bank.watchers:
+                bank.publish({"type": "request", **exchange.summary()})
+        return sent
+
+    def initializing(self, request: Request) -> Generator[object, None, Response]:
+        """`answer` for a request that restores the known state, whose documents are prepared in a thread before.
+
+        Nothing is prepared for a request that will be refused. If preparing fails, `answer` refuses the request.
+        """
+        bank = self.bank
+        if self._is_admitted(request):
+            with suppress(BankError, FixtureError, OSError, StoreUnwritable):
+                request.prepared = yield from fixtures.prepare(
+                    bank.documents,
+                    fixtures.initial(bank),
+                    today=bank.clock.today(),
+                    ids_form=bank.ids.form,
+                    report=reports_preparing(bank),
+                )
+        response = self.answer(request)
+        if request.prepared is not None:
+            fixtures.discard(request.prepared)
+            request.prepared = None  # the log keeps the request
+        return response
+
+    def _is_admitted(self, request: Request) -> bool:
+        """Whether the signature is valid and its TPP may call the operation."""
+        exchange = Exchange(0, "", request)
+        try:
+            call = self._routed(exchange, Headers(request.headers))
+            self._signed(call, exchange)
+        except BankError:
+            return False
+        return not call.operation.roles.isdisjoint(call.tpp.roles)
+
+    def refused(self, request: Request, response: Response) -> None:
+        """Complete the answer to a request that the web server has refused, and add it to the request log."""
+        bank = self.bank
+        exchange = self.log.begin(bank.clock.stamp(), request)
+        exchange.response = response
+        finish(response, Headers(request.headers), partial(_own_id, exchange))
+        if bank.settings.sign_responses:
+            try:
+                self._signer()(response)
+            except Exception as error:
+                failed(request, error)  # logs the error; the refusal is sent unsigned
+        if bank.watchers and self.log.announces:
+            bank.publish({"type": "request", **exchange.summary()})
+
+    def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:
+        acting: list[MatchedRules] = []
+        try:
+            if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
+                path, _ = split_target(exchange.request.target)
+                allowed = self._router.methods(path[len(exchange.request.prefix) :])
+                return Response(204, [("Allow", ", ".join(allowed))])
+            call = self._routed(exchange, headers)
+            scripted = self._scripted(call, exchange, acting, False) if self.rules.rules else None
+            reply = scripted or self._acted(call, exchange, acting)
+            response = render.json_response(reply.status, reply.body, reply.headers)
+            if reply.rest is not None:
+                response.rest = reply.rest
+        except ScaNeeded as refused:
+            response = self._send_to_sca(exchange.call, refused)
+        except MethodRefused as refused:
+            response = render.refusal(refused, headers=[("Allow", ", ".join(refused.allowed))])
+        except BankError as refused:
+            response = render.refusal(refused)
+        except StoreUnwritable as error:
+            logger.error("the state cannot be written: %s", error)
+            response = render.refusal(render.UNWRITABLE)
+        if acting:
+            exchange.response = response
+            exchange.created = exchange.payment_id
+            for effects in acting:
+                effects.after(response)
+        return response
+
+    def _routed(self, exchange: Exchange, headers: Headers) -> Call:
+        request = exchange.request
+        prefix = request.prefix
+        path, query = split_target(request.target)
+        route = self._router.find(request.method, path[len(prefix) :])  # the path within the bank
+        exchange.call = call = Call(
+            self.bank,
+            request,
+            route,
+            route.operation,
+            route.params,
+            headers,
+            query,
+            request.base + prefix.removesuffix(API_PREFIX) if prefix else request.base,
+        )
+        if self.bank.settings.links == "absolute":
+            call.links_base = request.base + prefix
+        if not route.known:
+            products.find(route.params["payment-service"], route.params["payment-product"])
+        return call
+
+    def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply | None:
+        effects = self.rules.match(call, signed)
+        if effects is None:
+            return None
+        acting.append(effects)
+        exchange.rules = [*exchange.rules, *effects.names]
+        return effects.before(call)
+
+    def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply:
+        operation = call.operation
+        self._signed(call, exchange)
+        if operation.roles.isdisjoint(call.tpp.roles):
+            needed = " or ".join(sorted(operation.roles))
+            raise BankError("FORBIDDEN", f"The certificate does not give this TPP the role {needed}.")
+        self._well_formed(call)
+        scripted = self._scripted(call, exchange, acting, True) if self.rules.rules else None
+        if scripted is not None:
+            return scripted
+        with self.bank.documents.transaction():
+            call.caller = customer.admit(call)
+            return self._repeats.once(call) if operation.remembers else operation.handler(call)
+
+    def _signed(self, call: Call, exchange: Exchange) -> None:
+        request, headers, settings = call.request, call.headers, self.bank.settings
+        try:
+            exchange.signature = verified = check(
+                request.method,
+                request.target,
+                request.headers,
+                request.body,
+                digest_required=call.route.digest,
+                policy=_policy(settings.profile, settings.trust, settings.date_skew),
+                instant=real_seconds(),
+                trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
+                present=headers if headers.single else None,
+                base=request.base,
+            )
+        except SignatureRefused as refused:
+            exchange.signature = refused.with_traceback(None)  # a traceback would keep this request's frames in memory
+            messages = [Message(code, text, path) for code, path, text in refused.messages]
+            raise BankError.several(messages) from None
+        call.tpp = verified.tpp
+
+    def _well_formed(self, call: Call) -> None:
+        """Check headers, query and body; each of these gates reports all problems."""
+        route, operation, headers = call.route, call.operation, call.headers
+        wrong = check_headers(
+            headers,
+            route.column,
+            profile=self.bank.settings.profile,
+            needs=operation.needs,
+            session_optional=operation.before_first_sca,
+            acts=operation.acts,
+        )
+        if operation.notifies and self.bank.settings.notifications:
+            wrong += malformed(headers)
+        if (refused := unacceptable(headers)) is not None:
+            raise BankError.several([*wrong, refused], status=None if wrong else 406)
+        if wrong:
+            raise BankError.several(wrong)
+        call.query = queries.parse(operation.query, call.raw_query)
+        if route.shape is not None:
+            call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers)
+
+    def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
+        """401 with a scaRedirect: the open SCA is the only change (CONTRACT 3)."""
+        if call is None:
+            return render.refusal(refused)
+        try:
+            with self.bank.documents.transaction():
+                token = customer.open_access(call)
+        except BankError as missing:
+            return render.refusal(missing)
+        except StoreUnwritable:
+            return render.refusal(render.UNWRITABLE)
+        return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
+
+
+def _own_id(exchange: Exchange) -> str:
+    """The bank's X-Request-ID for a request without one; it repeats with a seed, without using up an id."""
+    return fixed_id(f"request {exchange.id} at {exchange.at}")
+
+
+def finish(response: Response, headers: Headers, own_id: Callable[[], str] = random_uuid) -> None:
+    """Add the headers that every answer of the TPP interface has (CONTRACT 3.3, 13, 18, 19)."""
+    request_id = headers.get("x-request-id")
+    if not (request_id and request_id.isascii() and request_id.isprintable()):
+        request_id = own_id()
+    response.headers += (
+        ("X-Request-ID", request_id),
+        ("Content-Language", content_language(headers)),
+        *_NOT_TO_BE_CACHED,
+    )
+
+
+@lru_cache(maxsize=64)
+def _policy(profile: str, trust: str, date_skew: int) -> SignaturePolicy:
+    return SignaturePolicy(profile, trust, date_skew)
+
+
+COUNTED: Mapping[str, Kind[Any]] = {
+    "customers": CUSTOMER,
+    "accounts": ACCOUNT,
+    "cardAccounts": CARD,
+    "payments": PAYMENT,
+}
 
 
 def health() -> dict[str, Any]:

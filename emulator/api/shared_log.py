@@ -18,7 +18,7 @@ from emulator.api.certificates import read_certificate
 from emulator.api.headers import Headers
 from emulator.api.log import MOST_EXCHANGES, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.operation import NO_QUERY, Call, Operation, Route
+from emulator.api.operation import Call, Operation, Route
 from emulator.api.router import Router, split_target
 from emulator.api.signature import Fault, SignatureRefused, Verified
 from emulator.bank.bank import Bank
@@ -232,7 +232,7 @@ def _call(bank: Bank, router: Router[Operation, Route], request: Request, stored
     path, query = split_target(request.target)
     route = router.find(request.method, path[len(request.prefix) :])
     identity, name, roles = stored["call"]
-    call = Call(bank, request, route, route.operation, route.params, Headers(), query, NO_QUERY, request.base)
+    call = Call(bank, request, route, route.operation, route.params, Headers(), query, request.base)
     call.tpp = AuthenticatedTpp(identity, name, frozenset(roles))
     if "caller" in stored:
         call.caller = Caller(*stored["caller"])

@@ -14,10 +14,9 @@ from typing import Protocol, TypeVar, runtime_checkable
 from emulator.api import render
 from emulator.api.headers import Headers
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
-from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.render import failed
 from emulator.api.router import split_target
-from emulator.api.service import BankService, health, ready
+from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
 from emulator.assemble.registry import NAMED_BANK, BankRegistry
 from emulator.assemble.turns import BankTurns, JournalTurns, refuse

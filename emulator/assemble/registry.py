@@ -17,8 +17,7 @@ from cryptography.x509 import Certificate
 from emulator.api.log import RequestLog
 from emulator.api.operation import routes
 from emulator.api.operations import table
-from emulator.api.pipeline import Rules, Signer
-from emulator.api.service import BankService
+from emulator.api.service import BankService, Rules, Signer
 from emulator.assemble.folders import NAME, Folders
 from emulator.assemble.signing import response_signer
 from emulator.assemble.snapshots import FileSnapshots

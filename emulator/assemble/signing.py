@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.api.messages import Response
-from emulator.api.pipeline import Sign, Signer
+from emulator.api.service import Sign, Signer
 from emulator.bank.clock import real_now
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date

@@ -15,9 +15,8 @@ from time import monotonic
 from emulator.api import render
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response
-from emulator.api.pipeline import finish
 from emulator.api.router import split_target
-from emulator.api.service import health
+from emulator.api.service import finish, health
 from emulator.assemble.registry import DEFAULT
 from emulator.bank.errors import BankError
 from emulator.settings import ServeSettings

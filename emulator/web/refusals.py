@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Fields, Request, Response
-from emulator.api.pipeline import finish
+from emulator.api.service import finish
 from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES
 
 JSON_TYPE = "application/json; charset=utf-8"

@@ -18,7 +18,6 @@ from typing import Any
 from emulator.api import headers, render
 from emulator.api.description import examples
 from emulator.api.description.writer import Part, Writer, content, path_parameter, query_parameter
-from emulator.api.header_formats import schema_of
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
@@ -256,7 +255,7 @@ def _header(name: str) -> Part:
         "in": "header",
         "required": False,
         "description": examples.HEADER_TEXTS[name],
-        "schema": dict(NOTIFICATION_HEADERS.get(name) or schema_of(name)),
+        "schema": dict(NOTIFICATION_HEADERS.get(name) or headers.schema_of(name)),
         "example": examples.HEADERS[name],
     }
 

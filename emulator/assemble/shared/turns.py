@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 from emulator.api import render
 from emulator.api.headers import Headers
 from emulator.api.messages import Answered, Delivery, Request, Response, Unfinished
-from emulator.api.pipeline import finish
+from emulator.api.service import finish
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.needs import Needs, bank_of, needs_of, numbers_for, reads

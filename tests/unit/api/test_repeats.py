@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.api.operation import NO_QUERY, Call, Operation, Reply, Route
+from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.render import encode
 from emulator.api.repeats import SWEEP, WINDOW, Repeats
 from emulator.bank.bank import Bank
@@ -51,12 +51,10 @@ def create(
     tpp: str = "TPP",
 ) -> Reply:
     """What the creation is answered, where its handler gives `answer`."""
-    row = Operation("make", "POST", "/v1/things", "4", "", lambda _: answer, "details", {}, remembers=True)
+    row = Operation("make", "POST", "/v1/things", "", lambda _: answer, "details", {}, remembers=True)
     route = Route.of(row, {})
     headers = Headers((("X-Request-ID", request_id), ("PSU-ID", psu[0]), ("PSU-Corporate-ID", psu[1])))
-    call = Call(
-        bank, request or asked(), route, row, {}, headers, "", NO_QUERY, "", tpp=AuthenticatedTpp(tpp, tpp, frozenset())
-    )
+    call = Call(bank, request or asked(), route, row, {}, headers, "", "", tpp=AuthenticatedTpp(tpp, tpp, frozenset()))
     return Repeats(bank).once(call)
 
 

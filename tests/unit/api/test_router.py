@@ -18,7 +18,6 @@ def _row(name: str, method: str, path: str, **more: object) -> Operation:
         id=name,
         method=method,
         path=path,
-        spec="4",
         summary="",
         handler=_handler,
         column="details",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from emulator.api.customer import approach_of
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.api.operation import NO_QUERY, Call, Route
+from emulator.api.operation import Call, Route
 from emulator.api.operations.payments import OPERATIONS
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
@@ -45,7 +45,7 @@ def test_an_sca_holds_what_the_headers_said(
     headers = Headers(list(sent.items()))
     request = Request("POST", "/v1/payments/sepa-credit-transfers")
     row = OPERATIONS[0]
-    call = Call(bank, request, Route(row, {}), row, {}, headers, "", NO_QUERY, "")
+    call = Call(bank, request, Route(row, {}), row, {}, headers, "", "")
     call.tpp, call.script = AuthenticatedTpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     created = bank.clock.hold()
