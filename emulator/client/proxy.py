@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import secrets
 import signal
@@ -44,6 +45,19 @@ class _BodyTooLarge(Exception):
     """The body has more than LARGEST_BODY bytes."""
 
 
+class _OneLineErrors(logging.Handler):
+    """Passes on each error that the HTTP server logs as one line, without its traceback."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        cause = f": {error or type(error).__name__}" if error is not None else ""
+        self._log(one_line(" ".join(f"{record.getMessage()}{cause}".split())))
+
+
 class SigningProxy:
     """Signs and forwards requests; after an SCA it receives the customer, and then sends PSU-ID and session id."""
 
@@ -57,7 +71,9 @@ class SigningProxy:
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; `ready` receives the proxy's address. Raises OSError if the port is in use."""
-        server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True)
+        errors = logging.Logger("proxy", logging.WARNING)  # of this proxy alone: nothing else writes to it
+        errors.addHandler(_OneLineErrors(self._log))
+        server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
         await web.TCPSite(runner, host, port).start()

@@ -306,3 +306,18 @@ async def test_control_characters_of_a_client_do_not_reach_the_terminal(authorit
         await asyncio.wait_for(reader.read(), PATIENCE)
         writer.close()
     assert all(line.isprintable() for line in lines)
+
+
+async def test_a_malformed_request_is_one_line_of_the_log_and_no_traceback(
+    authority: CertificateAuthority, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    async with bank(answer) as target, proxy(target, authority, log=lines.append) as address:
+        got = await asked_raw(address, b"GET /v1/x HTTP/1.1\r\nHost: localhost", b"")  # `asked_raw` adds another Host
+    assert got.split(maxsplit=2)[1] == b"400"
+    assert lines == ["Error handling request from 127.0.0.1: 400, message: Duplicate 'Host' header found."]
+    assert caplog.text == ""
