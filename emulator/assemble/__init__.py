@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_for
-from emulator.assemble.replacement import complete
+from emulator.assemble.folders import complete
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now

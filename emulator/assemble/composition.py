@@ -1,24 +1,25 @@
-"""Puts the parts of an application together: its banks, its handlers, and banks to play scenarios on."""
+"""Puts the parts together: the banks, an application with its handlers, and banks in memory to play scenarios on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from emulator.api.messages import Request, Response, Stream
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.signing import response_signer
-from emulator.assemble.transports import RECEIVER, separate_bank
 from emulator.assemble.turns import BankTurns
+from emulator.bank import notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
+from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader, target
-from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
-from emulator.scenario.transport import Transport
+from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
 from emulator.web.console.handler import Console
 from emulator.web.docs.page import DocsPage
@@ -27,6 +28,8 @@ from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
+
+RECEIVER = Host("tpp.example")  # notifications of stories to this host count as delivered
 
 
 def registry_for(
@@ -54,10 +57,8 @@ def registry_config(
         ids_form=settings.ids,
         idle_seconds=settings.idle_hours * 3600,
         durability="power" if settings.durability == "power" else "process",
-        rules_for=RuleSet,
+        authority=authority,
         transport_of=separate_bank,
-        trusted_ca=lambda: authority.certificate,
-        signer=response_signer(authority.answer_credentials),
         begins=begins,
         notify_hosts=settings.allow_notify,
         progress=progress,
@@ -68,6 +69,32 @@ def new_transports() -> Callable[[], Transport]:
     """A function that gives a new bank in its known state each time it is called."""
     authority = CertificateAuthority(None, clock=real_now)
     return registry_for(ServeSettings(ephemeral=True, state=Path(), allow_notify=(RECEIVER,)), authority).transport
+
+
+def separate_bank(registry: BankRegistry) -> Transport:
+    """A new bank in memory with the configuration of `registry`, but with another CA."""
+    authority = CertificateAuthority(None, clock=real_now)
+    config = replace(registry.config, directory=None, begins=LIVE, authority=authority, notify_hosts=(RECEIVER,))
+    return in_process(BankRegistry(config), authority)
+
+
+def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
+    """The TPP interface and the control interface of these banks, at their addresses, without sockets."""
+    control = Control(registry, authority)
+    application = BankApplication(
+        registry,
+        handlers={"_emulator": control},
+        tls=lambda: authority.server_context(()),
+        scenario_target=control.scenario_target,
+    )
+
+    def handle(request: Request) -> Response | Stream:
+        answer = application.handle(request)
+        for service in registry.services():
+            notifications.deliver(service.bank)
+        return answer
+
+    return InProcess(handle)
 
 
 def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None:

@@ -1,12 +1,20 @@
-"""The folders of banks in a state directory: created, replaced and deleted atomically, also when killed."""
+"""A state directory and the folders of its banks: created, replaced and deleted atomically, also when killed.
+
+The folder of a bank is prepared and deleted under a temporary name; a rename puts it in its place or takes it away. The
+whole content of a state directory is replaced in the same way: one rename makes the new content its own, and what is
+left to do after that (deleting the old, moving the new to its place) is repeated by whoever opens it next.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
+from emulator.ca.files import check_private, make_private
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -83,3 +91,43 @@ class Folders:
             except OSError:
                 self._disk.rename(new, old)
                 raise
+
+
+CONTENT = ("banks", "tpps", "bank", "ca-key.pem", "ca.pem")
+"""The folders and files of a state directory that hold a service; all of them are in a new content."""
+
+_COMPLETE = ".replacement"
+_INCOMPLETE = ".replacement-"
+
+
+@contextmanager
+def replacement(state: Path) -> Iterator[Path]:
+    """A folder for the new content of `state`, which it becomes at the end of the block; an exception drops it."""
+    make_private(state)
+    for left in state.glob(f"{_INCOMPLETE}*"):
+        shutil.rmtree(left)
+    folder = state / f"{_INCOMPLETE}{token_hex(6)}"
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    folder.rename(state / _COMPLETE)
+    complete(state)
+
+
+def complete(state: Path) -> None:
+    """Finish a replacement that was interrupted after its content was complete; OSError."""
+    folder = state / _COMPLETE
+    if not folder.is_dir():
+        return
+    check_private(state)
+    for name in CONTENT:
+        new, old = folder / name, state / name
+        if not new.exists():  # it has been moved
+            continue
+        if old.is_dir():
+            shutil.rmtree(old)
+        new.replace(old)
+    folder.rmdir()

@@ -12,12 +12,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Literal
 
-from cryptography.x509 import Certificate
-
 from emulator.api.log import RequestLog
 from emulator.api.operation import routes
 from emulator.api.operations import table
-from emulator.api.service import BankService, Rules, Signer
+from emulator.api.service import BankService
 from emulator.assemble.folders import NAME, Folders
 from emulator.assemble.signing import response_signer
 from emulator.assemble.snapshots import FileSnapshots
@@ -34,6 +32,7 @@ from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.conformance.observer import Conformance
 from emulator.control.operation import BankSpec
+from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport
 from emulator.store import (
     Documents,
@@ -72,10 +71,8 @@ class RegistryConfig:
     seed: int | None
     ids_form: str
     durability: Literal["process", "power"]
-    rules_for: Callable[[Bank], Rules]
+    authority: CertificateAuthority
     transport_of: Callable[[BankRegistry], Transport]
-    trusted_ca: Callable[[], Certificate | None]
-    signer: Signer
     begins: Beginning = LIVE
     notify_hosts: tuple[Host, ...] = ()
     idle_seconds: float = 0  # without a request, after which a named bank is closed; 0: never
@@ -87,14 +84,14 @@ class BankRegistry:
 
     default: BankService
 
-    def __init__(self, common: RegistryConfig) -> None:
+    def __init__(self, config: RegistryConfig) -> None:
         self.group = WriteGroup()
         self._until: float | None = None
-        self._common = common
+        self.config = config
         self._created: Counter[str] = Counter()  # new banks by name
         self._folders: Folders | None = None
-        if common.directory is not None:
-            self._folders = Folders(common.directory, power=common.durability == "power")
+        if config.directory is not None:
+            self._folders = Folders(config.directory, power=config.durability == "power")
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
@@ -113,7 +110,7 @@ class BankRegistry:
     @property
     def power(self) -> bool:
         """Whether answered changes survive a power failure."""
-        return self._folders is not None and self._common.durability == "power"
+        return self._folders is not None and self.config.durability == "power"
 
     def names(self) -> list[str]:
         """The names of all banks, including those of an earlier run; the default one first."""
@@ -184,7 +181,7 @@ class BankRegistry:
             undo.callback(documents.discard)
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
-                fixtures.make(service.bank, self._common.fixtures)
+                fixtures.make(service.bank, self.config.fixtures)
             undo.pop_all()
         self._enter(name, service, documents)
         return service
@@ -208,18 +205,18 @@ class BankRegistry:
 
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
         """A bank with these documents; `seed`: that of a new bank, None for the default."""
-        common = self._common
+        config = self.config
         bank = Bank(
             documents,
             name=name,
             # A relative link of a named bank would lead to the default bank (CONTRACT 15).
-            defaults=common.settings if name == DEFAULT else replace(common.settings, links="absolute"),
-            begins=common.begins,
+            defaults=config.settings if name == DEFAULT else replace(config.settings, links="absolute"),
+            begins=config.begins,
             seed=self._seed(name, documents) if seed is None else seed,
-            ids_form=common.ids_form,
+            ids_form=config.ids_form,
             stream=self._stream(name, documents),
-            initial=common.fixtures if name == DEFAULT else None,
-            notify_hosts=common.notify_hosts,
+            initial=config.fixtures if name == DEFAULT else None,
+            notify_hosts=config.notify_hosts,
             watched=self._watched,
         )
         if (log := journal_of(documents)) is not None and log.written:
@@ -227,9 +224,9 @@ class BankRegistry:
         return BankService(
             bank,
             router=self._router,
-            rules=common.rules_for(bank),
-            trusted_ca=common.trusted_ca,
-            signer=common.signer,
+            rules=RuleSet(bank),
+            trusted_ca=lambda: config.authority.certificate,
+            signer=response_signer(config.authority.answer_credentials),
             observer=self._observer(bank),
             log=self._request_log(bank),
         )
@@ -242,11 +239,11 @@ class BankRegistry:
 
     def _seed(self, name: str, documents: Store) -> int | None:
         """The seed of a bank: --seed for the default bank; a named bank keeps the seed of its creation."""
-        common = self._common.seed
-        if name == DEFAULT and common is not None:
-            return common
+        seed = self.config.seed
+        if name == DEFAULT and seed is not None:
+            return seed
         origin = BANK.read(documents)
-        return common if origin is None else origin.get("seed", common)
+        return seed if origin is None else origin.get("seed", seed)
 
     def _stream(self, name: str, documents: Store) -> str:
         """The name of the random stream of a bank; a new bank never gets that of a deleted bank of its name."""
@@ -258,19 +255,7 @@ class BankRegistry:
 
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
-        return self._common.transport_of(self)
-
-    def separate(self, authority: CertificateAuthority, *, notify_hosts: tuple[Host, ...]) -> BankRegistry:
-        """A new registry in memory with the same configuration, but another sandbox CA."""
-        common = replace(
-            self._common,
-            directory=None,
-            begins=LIVE,
-            trusted_ca=lambda: authority.certificate,
-            signer=response_signer(authority.answer_credentials),
-            notify_hosts=notify_hosts,
-        )
-        return BankRegistry(common)
+        return self.config.transport_of(self)
 
     def directory_of(self, name: str) -> Path | None:
         """The folder of a bank, None for one in memory."""
@@ -279,7 +264,7 @@ class BankRegistry:
     def _documents(self, directory: Path | None) -> Store:
         if directory is None:
             return memory_store(KINDS)
-        return open_store(directory, KINDS, self._common.durability, progress=self._common.progress)
+        return open_store(directory, KINDS, self.config.durability, progress=self.config.progress)
 
     def make(
         self,
@@ -305,7 +290,7 @@ class BankRegistry:
             return (yield from self._create(name, spec))
         seed = spec.seed
         if seed is None:
-            seed = known.bank.ids.seed if name == DEFAULT else self._common.seed
+            seed = known.bank.ids.seed if name == DEFAULT else self.config.seed
         if seed != known.bank.ids.seed:
             _refuse_default(name)
         ready = yield from self._prepared(spec, known.bank.documents)
@@ -326,9 +311,9 @@ class BankRegistry:
     def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:
         return fixtures.prepare(
             documents,
-            {"fixtures": spec.fixture or self._common.fixtures},
-            today=fixtures.first_day(self._common.begins, spec.now),
-            ids_form=self._common.ids_form,
+            {"fixtures": spec.fixture or self.config.fixtures},
+            today=fixtures.first_day(self.config.begins, spec.now),
+            ids_form=self.config.ids_form,
             report=spec.report,
         )
 
@@ -389,7 +374,7 @@ class BankRegistry:
         The next request to it opens it again. Not to be called within a turn.
         """
         name = next(iter(self._used), None)
-        limit = self._common.idle_seconds
+        limit = self.config.idle_seconds
         if name is None or self._folders is None or not limit or monotonic() - self._used[name] < limit:
             return
         del self._used[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,12 +11,12 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import NAME, SavedSnapshot, Snapshots, is_small
 from emulator.bank.threads import in_thread
+from emulator.ca.files import sweep, write_private
 from emulator.store import Image, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _ENDING = ".snapshot.json"
-_UNFINISHED = f"{_ENDING}.new"
 
 
 class FileSnapshots(Snapshots):
@@ -30,8 +29,8 @@ class FileSnapshots(Snapshots):
         super().__init__()
         self._directory = directory
         self._power = power
-        for unfinished in directory.glob(f".*{_UNFINISHED}"):
-            _drop(unfinished)
+        if directory.is_dir():
+            sweep(directory)
         for file in sorted(files(directory), key=lambda file: file.stat().st_mtime):
             name = file.name.removesuffix(_ENDING)
             self._saved[name] = SavedSnapshot(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
@@ -96,30 +95,17 @@ def _write(directory: Path, file: Path, content: bytes, *, power: bool) -> None:
 
     OSError if a power cut could undo the write; a new file is then removed.
     """
-    disk = Disk()
-    is_new = not file.exists()
-    temporary = file.with_name(f".{file.name}.new")
+    disk, is_new = Disk(), not file.exists()
     try:
         disk.make_directory(directory, sync=power)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, file)
+        write_private(file, content)
     except OSError as error:
-        _drop(temporary)
         raise StoreUnwritable(f"{file}: {error}") from error
     if power:
         try:
             disk.sync_directory(directory)
         except OSError:
             if is_new:
-                _drop(file)
+                with suppress(OSError):
+                    file.unlink()
             raise
-
-
-def _drop(file: Path) -> None:
-    """Remove an incomplete file; if that fails, the next start tries again."""
-    with suppress(OSError):
-        file.unlink(missing_ok=True)

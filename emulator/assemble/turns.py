@@ -70,28 +70,18 @@ class BankTurns(Turn, Protocol):
         ...
 
 
-class JournalTurn:
-    """Turns over stores: `begin`, `handle` for each request, `end`; the next turn may begin at once.
+class JournalTurns:
+    """The turns over the banks of a registry: `begin`, `handle` for each request, `end`; the next may begin at once."""
 
-    `documents_of`: the documents that a request may have read or changed; `waits`: whether `end` may return an
-    awaitable.
-    """
+    answers: Callable[[Request], Answered]
 
-    def __init__(
-        self,
-        group: WriteGroup,
-        upkeep: Upkeep,
-        *,
-        documents_of: Callable[[Request], Store | None],
-        waits: bool,
-    ) -> None:
-        self.waits = waits
-        self.answers: Callable[[Request], Answered]
-        self._group = group
-        self._upkeep = upkeep
-        self._documents_of = documents_of
+    def __init__(self, registry: BankRegistry) -> None:
+        self.waits = registry.power
+        self.count = 0
+        self._registry = registry
+        self._group = registry.group
+        self._upkeep = Upkeep()
         self._handled: Handled = []
-        self.count = 0  # requests so far
 
     def begin(self, _requests: Sequence[Request]) -> None:
         """Does nothing: only this process has the documents."""
@@ -168,16 +158,8 @@ class JournalTurn:
             logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
-
-class JournalTurns(JournalTurn):
-    """The turns over the banks of a registry, with documents in journals or in memory."""
-
-    def __init__(self, registry: BankRegistry) -> None:
-        super().__init__(registry.group, Upkeep(), documents_of=self.documents_of, waits=registry.power)
-        self._registry = registry
-
-    def documents_of(self, request: Request) -> Store | None:
-        """The documents that a request may have changed; None if its bank is not open."""
+    def _documents_of(self, request: Request) -> Store | None:
+        """The documents that a request may have read or changed; None if its bank is not open."""
         named = NAMED_BANK.match(request.target)
         return self._registry.documents() if named is None else self._registry.documents(named[1])
 
@@ -290,16 +272,14 @@ class Upkeep:
         if log is not None and log.compaction_due and not store.discarded:
             try:
                 self.compact(log)
+            except StoreUnwritable as error:
+                logger.warning("the snapshot could not be written: %s", error)
             except Exception:
                 logger.exception("the snapshot could not be written")
 
     def compact(self, log: JournalLog) -> None:
-        """Write a new snapshot in a thread; a failure is logged and changes nothing."""
-        try:
-            compaction = log.begin_compaction()  # now, so that another request does not start it too
-        except StoreUnwritable as error:
-            logger.warning("the snapshot could not be written: %s", error)
-            return
+        """Write a new snapshot in a thread; raises StoreUnwritable if that cannot begin, later failures are logged."""
+        compaction = log.begin_compaction()  # now, so that another request does not start it too
         task = asyncio.get_running_loop().create_task(self._compact(log, compaction))
         self._compactions.add(task)
         task.add_done_callback(self._compactions.discard)

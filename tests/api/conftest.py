@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from emulator.api.service import BankService
+from emulator.assemble.composition import in_process
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.transports import on
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.cli import main
@@ -66,7 +66,9 @@ def run(
 ) -> Run:
     """Runs a command against the bank of the test: exit status, stdout, stderr."""
     transport = (
-        transports.Running(registry.wire.url) if isinstance(registry, RemoteRegistry) else on(registry, authority)
+        transports.Running(registry.wire.url)
+        if isinstance(registry, RemoteRegistry)
+        else in_process(registry, authority)
     )
 
     def running(base: str, **_: Any) -> Transport:

@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.accept_fix import AMOUNT_AS_STRING, DEFAULT_FROM
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
+from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.signing import response_signer
-from emulator.assemble.transports import separate_bank
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
@@ -21,7 +20,6 @@ from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.client.clients import ResponseHeaders, SendingTpp, TppResponse
 from emulator.client.tpp import Prepared
-from emulator.scenario.rules import RuleSet
 from tests.api.shapes import fault
 from tests.postgres.remote import RemoteService
 
@@ -41,10 +39,8 @@ def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
             seed=1,
             ids_form="uuid",
             durability="process",
-            rules_for=RuleSet,
+            authority=authority,
             transport_of=separate_bank,
-            trusted_ca=lambda: authority.certificate,
-            signer=response_signer(authority.answer_credentials),
         )
     )
 

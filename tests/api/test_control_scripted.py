@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request
-from emulator.assemble.composition import registry_for
+from emulator.assemble.composition import in_process, registry_for
 from emulator.assemble.folders import Folders
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.transports import on
 from emulator.bank.clock import real_now
 from emulator.bank.kinds import CUSTOMER
 from emulator.ca import CertificateAuthority
@@ -461,7 +460,7 @@ def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: Contr
 def test_a_story_is_answered_as_everybody_is(
     desk: ControlDesk, registry: BankRegistry, authority: CertificateAuthority, method: str, path: str, body: Any
 ) -> None:
-    received = on(registry, authority).control(method, path, body)
+    received = in_process(registry, authority).control(method, path, body)
     content = b"" if body is None else json.dumps(body).encode()
     answer = desk.raw(method, path, ("Content-Type", "application/json"), body=content)
     assert (received.status, received.headers, received.body) == (answer.status, tuple(answer.headers), answer.body)

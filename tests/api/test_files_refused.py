@@ -192,7 +192,7 @@ def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(
     application: BankApplication, tmp_path: Path
 ) -> None:
     application.close()
-    left = tmp_path / "banks" / "default" / "snapshots" / ".two.snapshot.json.new"
+    left = tmp_path / "banks" / "default" / "snapshots" / ".two.snapshot.json.0123456789ab"
     left.write_text("half")
     assemble(ServeSettings(state=tmp_path)).close()
     assert not left.exists()

@@ -39,7 +39,7 @@ BODIES = examples.bodies(NOW.date())
 @pytest.fixture
 def service(registry: BankRegistry, tmp_path: Path) -> Iterator[BankService]:
     """A bank in its known state on a disk."""
-    registry_on_disk = BankRegistry(replace(registry._common, directory=tmp_path / "banks"))
+    registry_on_disk = BankRegistry(replace(registry.config, directory=tmp_path / "banks"))
     fixtures.reset(registry_on_disk.default.bank, "known-state", now=NOW, mode="frozen")
     yield registry_on_disk.default
     registry_on_disk.close()

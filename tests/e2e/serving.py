@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvloop
 
 from emulator.api.messages import Answered, Push, Request, Response, Stream
-from emulator.assemble.turns import JournalTurn, Upkeep
+from emulator.assemble.registry import BankRegistry
+from emulator.assemble.turns import JournalTurns
 from emulator.store import Store, WriteGroup
 from emulator.web.limits import Limits
 from emulator.web.server import WebServer, listen, port_of
@@ -55,9 +56,8 @@ class MadeUpSite:
         self.woken = asyncio.Event()
         self.pem: tuple[Path, Path] | None = None
         self.group = WriteGroup()
-        self.upkeep = Upkeep()
         self._store: Store | None = None
-        self._turn: JournalTurn | None = None
+        self._turn: JournalTurns | None = None
 
     @property
     def store(self) -> Store | None:
@@ -69,14 +69,16 @@ class MadeUpSite:
         store.join(self.group)
         self._store = store
 
-    def turn(self) -> JournalTurn:
+    @property
+    def power(self) -> bool:
+        return self.store is not None and self.store.log.confirms
+
+    def documents(self) -> Store | None:
+        return self.store
+
+    def turn(self) -> JournalTurns:
         if self._turn is None:
-            self._turn = JournalTurn(
-                self.group,
-                self.upkeep,
-                documents_of=lambda request: self.store,
-                waits=self.store is not None and self.store.log.confirms,
-            )
+            self._turn = JournalTurns(cast(BankRegistry, self))
             self._turn.answers = self.handle
         return self._turn
 
@@ -115,7 +117,8 @@ class MadeUpSite:
         """Nothing is done besides."""
 
     def stop(self) -> None:
-        self.upkeep.end()
+        if self._turn is not None:
+            self._turn.stop()
 
     def tls_context(self) -> ssl.SSLContext:
         if self.pem is None:

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
+from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.transports import separate_bank
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
 from emulator.scenario.player import Played, play
-from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Running
 from tests.postgres.remote import RemoteBanks
 
@@ -36,10 +35,8 @@ def stage_play(remote_banks: RemoteBanks | None) -> Play:
             seed=None,
             ids_form="uuid",
             durability="process",
-            rules_for=RuleSet,
+            authority=authority,
             transport_of=separate_bank,
-            trusted_ca=lambda: authority.certificate,
-            signer=lambda: lambda response: None,
         )
     )
 

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from emulator.assemble import snapshots
-from emulator.assemble.folders import Folders
-from emulator.assemble.replacement import complete, replacement
+from emulator.assemble.folders import Folders, complete, replacement
 from emulator.assemble.shared.authority import ANSWERS, CA, CA_FILES, TPP
 from emulator.assemble.shared.copying import (
     Copied,

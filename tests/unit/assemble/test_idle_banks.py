@@ -42,7 +42,7 @@ def authority() -> CertificateAuthority:
 
 @pytest.fixture
 def banks(tmp_path: Path, time: Time, authority: CertificateAuthority) -> Iterator[BankRegistry]:
-    common = replace(seeded_registry(authority)._common, directory=tmp_path / "banks", idle_seconds=HOUR)
+    common = replace(seeded_registry(authority).config, directory=tmp_path / "banks", idle_seconds=HOUR)
     banks = BankRegistry(common)
     yield banks
     banks.close()
@@ -93,7 +93,7 @@ def test_the_default_bank_and_a_busy_one_stay(banks: BankRegistry, time: Time) -
 
 
 def test_banks_in_memory_stay(authority: CertificateAuthority, time: Time) -> None:
-    banks = BankRegistry(replace(seeded_registry(authority)._common, idle_seconds=HOUR))
+    banks = BankRegistry(replace(seeded_registry(authority).config, idle_seconds=HOUR))
     banks.make("a")
     time.now += 10 * HOUR
     banks.close_idle()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.assemble.replacement import CONTENT, complete, replacement
+from emulator.assemble.folders import CONTENT, complete, replacement
 
 OLD = {
     "banks/default/log": "old",

@@ -11,8 +11,8 @@ from emulator.api.description import openapi as tpp_openapi
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
+from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.transports import separate_bank
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
@@ -20,7 +20,6 @@ from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.control import openapi as control_openapi
-from emulator.scenario.rules import RuleSet
 from emulator.web.console.handler import Console
 from emulator.web.docs.page import DocsPage
 from emulator.web.pages.browser import Guard
@@ -57,10 +56,8 @@ class Living:
                 seed=1,
                 ids_form="uuid",
                 durability="process",
-                rules_for=RuleSet,
+                authority=self.authority,
                 transport_of=separate_bank,
-                trusted_ca=lambda: self.authority.certificate,
-                signer=lambda: lambda response: None,
             )
         )
         guard = Guard(allowed_hosts=(), secret=b"a secret of the test")

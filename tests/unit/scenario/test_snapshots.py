@@ -151,7 +151,7 @@ def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_pat
 
 
 def test_half_a_file_is_removed(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".killed.snapshot.json.new").write_text("half")
+    (tmp_path / ".killed.snapshot.json.0123456789ab").write_text("half")
     (tmp_path / ".mine.new").write_text("")
     saved = FileSnapshots(tmp_path)
 
