@@ -147,10 +147,6 @@ def _read_member(observed: Observation, name: str) -> Any:
     return None
 
 
-def _operation(observed: Observation) -> str | None:
-    return _exchange(observed).operation
-
-
 def _codes(observed: Observation) -> tuple[str, ...]:
     if _exchange(observed).status < 400:
         return ()
@@ -238,10 +234,6 @@ def _expires(certificate: Certificate) -> float:
     return known[1]
 
 
-def _attended(observed: Observation) -> bool:
-    return "psu-ip-address" in observed.headers
-
-
 def _address_kind(observed: Observation) -> str | None:
     """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address."""
     text = observed.headers.get("psu-ip-address")
@@ -264,24 +256,17 @@ _DOCUMENTATION = tuple(
 )
 
 
-def _payment(observed: Observation) -> str | None:
-    return _exchange(observed).payment_id
-
-
 def _payment_status(observed: Observation) -> str | None:
     if _exchange(observed).status >= 300:
         return None
-    return _text(_member(answer(observed), "transactionStatus"))
+    status = _member(answer(observed), "transactionStatus")
+    return status if isinstance(status, str) else None
 
 
 def _sca(observed: Observation) -> str | None:
     """The last part of the scaRedirect in the answer: the SCA that the request opened."""
     href = _member(answer(observed), "_links.scaRedirect.href")
     return href.rpartition("/")[2] if isinstance(href, str) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _lost(observed: Observation) -> bool:
@@ -338,7 +323,7 @@ def _retry_after(observed: Observation) -> float | None:
 
 
 FACTS: dict[str, Fact] = {
-    "operation": Fact(_operation, "operationId, as in the OpenAPI document"),
+    "operation": Fact(lambda observed: _exchange(observed).operation, "operationId, as in the OpenAPI document"),
     "service": Fact(_parameter("payment-service"), "payments, bulk-payments or periodic-payments"),
     "product": Fact(_parameter("payment-product"), "the payment product"),
     "method": Fact(lambda observed: _exchange(observed).request.method, "the HTTP method"),
@@ -359,10 +344,10 @@ FACTS: dict[str, Fact] = {
     "redirectUri": Fact(_header("tpp-redirect-uri"), "TPP-Redirect-URI"),
     "address": Fact(_header("psu-ip-address"), "PSU-IP-Address"),
     "addressKind": Fact(_address_kind, "public or private"),
-    "attended": Fact(_attended, "whether PSU-IP-Address was sent"),
+    "attended": Fact(lambda observed: "psu-ip-address" in observed.headers, "whether PSU-IP-Address was sent"),
     "fingerprint": Fact(_fingerprint, "equal for requests that ask the same"),
     "content": Fact(_content, "equal for bodies with the same bytes"),
-    "payment": Fact(_payment, "the payment that the request is about, or created"),
+    "payment": Fact(lambda observed: _exchange(observed).payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
     "account": Fact(_parameter("id"), "the account or card in the address"),
     "basket": Fact(_parameter("basketId"), "the signing basket in the address"),

@@ -66,7 +66,7 @@ class Conformance:
             self._opened[token] = None
             if len(self._opened) > MOST_STATUSES:
                 self._opened.popitem(last=False)
-        self._change("page", tpp, self._bank.clock.stamp(), {"sca": token, "link": link})
+        self._add(("page", tpp, self._bank.clock.stamp(), {"sca": token, "link": link}))
 
     def returned(self, redirect: str, tpp: str | None, *, sca: Mapping[str, Any], forged: bool) -> None:
         """Record that a browser was sent back to the TPP; `sca`: the SCA that ended, as far as it is known."""
@@ -82,12 +82,12 @@ class Conformance:
             "redirectUri": sca.get("redirectUri"),
             "forged": forged,
         }
-        self._change("return", tpp, self._bank.clock.stamp(), values)
+        self._add(("return", tpp, self._bank.clock.stamp(), values))
 
     def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
         """Record what a run did: `{event: customer, present}` or `{event: return, redirect, forged}`."""
         if value["event"] == "customer":
-            self._change("customer", tpp, self._bank.clock.stamp(), {"present": value["present"]})
+            self._add(("customer", tpp, self._bank.clock.stamp(), {"present": value["present"]}))
         else:
             self.returned(value["redirect"], tpp, sca={}, forged=value.get("forged", False))
 
@@ -109,7 +109,7 @@ class Conformance:
         if len(self._statuses) > MOST_STATUSES:
             self._statuses.popitem(last=False)
         values = {"payment": event["id"], "status": event["status"], "previous": previous}
-        self._change("payment", payment["tpp"], event["at"], values)
+        self._add(("payment", payment["tpp"], event["at"], values))
 
     def _consent(self, event: Event) -> None:
         consent = self._bank.documents.get(CONSENT, event["id"])
@@ -118,14 +118,14 @@ class Conformance:
         outcome = "given" if event["status"] == "valid" else "revoked"
         psu = self._bank.documents.first(PSU, key=prefix(consent["tpp"]) + consent["nationalId"])
         values = {"consent": event["id"], "outcome": outcome, "psu": psu["id"] if psu is not None else None}
-        self._change("consent", consent["tpp"], event["at"], values)
+        self._add(("consent", consent["tpp"], event["at"], values))
 
     def _sca(self, event: Event) -> None:
         sca = self._bank.documents.get(SCA, event["id"])
         if sca is None:
             return
         values = {"sca": sca["id"], "outcome": event["status"], "purpose": sca["purpose"]}
-        self._change("sca", sca["tpp"], event["at"], values)
+        self._add(("sca", sca["tpp"], event["at"], values))
         if sca.get("redirect"):
             self.returned(sca["redirect"], sca["tpp"], sca=sca, forged=False)
 
@@ -133,10 +133,7 @@ class Conformance:
         if event["status"] == "sending":  # the reaction of the TPP may come before the status `sent`
             target = event["target"]
             payment = target if self._bank.documents.exists(PAYMENT, target) else None
-            self._change("notification", event["tpp"], event["at"], {"payment": payment})
-
-    def _change(self, event: str, tpp: str | None, at: str, values: dict[str, Any]) -> None:
-        self._add((event, tpp, at, values))
+            self._add(("notification", event["tpp"], event["at"], {"payment": payment}))
 
     def _add(self, seen: Exchange | Change, size: int = 0) -> None:
         self._enqueue(seen, self.clock(), size)

@@ -122,7 +122,6 @@ class Control:
         operation, params = self._router.find(request.method, path)
         call: ControlCall[Any] = ControlCall(
             service=service,
-            scenario_target=self.scenario_target(service),
             banks=self._banks,
             authority=self._authority,
             target_of=self.scenario_target,

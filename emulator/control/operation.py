@@ -79,12 +79,11 @@ class Banks(Protocol):
 class ControlCall(Generic[Body]):
     """The argument of a handler: the bank, the parameters and the body of a request.
 
-    `scenario_target` is the bank with all that scenarios change; `body` is the validated body, `value` its JSON value,
-    and `text` the text of a YAML body. `openapi` gives the OpenAPI document of the interface at a base address.
+    `target_of` gives a bank with all that scenarios change; `body` is the validated body, `value` its JSON value, and
+    `text` the text of a YAML body. `openapi` gives the OpenAPI document of the interface at a base address.
     """
 
     service: BankService
-    scenario_target: ScenarioTarget
     banks: Banks
     authority: CertificateAuthority
     target_of: Callable[[BankService], ScenarioTarget]
@@ -99,6 +98,10 @@ class ControlCall(Generic[Body]):
     @property
     def bank(self) -> Bank:
         return self.service.bank
+
+    @property
+    def scenario_target(self) -> ScenarioTarget:
+        return self.target_of(self.service)
 
     def publish(self, kind: str, status: str) -> None:
         """Publish an event about a change of the whole bank (CONTRACT 9.4)."""

@@ -135,6 +135,9 @@ class AgreementChange(_ChangeModel):
         return is_corporate and any(wildcard(self.agreement, one) for one in names)
 
 
+ACCESS = ("consents", "sessions", "quotas")
+
+
 class AccessChange(Model):
     """A change to the access of TPPs: all valid consents, sessions or quotas end, as if by themselves."""
 
@@ -193,20 +196,14 @@ def _no_change(value: Any) -> Any:
 
 
 def _what_changes(value: Any) -> str:
-    if isinstance(value, AccountChange | AgreementChange | AccessChange):
-        return next(tag for tag, form in _FORMS.items() if isinstance(value, form))
-    tags = {tag for name, tag in _CHANGED.items() if isinstance(value, dict) and name in value}
+    if not isinstance(value, dict):
+        return _TAGS.get(type(value), "(nothing)")
+    tags = {_TAGS[form] for name, form in _CHANGED.items() if name in value}
     return tags.pop() if len(tags) == 1 else "(nothing)"
 
 
-_FORMS = {"(account)": AccountChange, "(agreement)": AgreementChange, "(access)": AccessChange}
-_CHANGED = {
-    "account": "(account)",
-    "agreement": "(agreement)",
-    "consents": "(access)",
-    "sessions": "(access)",
-    "quotas": "(access)",
-}
+_TAGS: dict[type, str] = {AccountChange: "(account)", AgreementChange: "(agreement)", AccessChange: "(access)"}
+_CHANGED = {"account": AccountChange, "agreement": AgreementChange, **dict.fromkeys(ACCESS, AccessChange)}
 
 
 Change = Annotated[

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
+from pydantic import Discriminator, Tag
+
 from emulator.bank.operators import SAVED
 from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
-from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
+from emulator.bank.validation import Model, Reads, Unfit, matching, one_of, refuse
 from emulator.scenario import durations
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -45,6 +47,14 @@ def amount(pattern: str) -> Reads:
 
 Duration = Annotated[timedelta, duration()]
 Context = Annotated[str, one_of("context", CONTEXTS)]
+
+
+def either(single: Any, members: type[Model]) -> Any:
+    """A value that is not a mapping, of the form `single`; or a mapping, of the form `members`."""
+    return Annotated[
+        Annotated[single, Tag("(single)")] | Annotated[members, Tag("(members)")],
+        Discriminator(lambda value: "(members)" if isinstance(value, dict | members) else "(single)"),
+    ]
 
 
 def or_saved(form: Reads) -> Reads:

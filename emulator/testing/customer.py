@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from emulator.api.service import BankService
+from emulator.bank.bank import Bank
 from emulator.bank.payment import self_service
 
 
@@ -15,8 +15,8 @@ class BankCustomer:
     Raises BankError for a person or a thing that does not exist or belongs to somebody else.
     """
 
-    def __init__(self, call: Callable[[Callable[[BankService], Any]], Any], national_id: str) -> None:
-        self._call_bank = call  # between two requests
+    def __init__(self, change: Callable[[Callable[[Bank], Any]], Any], national_id: str) -> None:
+        self._change = change
         self.national_id = national_id
 
     def view(self) -> dict[str, Any]:
@@ -53,9 +53,4 @@ class BankCustomer:
             self._call(self_service.withdraw, identity)
 
     def _call(self, act: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        def work(service: BankService) -> Any:
-            service.settle()
-            with service.bank.documents.transaction():
-                return act(service.bank, self.national_id, *arguments, **named)
-
-        return self._call_bank(work)
+        return self._change(lambda bank: act(bank, self.national_id, *arguments, **named))

@@ -21,6 +21,7 @@ from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import apply_all
 from emulator.bank import fixtures, notifications
 from emulator.bank.authentication import sca_control
+from emulator.bank.bank import Bank
 from emulator.bank.clock import Beginning, real_now
 from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
@@ -101,6 +102,16 @@ class RunningBank:
         """Call `work` with the service of the bank, between two requests."""
         return self._loop.call(lambda: work(self._service))
 
+    def _change(self, change: Callable[[Bank], Result]) -> Result:
+        """Call `change` with the bank, in one transaction, after what is due has happened."""
+
+        def work(service: BankService) -> Result:
+            service.settle()
+            with service.bank.documents.transaction():
+                return change(service.bank)
+
+        return self.call(work)
+
     def tpp(
         self,
         roles: str | Iterable[str] = ("PISP", "AISP"),
@@ -134,35 +145,20 @@ class RunningBank:
         link_or_id = str(link_or_id)
         name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
 
-        def work(service: BankService) -> Result:
-            service.settle()
-            with service.bank.documents.transaction():
-                return act(service.bank, sca_control.find(service.bank, name))
-
-        return self.call(work)
+        return self._change(lambda bank: act(bank, sca_control.find(bank, name)))
 
     def customer(self, national_id: str | None = None) -> BankCustomer:
         """A customer at its own page; default: the first private customer."""
-        return BankCustomer(self.call, national_id or self.call(_first_private))
+        return BankCustomer(self._change, national_id or self.call(_first_private))
 
     def session(self, tpp_id: str, national_id: str | None = None, **choices: Any) -> dict[str, str]:
         """Create a session and a consent without an SCA; returns `{psuId, tppSessionId, psuCorporateId?}`."""
-
-        def work(service: BankService) -> dict[str, str]:
-            who = national_id or _first_private(service)
-            with service.bank.documents.transaction():
-                return sessions.seed(service.bank, tpp_id=tpp_id, national_id=who, **choices)
-
-        return self.call(work)
+        who = national_id or self.call(_first_private)
+        return self._change(lambda bank: sessions.seed(bank, tpp_id=tpp_id, national_id=who, **choices))
 
     def settings(self, **changes: Any) -> dict[str, Any]:
         """Change settings of the bank; returns all settings."""
-
-        def work(service: BankService) -> dict[str, Any]:
-            with service.bank.documents.transaction():
-                return service.bank.change_settings(changes).as_document()
-
-        return self.call(work)
+        return self._change(lambda bank: bank.change_settings(changes).as_document())
 
     def requests(self, **filters: Any) -> list[dict[str, Any]]:
         """The requests of TPPs with their answers, newest first; the log holds the last 1000.
@@ -202,13 +198,7 @@ class RunningBank:
 
     def advance_payment(self, payment_id: str, to: str | None = None) -> str:
         """Advance a payment by one status, or to the status `to`; returns its new status."""
-
-        def work(service: BankService) -> str:
-            service.settle()
-            with service.bank.documents.transaction():
-                return str(progression.advance(service.bank, payment_id, to)["status"])
-
-        return self.call(work)
+        return self._change(lambda bank: str(progression.advance(bank, payment_id, to)["status"]))
 
     def apply(
         self, scenario: str | Path | dict[str, Any], *, must_match: bool = False, **parameters: Any

@@ -62,13 +62,9 @@ def _problem(effect: object) -> str | None:
     )
 
 
-def _name(effect: EffectKind) -> str:
-    return effect.name
-
-
 def load(folder: Iterable[str], package: str) -> dict[str, EffectKind]:
     """The effects of the modules in `folder`, by name; raises MalformedModule."""
-    return discover(folder, package, "EFFECT", name=_name, problem=_problem)
+    return discover(folder, package, "EFFECT", name=lambda effect: effect.name, problem=_problem)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Annotated, Any, Self, cast
 
@@ -19,7 +19,6 @@ from emulator.scenario.effects import Effect, EffectKind
 
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
-NOTHING = object()  # no body; None is the JSON value null
 WITHOUT_BODY = frozenset({204, 205, 304})
 # The web server adds these itself; a second one would make the answer invalid.
 OWN_HEADERS = frozenset(
@@ -38,37 +37,6 @@ BY_STATUS: Mapping[int, Code] = {
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _VALUE = re.compile(r"[\x20-\x7e]{0,2000}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A scripted answer: a `message` of the bank, any JSON value, or no body."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    message: Message | None = None
-    json: Any = NOTHING
-
-    def reply(self, call: Call) -> Reply:
-        """The reply that replaces that of the bank."""
-        if self.message is None:
-            return Reply(self.status, None if self.json is NOTHING else encode(self.json))
-        if self.asks_for_sca and _leads_to_sca(call):
-            raise ScaNeeded(self.message.code, self.message.text)
-        return Reply(self.status, {"tppMessages": [message_body(self.message)]})
-
-    def head(self, response: Response, _dice: Random) -> None:
-        """Add the headers of the rule; a Content-Type replaces the usual one."""
-        if any(name.lower() == "content-type" for name, _ in self.headers) and JSON in response.headers:
-            response.headers.remove(JSON)
-        response.headers += self.headers
-
-    @property
-    def asks_for_sca(self) -> bool:
-        """Whether it is a 401 with scaRedirect (CONTRACT 3.3)."""
-        message = self.message
-        of_the_bank = message is not None and STATUS.get(message.code) == 401 and message.category == "ERROR"
-        return self.status == 401 and of_the_bank
 
 
 def _leads_to_sca(call: Call) -> bool:
@@ -99,7 +67,7 @@ def _check_names(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-class Form(Model):
+class ScriptedAnswer(Model):
     """The answer: a message of the bank, any JSON value, or no body."""
 
     model_config = ConfigDict(
@@ -143,7 +111,7 @@ class Form(Model):
             return self.status
         return STATUS[cast(Code, self.code)] if self.code is not None else 200
 
-    @property
+    @cached_property
     def message(self) -> Message | None:
         """The message of the bank, a warning if the status is a success; None for no message."""
         status = self.known_status
@@ -163,23 +131,39 @@ class Form(Model):
             category,
         )
 
-    def body(self) -> Any:
-        """The JSON value; NOTHING for no body."""
+    @property
+    def asks_for_sca(self) -> bool:
+        """Whether it is a 401 with scaRedirect (CONTRACT 3.3)."""
+        message = self.message
+        of_the_bank = message is not None and STATUS.get(message.code) == 401 and message.category == "ERROR"
+        return self.known_status == 401 and of_the_bank
+
+    def reply(self, call: Call) -> Reply:
+        """The reply that replaces that of the bank."""
+        if self.message is not None:
+            if self.asks_for_sca and _leads_to_sca(call):
+                raise ScaNeeded(self.message.code, self.message.text)
+            return Reply(self.known_status, {"tppMessages": [message_body(self.message)]})
         if "json_body" in self.model_fields_set:
-            return self.json_body
-        return NOTHING if self.known_status in WITHOUT_BODY else {}
+            return Reply(self.known_status, encode(self.json_body))
+        return Reply(self.known_status, None if self.known_status in WITHOUT_BODY else encode({}))
+
+    def head(self, response: Response, _dice: Random) -> None:
+        """Add the headers of the rule; a Content-Type replaces the usual one."""
+        if any(name.lower() == "content-type" for name in self.headers) and JSON in response.headers:
+            response.headers.remove(JSON)
+        response.headers += self.headers.items()
 
 
-def effect(form: Form) -> Effect:
+def effect(answer: ScriptedAnswer) -> Effect:
     """The bank does not act; the answer replaces its own."""
-    answer = Answer(form.known_status, tuple(form.headers.items()), form.message, form.body())
     return Effect(answer.reply, answer.head, instead=True, leaves=("sca",) if answer.asks_for_sca else ())
 
 
 EFFECT = EffectKind(
     name="answer",
     summary="The bank does not act; the answer is an error with a code, or any JSON.",
-    form=Form,
+    form=ScriptedAnswer,
     effect=effect,
     example={"status": 503, "text": "Closed for maintenance.", "headers": {"Retry-After": "600"}},
 )

@@ -7,12 +7,12 @@ from datetime import timedelta
 from random import Random
 from typing import Annotated, Any, Self
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import model_validator
 
 from emulator.api.messages import Response
 from emulator.bank.validation import Model, Unfit, refuse
 from emulator.scenario.effects import Effect, EffectKind
-from emulator.scenario.values import duration
+from emulator.scenario.values import duration, either
 
 Delay = Annotated[timedelta, duration(timedelta(hours=1))]
 
@@ -30,12 +30,6 @@ class Between(Model):
         return self
 
 
-Form = Annotated[
-    Annotated[Delay, Tag("(fixed)")] | Annotated[Between, Tag("(between)")],
-    Discriminator(lambda value: "(between)" if isinstance(value, dict | Between) else "(fixed)"),
-]
-
-
 def effect(value: Any) -> Effect:
     """The answer is delayed by a duration, or by a random one between two."""
     low, high = (value.min, value.max) if isinstance(value, Between) else (value, value)
@@ -51,7 +45,7 @@ def effect(value: Any) -> Effect:
 EFFECT = EffectKind(
     name="delay",
     summary="The answer is delayed, in real time, by at most an hour; other requests are not.",
-    form=Form,
+    form=either(Delay, Between),
     effect=effect,
     example="2s",
 )

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Tag
-
 from emulator.api.messages import Response
 from emulator.api.render import encode
 from emulator.bank.validation import Model, one_of
 from emulator.scenario.effects import Effect, EffectKind
+from emulator.scenario.values import either
 
 NOT_JSON = b"<html><body><h1>Service temporarily unavailable</h1></body></html>"
 GATEWAY_PAGE = (
@@ -60,12 +59,6 @@ class Html(Model):
     html: Annotated[str, one_of("content type", ("own", "json"))]
 
 
-Form = Annotated[
-    Annotated[str, one_of("malformed answer", tuple(MALFORMED)), Tag("(word)")] | Annotated[Html, Tag("(html)")],
-    Discriminator(lambda value: "(html)" if isinstance(value, dict | Html) else "(word)"),
-]
-
-
 def effect(value: str | Html) -> Effect:
     """A body is replaced; status and headers stay, except the content type of a page."""
     form = "html" if isinstance(value, Html) else value
@@ -87,7 +80,7 @@ EFFECT = EffectKind(
         "The bank acts, but its answer is truncated, not JSON, JSON of wrong types, empty, or the HTML page of a"
         " gateway, with its own content type or ({html: json}) with that of JSON."
     ),
-    form=Form,
+    form=either(Annotated[str, one_of("malformed answer", tuple(MALFORMED))], Html),
     effect=effect,
     example="truncated",
 )

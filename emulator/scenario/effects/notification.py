@@ -6,13 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Tag
-
 from emulator.api.operations import table
 from emulator.bank.notifications import EFFECTS
 from emulator.bank.validation import Model, one_of
 from emulator.scenario.effects import Effect, EffectKind, inside
-from emulator.scenario.values import duration
+from emulator.scenario.values import duration, either
 
 DELAY = timedelta(minutes=10)  # of `late` without a duration
 
@@ -21,13 +19,6 @@ class Late(Model):
     """The delay of each notification after its change."""
 
     late: Annotated[timedelta, duration()]
-
-
-Form = Annotated[
-    Annotated[Annotated[str, one_of("effect on notifications", EFFECTS)], Tag("(word)")]
-    | Annotated[Late, Tag("(late)")],
-    Discriminator(lambda value: "(late)" if isinstance(value, dict | Late) else "(word)"),
-]
 
 
 def effect(value: Any) -> Effect:
@@ -42,7 +33,7 @@ EFFECT = EffectKind(
         "The notifications that the request orders are late (10 minutes of bank time, or {late: 1h}), sent twice,"
         " reordered in pairs, or dropped; forged: one more is sent, with a false status."
     ),
-    form=Form,
+    form=either(Annotated[str, one_of("effect on notifications", EFFECTS)], Late),
     effect=effect,
     example="twice",
     operations=tuple(row.id for row in table() if row.notifies),

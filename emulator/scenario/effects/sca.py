@@ -6,24 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import Discriminator, Tag
-
 from emulator.bank.validation import Model, one_of
 from emulator.scenario.effects import Effect, EffectKind, inside
-from emulator.scenario.values import duration
+from emulator.scenario.values import duration, either
 
 
 class Slow(Model):
     """The delay of each page of the SCA, in real time."""
 
     slow: Annotated[timedelta, duration(timedelta(hours=1))]
-
-
-Form = Annotated[
-    Annotated[str, one_of("outcome of an SCA", ("reject", "expire", "fail", "abandon")), Tag("(outcome)")]
-    | Annotated[Slow, Tag("(slow)")],
-    Discriminator(lambda value: "(slow)" if isinstance(value, dict | Slow) else "(outcome)"),
-]
 
 
 def effect(value: str | Slow) -> Effect:
@@ -39,7 +30,7 @@ EFFECT = EffectKind(
         "The SCA that the request opens is declined, expires, fails with a server error, is abandoned, or is slow:"
         " each of its pages is delayed, in real time."
     ),
-    form=Form,
+    form=either(Annotated[str, one_of("outcome of an SCA", ("reject", "expire", "fail", "abandon"))], Slow),
     effect=effect,
     example="reject",
     inside=True,

@@ -66,11 +66,7 @@ def _problem(kind: object) -> str | None:
     return None if isinstance(kind, type) and issubclass(kind, Step) else "has no STEP that is a subclass of Step"
 
 
-def _word(kind: type[Step]) -> str:
-    return kind.word
-
-
 @cache
 def step_kinds() -> dict[str, type[Step]]:
     """Every kind of step by its word."""
-    return discover(__path__, __name__, "STEP", name=_word, problem=_problem)
+    return discover(__path__, __name__, "STEP", name=lambda kind: kind.word, problem=_problem)
