@@ -125,37 +125,36 @@ def get_agreements(call: Call) -> Reply:
 _ANSWERS = "emulator.api.shapes.answers"
 
 _consent = partial(Operation, column=DETAILS, roles=AISP, tag="Consents")
+_created = partial(
+    _consent,
+    notifies=True,
+    gives=("consentId", "consentId"),
+    method="POST",
+    handler=create_consent,
+    answers={201: f"{_ANSWERS}:Consent"},
+    needs=REDIRECT,
+    remembers=True,
+)
+_user = partial(
+    Operation,
+    method="GET",
+    handler=get_user,
+    column=DETAILS,
+    answers={200: f"{_ANSWERS}:User"},
+    access=Access.PSU,
+    tag="PSU",
+)
 
 OPERATIONS = (
-    Operation(
+    _created(
         id="createConsent",
-        notifies=True,
-        gives=("consentId", "consentId"),
-        method="POST",
         path="/v1/consents",
         summary="Request a consent, which the customer grants during SCA",
-        handler=create_consent,
-        column=DETAILS,
-        answers={201: f"{_ANSWERS}:Consent"},
-        roles=AISP,
-        needs=REDIRECT,
-        remembers=True,
-        tag="Consents",
     ),
-    Operation(
+    _created(
         id="createBankOfferedConsent",
-        notifies=True,
-        gives=("consentId", "consentId"),
-        method="POST",
         path="/v1/bank-offered-consents",
         summary="Request a bank-offered consent: the same as POST /v1/consents",
-        handler=create_consent,
-        column=DETAILS,
-        answers={201: f"{_ANSWERS}:Consent"},
-        roles=AISP,
-        needs=REDIRECT,
-        remembers=True,
-        tag="Consents",
     ),
     _consent(
         id="getConsent",
@@ -181,28 +180,12 @@ OPERATIONS = (
         handler=delete_consent,
         answers={204: None},
     ),
-    Operation(
+    _user(
         id="getUser",
-        method="GET",
         path="/v1/user",
         summary="The PSU: the SCA flow for TPPs that only initiate payments",
-        handler=get_user,
-        column=DETAILS,
-        answers={200: f"{_ANSWERS}:User"},
-        access=Access.PSU,
-        tag="PSU",
     ),
-    Operation(
-        id="getUsers",
-        method="GET",
-        path="/v1/users",
-        summary="The PSU: the same as GET /v1/user",
-        handler=get_user,
-        column=DETAILS,
-        answers={200: f"{_ANSWERS}:User"},
-        access=Access.PSU,
-        tag="PSU",
-    ),
+    _user(id="getUsers", path="/v1/users", summary="The PSU: the same as GET /v1/user"),
     Operation(
         id="getAgreements",
         method="GET",

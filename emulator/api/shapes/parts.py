@@ -137,6 +137,23 @@ def inner(value: Any, *names: str) -> Any:
     return value
 
 
+def each(member: str | None, *rules: Rule) -> Rule:
+    """The rules applied to each item of the list `member`; None: to the body, or to each of its items."""
+
+    def rule(body: Any) -> Iterator[Message]:
+        value = body if member is None else inner(body, member)
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                for item_rule in rules:
+                    for message in item_rule(item):
+                        yield Message(message.code, message.text, f"{member or ''}[{index}].{message.path}")
+        elif member is None:
+            for item_rule in rules:
+                yield from item_rule(value)
+
+    return rule
+
+
 def amount_rule(value: Any, path: str) -> Iterable[Message]:
     """Exactly the minor units of the currency, more than 0, at most 18 digits (CONTRACT 3.2)."""
     return () if is_amount(value) else _amount_mistakes(value, path)

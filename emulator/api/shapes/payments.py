@@ -31,6 +31,7 @@ from emulator.api.shapes.parts import (
     Text70,
     amount_rule,
     closed,
+    each,
     inner,
 )
 from emulator.bank.errors import Message
@@ -234,15 +235,6 @@ def _months_of_execution(body: Any) -> Iterator[Message]:
             yield Message("FORMAT_ERROR", "A month appears more than once.", path)
 
 
-def _each_entry(body: Any) -> Iterator[Message]:
-    """The rules of one payment for every entry of a bulk."""
-    entries = inner(body, "payments")
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        for rule in _PAYMENT:
-            for message in rule(entry):
-                yield Message(message.code, message.text, f"payments[{index}].{message.path}")
-
-
 _PAYMENT: tuple[Rule, ...] = (_instructed_amount, _one_remittance)
 _DOMESTIC: tuple[Rule, ...] = (*_PAYMENT, _exactly_one("debtorAccount", "bban", "other"))
 
@@ -266,7 +258,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "InstantTransfer": _DOMESTIC,
     "DomesticTransfer": _DOMESTIC,
     "PeriodicTransfer": (*_DOMESTIC, _months_of_execution),
-    "BulkTransfer": (_exactly_one("debtorAccount", "bban", "other"), _each_entry),
+    "BulkTransfer": (_exactly_one("debtorAccount", "bban", "other"), each("payments", *_PAYMENT)),
     "SepaTransfer": (_instructed_amount,),
     "CrossBorderTransfer": (_instructed_amount, _exactly_one("creditorAccount", "iban", "bban")),
 }

@@ -9,8 +9,14 @@ from typing_extensions import TypedDict
 
 from emulator.api.shapes.account_answers import CardTransaction
 from emulator.api.shapes.parts import Currency, Link, Links, LooseAmount, closed
-from emulator.api.shapes.sandbox import EngagedAccount, PostedBalance, PostedCardTransaction, PostedTransaction
-from emulator.api.shapes.sandbox_parts import CreditLimit, TransactionCode
+from emulator.api.shapes.sandbox import (
+    CreditLimit,
+    EngagedAccount,
+    PostedBalance,
+    PostedCardTransaction,
+    PostedTransaction,
+    TransactionCode,
+)
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Roles = list[Literal["VIEW", "REGISTER"]]
