@@ -13,12 +13,11 @@ from cryptography import x509
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.headers import Headers
 from emulator.api.json_body import check_strings, read_json
-from emulator.api.signature.capture import CaptureUnreadable
-from emulator.api.signature.explain import explain
+from emulator.api.signature.explain import CaptureUnreadable, explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
-from emulator.httpsig import dates, header, keyid, signing
+from emulator.httpsig import dates, keyid, signing
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
@@ -35,8 +34,8 @@ def signature(data: bytes) -> None:
     """The Signature header, its RFC 2047 wrapping, a keyId and the names in it, Date and Digest."""
     text = data.decode("latin-1")
     for read, refusal in (
-        (header.parse, header.HeaderUnreadable),
-        (header.unwrap, header.WrappingUnreadable),
+        (signing.parse, signing.HeaderUnreadable),
+        (signing.unwrap, signing.WrappingUnreadable),
         (keyid.read_name, keyid.NameUnreadable),
         (dates.parse_date, dates.DateUnreadable),
     ):

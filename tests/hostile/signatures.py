@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from emulator.client.signing import TAMPERINGS
-from emulator.httpsig.header import wrap
-from emulator.httpsig.signing import digest_value
+from emulator.httpsig.signing import digest_value, wrap
 from tests.hostile.case import BODIES, SEPA, Case, Messages, Sent, replaced
+from tests.unit.signature.making import encoded_word
 
 SIGNATURE, CERTIFICATE = "Signature", "TPP-Signature-Certificate"
 AT_SIGNATURE: Messages = (("BAD_REQUEST", SIGNATURE),)
@@ -123,7 +123,7 @@ _WRAPPED: dict[str, Change] = {
     "Q with an escape that is none": lambda text: "=?utf-8?Q?=ZZ?=",
     "nothing in the word": lambda text: "=?utf-8?B??=",
     "wrapped twice": lambda text: wrap(wrap(text)),
-    "two words of two charsets": lambda text: f"{wrap(text[:40])} {wrap(text[40:], charset='iso-8859-1')}",
+    "two words of two charsets": lambda text: f"{wrap(text[:40])} {encoded_word(text[40:], charset='iso-8859-1')}",
     "plain text behind the word": lambda text: f"{wrap(text[:40])} {text[40:]}",
     "10,000 empty words": lambda text: "=?utf-8?B??= " * 10_000,
     "100,000 question marks": lambda text: "=?" + "?" * 100_000,

@@ -11,8 +11,7 @@ from cryptography import x509
 from emulator.api.certificates import TppCertificate
 from emulator.bank.errors import Code
 from emulator.bank.tpp import AuthenticatedTpp
-from emulator.httpsig.header import SignatureHeader
-from emulator.httpsig.signing import REQUEST_TARGET, request_target
+from emulator.httpsig.signing import REQUEST_TARGET, SignatureHeader, request_target
 
 LONGEST_TEXT = 512  # tppMessages text, SPEC 8
 
@@ -72,8 +71,7 @@ class Verified:
 class SignatureRefused(Exception):
     """The gate refuses the request: `messages` has every fault, the most specific one first.
 
-    `code`, `path` and `text` are those of the first. `diagnosis` computes the details for the request log, a JSON
-    object (see `diagnosis.py`), at its first call.
+    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call.
     """
 
     def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
@@ -81,21 +79,6 @@ class SignatureRefused(Exception):
         self.messages = tuple(messages)
         self._detail = detail
         self._diagnosis: dict[str, Any] | None = None
-
-    @property
-    def code(self) -> str:
-        """The code of the first message."""
-        return self.messages[0].code
-
-    @property
-    def path(self) -> str:
-        """The header at fault of the first message."""
-        return self.messages[0].path
-
-    @property
-    def text(self) -> str:
-        """The sentence of the first message."""
-        return self.messages[0].text
 
     def diagnosis(self) -> dict[str, Any]:
         """The signing string, what was tried and the cause, as a JSON object."""

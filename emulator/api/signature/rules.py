@@ -20,9 +20,20 @@ from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.signature import verified_clients
 from emulator.api.signature.result import LONGEST_TEXT, Fault, Inspection, SignaturePolicy, Terms, encodable, fault
 from emulator.httpsig.dates import DateUnreadable, parse_date
-from emulator.httpsig.header import HeaderUnreadable, WrappingUnreadable, is_wrapped, parse, unwrap
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signing import CANDIDATES, HASHES, REQUEST_TARGET, SPELLING, parse_digest, signing_string
+from emulator.httpsig.signing import (
+    CANDIDATES,
+    HASHES,
+    REQUEST_TARGET,
+    SPELLING,
+    HeaderUnreadable,
+    WrappingUnreadable,
+    is_wrapped,
+    parse,
+    parse_digest,
+    signing_string,
+    unwrap,
+)
 
 DEMANDED = ("signature", "tpp-signature-certificate", "date")
 ALGORITHMS = {"rsa-sha256": "SHA-256", "rsa-sha512": "SHA-512"}

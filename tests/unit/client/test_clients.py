@@ -25,9 +25,8 @@ from emulator.api.signature.rules import verifies
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
 from emulator.client.clients import ResponseHeaders, TppResponse
-from emulator.httpsig.header import parse
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signing import digest_value, signature_header, signing_string
+from emulator.httpsig.signing import digest_value, parse, signature_header, signing_string
 
 
 def now() -> datetime:

@@ -135,4 +135,13 @@ def _verdict(*args: Any, **more: Any) -> Any:
     return verified.tpp, verified.certificate, verified.notes, verified.signing_string
 
 
-__all__ = ["BODY", "NOW", "STANDING", "TARGET", "Making", "same_verdict"]
+def encoded_word(text: str, *, charset: str = "utf-8", encoding: str = "B") -> str:
+    """`text` as one encoded word of RFC 2047, in either charset and encoding that the bank reads."""
+    raw = text.encode(charset)
+    if encoding == "B":
+        return f"=?{charset}?B?{base64.b64encode(raw).decode()}?="
+    quoted = "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"={byte:02X}" for byte in raw)
+    return f"=?{charset}?Q?{quoted}?="
+
+
+__all__ = ["BODY", "NOW", "STANDING", "TARGET", "Making", "encoded_word", "same_verdict"]

@@ -22,7 +22,7 @@ from emulator.api.certificates import CertificateUnreadable, identity, read_cert
 from emulator.api.signature import SignaturePolicy
 from emulator.ca import CertificateAuthority, Credentials, qcstatements
 from emulator.ca.qcstatements import psd2_statements
-from emulator.httpsig.header import wrap
+from emulator.httpsig.signing import wrap
 from tests.unit.signature.making import NOW, Making
 
 PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"

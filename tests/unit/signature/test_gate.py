@@ -18,9 +18,8 @@ from emulator.api.signature.rules import check_digest
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
-from emulator.httpsig.header import wrap
 from emulator.httpsig.signing import HASHES, digest_value
-from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, same_verdict
+from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, encoded_word, same_verdict
 
 LENIENT = SignaturePolicy("lenient")
 CERTIFICATE = "TPP-Signature-Certificate"
@@ -343,7 +342,7 @@ def test_sha_512_signatures_are_accepted(making: Making) -> None:
 @pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])
 @pytest.mark.parametrize("encoding", ["B", "Q"])
 def test_letters_beyond_ascii_are_wrapped(special: Credentials, charset: str, encoding: str) -> None:
-    wrapped = Making(special, finish=lambda header: wrap(header, charset=charset, encoding=encoding))
+    wrapped = Making(special, finish=lambda header: encoded_word(header, charset=charset, encoding=encoding))
     assert wrapped.check().notes == ()
 
 
@@ -399,7 +398,7 @@ def test_texts_fit_into_a_message(making: Making) -> None:
 
 def test_the_refusal_speaks_for_its_first_fault(making: Making) -> None:
     refused = making.but(algorithm="none", digest="SHA-256=x").refused()
-    assert (refused.code, refused.path, refused.text) == refused.messages[0]
+    assert str(refused) == refused.messages[0].text
     assert len(refused.messages) == 2
     assert refused.diagnosis() is refused.diagnosis()
 

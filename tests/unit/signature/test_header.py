@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.httpsig import header as module
-from emulator.httpsig.header import HeaderUnreadable, SignatureHeader, WrappingUnreadable, parse, render, unwrap, wrap
+from emulator.httpsig import signing as module
+from emulator.httpsig.signing import HeaderUnreadable, SignatureHeader, WrappingUnreadable, header_text, parse, unwrap
+from tests.unit.signature.making import encoded_word
 
 FULL = 'keyId="SN=1,CA=CN=a\\, b=c",algorithm="rsa-sha256",headers="date digest",signature="eA=="'
 READ = SignatureHeader("SN=1,CA=CN=a\\, b=c", "rsa-sha256", "date digest", "eA==")
@@ -19,7 +20,7 @@ READ = SignatureHeader("SN=1,CA=CN=a\\, b=c", "rsa-sha256", "date digest", "eA==
 def test_the_documented_form_is_read() -> None:
     assert parse(FULL) == READ
     key_id = "SN=1,CA=CN=a\\, b=c"
-    assert render(key_id=key_id, algorithm="rsa-sha256", headers=["date", "digest"], signature="eA==") == FULL
+    assert header_text(key_id=key_id, algorithm="rsa-sha256", names=["date", "digest"], signature="eA==") == FULL
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_long_nonsense_is_refused_without_delay(text: str) -> None:
     st.sampled_from("BQ"),
 )
 def test_wrapped_text_comes_back(text: str, encoding: str) -> None:
-    assert unwrap(wrap(text, encoding=encoding)) == text
+    assert unwrap(encoded_word(text, encoding=encoding)) == text
 
 
 @given(
@@ -106,7 +107,7 @@ def test_wrapped_text_comes_back(text: str, encoding: str) -> None:
     st.sampled_from("BQ"),
 )
 def test_wrapped_text_comes_back_from_iso_8859_1(text: str, encoding: str) -> None:
-    assert unwrap(wrap(text, charset="iso-8859-1", encoding=encoding)) == text
+    assert unwrap(encoded_word(text, charset="iso-8859-1", encoding=encoding)) == text
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])

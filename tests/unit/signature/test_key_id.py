@@ -277,8 +277,8 @@ def test_a_blank_after_the_comma_is_for_the_lenient_profile() -> None:
 def test_a_mismatch_ends_with_the_expected_key_id(making: Making) -> None:
     refused = making.but(key_id="SN=-,CA=CN=x").refused()
     expected = key_id_for(making.credentials.certificate)
-    assert refused.text.startswith("The KeyID is not matching ")
-    assert refused.text.endswith(expected)
+    assert str(refused).startswith("The KeyID is not matching ")
+    assert str(refused).endswith(expected)
     shown = refused.diagnosis()["keyId"]
     assert (shown["sent"], shown["expected"]) == ("SN=-,CA=CN=x", expected)
     assert shown["firstDifference"]["column"] == 4

@@ -16,7 +16,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, 
 from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.result import Terms
 from emulator.api.signature.rules import verifies
-from emulator.httpsig.header import parse
+from emulator.httpsig.signing import parse
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 PEM = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
