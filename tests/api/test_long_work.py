@@ -27,6 +27,7 @@ from emulator.bank.clock import real_now
 from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CONTACT, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data, patterns
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
@@ -541,7 +542,7 @@ async def test_a_kill_while_an_account_is_deleted_leaves_one_that_can_be_deleted
     assert left is not None
     assert (left["booked"], run_to_end(ledger.reporting(bank))["balanced"]) == (before["booked"], True)
     assert 0 < bank.documents.count(TRANSACTION, accountId=account) <= 150
-    data.delete_account(bank, account)
+    run_to_end(sandbox_accounts.deleting_account(bank, account))
     assert run_to_end(ledger.reporting(bank))["balanced"]
     again.close()
 

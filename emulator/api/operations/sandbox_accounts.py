@@ -52,7 +52,7 @@ def update(call: Call) -> Reply:
 
 def delete(call: Call) -> Reply:
     """Remove an account and everything that depends on it."""
-    return Reply.after(sandbox.deleting_account(call.bank, call.params["mockAccountId"]))
+    return Reply.after(sandbox_accounts.deleting_account(call.bank, call.params["mockAccountId"]))
 
 
 _ALL = "/v1/sandbox/accounts"

@@ -53,7 +53,7 @@ def get(call: Call) -> Reply:
 
 def delete(call: Call) -> Reply:
     """Remove an agreement, and the consents and sessions under it."""
-    sandbox.delete_agreement(call.bank, _agreement_id(call))
+    sandbox_agreements.delete_agreement(call.bank, _agreement_id(call))
     return Reply(204)
 
 

@@ -10,7 +10,7 @@ from emulator.api.operations.sandbox_transactions import window
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import cards
 from emulator.bank.documents import Card, CardTransaction
-from emulator.bank.kinds import CARD
+from emulator.bank.kinds import CARD, CARD_TRANSACTION
 from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import data as sandbox
 
@@ -53,7 +53,7 @@ def update(call: Call) -> Reply:
 
 def delete(call: Call) -> Reply:
     """Remove a card account and its transactions."""
-    return Reply.after(sandbox.deleting_card(call.bank, _card_id(call)))
+    return Reply.after(sandbox_cards.deleting_card(call.bank, _card_id(call)))
 
 
 def _links(call: Call, entry: CardTransaction) -> dict[str, Any]:
@@ -79,7 +79,8 @@ def create_transactions(call: Call) -> Reply:
 
 def list_transactions(call: Call) -> Reply:
     """A card account's transactions, newest first."""
-    entries = sandbox_cards.list_transactions(call.bank, _card_id(call), **window(call))
+    card = cards.find(call.bank, _card_id(call))
+    entries = sandbox.list_entries(call.bank, CARD_TRANSACTION, card["id"], **window(call))
     return Reply(200, [_entry_shown(call, entry) for entry in entries])
 
 

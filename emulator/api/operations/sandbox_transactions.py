@@ -9,7 +9,9 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.documents import Transaction
+from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.sandbox.data import list_entries
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
@@ -45,7 +47,8 @@ def window(call: Call) -> dict[str, Any]:
 
 def list_all(call: Call) -> Reply:
     """An account's transactions, newest first: posted ones and those of payments."""
-    entries = sandbox_accounts.list_transactions(call.bank, call.params["mockAccountId"], **window(call))
+    account = accounts.find(call.bank, call.params["mockAccountId"])
+    entries = list_entries(call.bank, TRANSACTION, account["id"], **window(call))
     return Reply(200, [_shown(call, transaction) for transaction in entries])
 
 

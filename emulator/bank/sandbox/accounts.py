@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, cast
 
-from emulator.bank.accounts import accounts, ledger, transactions
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, SandboxIdentity, Transaction, TransactionDetails, TransactionMembers
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
+from emulator.bank.payment import lifecycle
+from emulator.bank.sandbox.agreements import keep_engagements
 from emulator.bank.sandbox.data import (
     Body,
+    balances_view,
+    booked_balance,
     check_each,
     customer_named,
+    decimal,
     identity_of,
+    like,
     moments_after,
     new_identity,
     shortening,
+    unshare,
 )
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 
 INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
-# Types of the booked balance, the preferred one first; names of Berlin Group and of the older interface.
-_BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
 _COPIED = (
     "remittanceInformationUnstructured",
     "creditorName",
@@ -124,23 +129,6 @@ def _account(bank: Bank, identity: SandboxIdentity, body: Body) -> Account:
     return account
 
 
-def decimal(value: Any) -> Decimal:
-    """An amount of a sandbox body: a number or decimal text."""
-    return Decimal(str(value))
-
-
-def booked_balance(posted: Sequence[Body] | None) -> Decimal:
-    """The booked balance of a body's balances, which are in the account's currency; 0 without balances."""
-    return booked_among([(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted or ()])
-
-
-def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
-    """The booked balance among balances (balanceType and amount), else the first; 0 without balances."""
-    by_type = {name.lower(): amount for name, amount in reversed(balances)}
-    first = balances[0][1] if balances else Decimal(0)
-    return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
-
-
 def account_view(bank: Bank, account: Account) -> dict[str, Any]:
     """An account as the sandbox shows it, without links: the posted members, with the current balance."""
     owner = bank.documents.get(CUSTOMER, account["customerId"])
@@ -164,30 +152,40 @@ def _credit_line(account: Account, posted: Any) -> Any:
     line = account["creditLine"]
     if posted is None:
         return line
-    return posted if plain(decimal(posted), account["currency"]) == line else _like(posted, line)
+    return posted if plain(decimal(posted), account["currency"]) == line else like(posted, line)
 
 
-def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
-    """The balances of a sandbox resource: as posted, or after bookings the posted types with the booked amount."""
-    if not posted:
-        return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
-    if plain(booked_balance(posted), currency) == booked:
-        return [dict(balance) for balance in posted]
-    return [
-        {
-            **balance,
-            "balanceAmount": {"amount": _like(balance["balanceAmount"]["amount"], booked), "currency": currency},
-        }
-        for balance in posted
-    ]
+def deleting_account(bank: Bank, account_id: str) -> Iterator[int]:
+    """Delete an account in steps, between which the bank may be used; the account is there until the last one."""
+    accounts.find(bank, account_id)
+    if (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
+        delete_accounts(bank, [account_id])
 
 
-def _like(posted: Any, amount: str) -> Any:
-    """The amount as text or number, whichever was posted."""
-    if isinstance(posted, str):
-        return amount
-    number = Decimal(amount)
-    return int(number) if number == number.to_integral_value() else float(number)
+def delete_accounts(bank: Bank, account_ids: Collection[str]) -> None:
+    """Remove accounts with their transactions, and from agreements and consents; their payments stay as history."""
+    for account_id in account_ids:
+        _delete_account(bank, account_id)
+    unshare(bank, "accounts", account_ids)
+
+
+def _delete_account(bank: Bank, account_id: str) -> None:
+    pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|pending")
+    for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
+        _detach(bank, payment_id)
+    for status in ("booked", "pending"):  # by their ids: there may be very many
+        entries = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|{status}")
+        bank.documents.delete_several(TRANSACTION, entries)
+    for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
+        keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
+    bank.documents.delete(ACCOUNT, account_id)
+
+
+def _detach(bank: Bank, payment_id: str) -> None:
+    payment = bank.documents.get(PAYMENT, payment_id)
+    if payment is not None:
+        lifecycle.without_account(bank, payment, bank.clock.stamp())
+        bank.documents.put(PAYMENT, payment)
 
 
 def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Transaction]:
@@ -244,26 +242,14 @@ def _problems(bank: Bank, account: Account, body: Body, prefix: str) -> list[Mes
     return wrong
 
 
-def list_transactions(
-    bank: Bank, account_id: str, *, first: str | None, last: str | None, offset: int, limit: int
-) -> list[Transaction]:
-    """An account's transactions, pending and then booked, newest first (SPEC 4.6)."""
-    accounts.find(bank, account_id)
-    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
-    page = transactions.page(bank, account_id, window)
-    return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
-
-
 def deleting_transactions(bank: Bank, account_id: str) -> Iterator[int]:
-    """`delete_transactions` in steps, between which the bank may be used; the oldest go first."""
-    accounts.find(bank, account_id)
-    if (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
-        delete_transactions(bank, account_id)
+    """Delete an account's transactions; its balance and the pending transactions of payments stay.
 
-
-def delete_transactions(bank: Bank, account_id: str) -> None:
-    """Delete an account's transactions; its balance and the pending transactions of payments stay."""
+    In steps, between which the bank may be used; the oldest go first.
+    """
     accounts.find(bank, account_id)
+    if not (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
+        return
     ledger.forget(bank, account_id)
     reserved = Decimal(0)
     for transaction in bank.documents.find(TRANSACTION, accountId=account_id):

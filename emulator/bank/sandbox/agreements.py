@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
-from emulator.bank.documents import Agreement, Engagement
+from emulator.bank.documents import Agreement, Customer, Engagement
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import too_fine
-from emulator.bank.sandbox.accounts import decimal
-from emulator.bank.sandbox.data import Body, customer_named, keep_engagements, organisation_number
+from emulator.bank.sandbox.data import Body, customer_named, decimal, find_customer
 
 _LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
 
@@ -85,6 +85,42 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
         agreement["accounts"].append(account["id"])
     people.admit(agreement, engagement, customer)
     return engagement
+
+
+def delete_agreement(bank: Bank, agreement_id: str) -> None:
+    """Remove an agreement, and the consents and sessions under it."""
+    if not bank.documents.delete(AGREEMENT, agreement_id):
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
+    for consent in bank.documents.all(CONSENT):
+        if consent["agreement"] == agreement_id:
+            bank.documents.delete(CONSENT, consent["id"])
+    for session in bank.documents.all(SESSION):
+        if session["agreement"] == agreement_id:
+            bank.documents.delete(SESSION, session["id"])
+
+
+def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
+    """Remove all engagements of an agreement except those that `keep` accepts, and store it.
+
+    A person who may act only because of an engagement is removed with the last such engagement.
+    """
+    admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
+    agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
+    for guest in admitting:
+        another = next((one for one in agreement["engagements"] if one["customer"] == guest), None)
+        if another is not None:
+            another["admits"] = True
+        else:
+            number = find_customer(bank, guest)["customerNumber"]
+            agreement["persons"] = [person for person in agreement["persons"] if person != number]
+    agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
+    bank.documents.put(AGREEMENT, agreement)
+
+
+def organisation_number(owner: Customer) -> str | None:
+    """The `organisationNumber` of a customer's agreements; None if its number has another form."""
+    number = owner.get("organisationNumber") or owner["customerNumber"]
+    return number if len(number) == 9 else None
 
 
 def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, cast
 
@@ -12,15 +12,18 @@ from emulator.bank.documents import Amount, Card, CardTransaction, CardTransacti
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
-from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
 from emulator.bank.sandbox.data import (
     Body,
+    balances_view,
+    booked_balance,
     check_each,
     customer_named,
+    decimal,
     identity_of,
     moments_after,
     new_identity,
     shortening,
+    unshare,
 )
 
 _CARD_TEXTS: tuple[Literal["cardId", "cardIdVNo", "expiry"], ...] = ("cardId", "cardIdVNo", "expiry")
@@ -104,6 +107,22 @@ def card_view(bank: Bank, card: Card) -> dict[str, Any]:
     }
 
 
+def deleting_card(bank: Bank, card_id: str) -> Iterator[int]:
+    """Delete a card account in steps, between which the bank may be used; it is there until the last one."""
+    cards.find(bank, card_id)
+    if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
+        delete_cards(bank, [card_id])
+
+
+def delete_cards(bank: Bank, card_ids: Collection[str]) -> None:
+    """Remove card accounts with their transactions, and from consents."""
+    for card_id in card_ids:
+        entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+        bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
+        bank.documents.delete(CARD, card_id)
+    unshare(bank, "cards", card_ids)
+
+
 def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool) -> list[CardTransaction]:
     """Add booked card transactions to the history, without changing the balance (assumed).
 
@@ -166,16 +185,6 @@ def _amount(posted: Body) -> Amount:
     return {"amount": plain(decimal(posted["amount"]), posted["currency"]), "currency": posted["currency"]}
 
 
-def list_transactions(
-    bank: Bank, card_id: str, *, first: str | None, last: str | None, offset: int, limit: int
-) -> list[CardTransaction]:
-    """A card account's transactions, pending and then booked, newest first."""
-    cards.find(bank, card_id)
-    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
-    page = transactions.page(bank, card_id, window, kind=CARD_TRANSACTION)
-    return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
-
-
 def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTransaction:
     """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN.
 
@@ -195,17 +204,11 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTrans
 
 
 def deleting_transactions(bank: Bank, card_id: str) -> Iterator[int]:
-    """`delete_transactions` in steps, between which the bank may be used; the oldest go first."""
+    """Delete a card account's transactions in steps, the oldest first; its balance stays."""
     cards.find(bank, card_id)
     if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
-        delete_transactions(bank, card_id)
-
-
-def delete_transactions(bank: Bank, card_id: str) -> None:
-    """Remove a card account's transactions; its balance stays."""
-    cards.find(bank, card_id)
-    entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
-    bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
+        entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+        bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
 
 
 def transaction_view(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,18 +21,10 @@ from emulator.bank.kinds import (
     SESSION,
     TRANSACTION,
 )
-from emulator.bank.sandbox.data import (
-    Body,
-    delete_accounts,
-    delete_agreement,
-    delete_cards,
-    find_customer,
-    identity_of,
-    keep_engagements,
-    new_identity,
-    organisation_number,
-    shortening,
-)
+from emulator.bank.sandbox.accounts import delete_accounts
+from emulator.bank.sandbox.agreements import delete_agreement, keep_engagements, organisation_number
+from emulator.bank.sandbox.cards import delete_cards
+from emulator.bank.sandbox.data import Body, find_customer, identity_of, new_identity, shortening
 from emulator.store import Kind
 
 
@@ -99,19 +91,21 @@ def _put_customer(bank: Bank, identity: SandboxIdentity, body: Body) -> Customer
 
 
 def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
-    """`delete_customer` in steps, between which the bank may be used; the customer is there until the last one."""
+    """Delete a customer with its accounts, card accounts, agreements, engagements, consents and sessions.
+
+    In steps, between which the bank may be used; the customer is there until the last one.
+    """
     find_customer(bank, customer_id)
     holders: list[tuple[Kind[Any], str]] = [
         *((TRANSACTION, account["id"]) for account in bank.documents.find(ACCOUNT, customerId=customer_id)),
         *((CARD_TRANSACTION, card["id"]) for card in bank.documents.find(CARD, customerId=customer_id)),
     ]
     if (yield from shortening(bank, CUSTOMER, customer_id, holders)):
-        delete_customer(bank, customer_id)
+        _delete(bank, find_customer(bank, customer_id))
 
 
-def delete_customer(bank: Bank, customer_id: str) -> None:
-    """Remove a customer with its accounts, card accounts, agreements, engagements, consents and sessions."""
-    customer = find_customer(bank, customer_id)
+def _delete(bank: Bank, customer: Customer) -> None:
+    customer_id = customer["id"]
     delete_accounts(bank, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)])
     delete_cards(bank, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):

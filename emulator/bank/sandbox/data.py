@@ -1,39 +1,37 @@
-"""Sandbox data: common functions of its kinds, and deletion with all dependent documents (CONTRACT 8)."""
+"""Sandbox data: what its kinds of documents share (CONTRACT 8)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
 import orjson
 
-from emulator.bank.accounts import accounts, cards, ledger
+from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank, progress_event
 from emulator.bank.clock import moment, stamp
-from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, SandboxIdentity
+from emulator.bank.documents import Account, Card, CardTransaction, Customer, SandboxIdentity, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import (
-    ACCOUNT,
-    AGREEMENT,
-    CARD,
-    CARD_TRANSACTION,
     CONSENT,
     CUSTOMER,
-    PAYMENT,
     QUOTA,
-    SESSION,
     TRANSACTION,
     EntryKind,
 )
-from emulator.bank.payment import lifecycle
+from emulator.bank.money import plain
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
+# Types of the booked balance, the preferred one first; names of Berlin Group and of the older interface.
+_BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
 PIECE = 250  # transactions that are deleted in one change of the store
 _MICROSECOND = timedelta(microseconds=1)
 
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
+Entry = TypeVar("Entry", Transaction, CardTransaction)
 
 
 def find_customer(bank: Bank, customer_id: str) -> Customer:
@@ -86,6 +84,15 @@ def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Se
     return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
+def list_entries(
+    bank: Bank, kind: Kind[Entry], holder_id: str, *, first: str | None, last: str | None, offset: int, limit: int
+) -> list[Entry]:
+    """The transactions of an account or card, pending and then booked, newest first (SPEC 4.6)."""
+    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
+    shelves: dict[str, list[Any]] = transactions.page(bank, holder_id, window, kind=kind).entries
+    return [*shelves[transactions.PENDING], *shelves[transactions.BOOKED]]
+
+
 def check_each(bodies: Sequence[Body], problems: Callable[[Body, str], Iterable[Message]], *, single: bool) -> None:
     """Raise BankError with the `problems` of all bodies, which gets each with the prefix of its paths.
 
@@ -97,10 +104,44 @@ def check_each(bodies: Sequence[Body], problems: Callable[[Body, str], Iterable[
         raise BankError.several(messages)
 
 
-def organisation_number(owner: Customer) -> str | None:
-    """The `organisationNumber` of a customer's agreements; None if its number has another form."""
-    number = owner.get("organisationNumber") or owner["customerNumber"]
-    return number if len(number) == 9 else None
+def decimal(value: Any) -> Decimal:
+    """An amount of a sandbox body: a number or decimal text."""
+    return Decimal(str(value))
+
+
+def booked_balance(posted: Sequence[Body] | None) -> Decimal:
+    """The booked balance of a body's balances, which are in the account's currency; 0 without balances."""
+    return booked_among([(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted or ()])
+
+
+def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
+    """The booked balance among balances (balanceType and amount), else the first; 0 without balances."""
+    by_type = {name.lower(): amount for name, amount in reversed(balances)}
+    first = balances[0][1] if balances else Decimal(0)
+    return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
+
+
+def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
+    """The balances of a sandbox resource: as posted, or after bookings the posted types with the booked amount."""
+    if not posted:
+        return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
+    if plain(booked_balance(posted), currency) == booked:
+        return [dict(balance) for balance in posted]
+    return [
+        {
+            **balance,
+            "balanceAmount": {"amount": like(balance["balanceAmount"]["amount"], booked), "currency": currency},
+        }
+        for balance in posted
+    ]
+
+
+def like(posted: Any, amount: str) -> Any:
+    """The amount as text or number, whichever was posted."""
+    if isinstance(posted, str):
+        return amount
+    number = Decimal(amount)
+    return int(number) if number == number.to_integral_value() else float(number)
 
 
 def shortening(
@@ -134,98 +175,7 @@ def shortening(
     return documents.exists(kind, identity)
 
 
-def deleting_account(bank: Bank, account_id: str) -> Iterator[int]:
-    """`delete_account` in steps, between which the bank may be used; the account is there until the last one."""
-    accounts.find(bank, account_id)
-    if (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
-        delete_account(bank, account_id)
-
-
-def deleting_card(bank: Bank, card_id: str) -> Iterator[int]:
-    """`delete_card` in steps, as `deleting_account`."""
-    cards.find(bank, card_id)
-    if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
-        delete_card(bank, card_id)
-
-
-def delete_account(bank: Bank, account_id: str) -> None:
-    """`delete_accounts` of one; RESOURCE_UNKNOWN."""
-    accounts.find(bank, account_id)
-    delete_accounts(bank, [account_id])
-
-
-def delete_accounts(bank: Bank, account_ids: Collection[str]) -> None:
-    """Remove accounts with their transactions, and from agreements and consents; their payments stay as history."""
-    for account_id in account_ids:
-        _delete_account(bank, account_id)
-    _unshare(bank, "accounts", account_ids)
-
-
-def _delete_account(bank: Bank, account_id: str) -> None:
-    pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|pending")
-    for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
-        _detach(bank, payment_id)
-    for status in ("booked", "pending"):  # by their ids: there may be very many
-        entries = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|{status}")
-        bank.documents.delete_several(TRANSACTION, entries)
-    for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
-        keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
-    bank.documents.delete(ACCOUNT, account_id)
-
-
-def _detach(bank: Bank, payment_id: str) -> None:
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is not None:
-        lifecycle.without_account(bank, payment, bank.clock.stamp())
-        bank.documents.put(PAYMENT, payment)
-
-
-def delete_card(bank: Bank, card_id: str) -> None:
-    """`delete_cards` of one; RESOURCE_UNKNOWN."""
-    cards.find(bank, card_id)
-    delete_cards(bank, [card_id])
-
-
-def delete_cards(bank: Bank, card_ids: Collection[str]) -> None:
-    """Remove card accounts with their transactions, and from consents."""
-    for card_id in card_ids:
-        entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
-        bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
-        bank.documents.delete(CARD, card_id)
-    _unshare(bank, "cards", card_ids)
-
-
-def delete_agreement(bank: Bank, agreement_id: str) -> None:
-    """Remove an agreement, and the consents and sessions under it."""
-    if not bank.documents.delete(AGREEMENT, agreement_id):
-        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
-    for consent in bank.documents.all(CONSENT):
-        if consent["agreement"] == agreement_id:
-            bank.documents.delete(CONSENT, consent["id"])
-    for session in bank.documents.all(SESSION):
-        if session["agreement"] == agreement_id:
-            bank.documents.delete(SESSION, session["id"])
-
-
-def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
-    """Remove all engagements of an agreement except those that `keep` accepts, and store it.
-
-    A person who may act only because of an engagement is removed with the last such engagement.
-    """
-    admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
-    agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
-    for guest in admitting:
-        another = next((one for one in agreement["engagements"] if one["customer"] == guest), None)
-        if another is not None:
-            another["admits"] = True
-        else:
-            number = find_customer(bank, guest)["customerNumber"]
-            agreement["persons"] = [person for person in agreement["persons"] if person != number]
-    agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
-    bank.documents.put(AGREEMENT, agreement)
-
-
-def _unshare(bank: Bank, member: Literal["accounts", "cards"], resource_ids: Collection[str]) -> None:
+def unshare(bank: Bank, member: Literal["accounts", "cards"], resource_ids: Collection[str]) -> None:
     """Remove accounts or cards from consents, with one look at each of these."""
     gone = frozenset(resource_ids)
     if not gone:

@@ -23,6 +23,7 @@ from emulator.bank.feed import EFFECTS
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, KINDS, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import cards as sandbox_cards
+from emulator.bank.sandbox.data import list_entries
 from emulator.bank.threads import run_to_end
 from emulator.store import memory_store
 from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account
@@ -236,9 +237,9 @@ def test_a_client_that_never_forgets_what_is_pending_is_caught_by_what_vanishes(
 def test_cards_and_the_sandbox_drift_alike() -> None:
     bank = fresh([])
     card = next(card for card in bank.documents.all(CARD) if bank.documents.count(CARD_TRANSACTION, cardId=card["id"]))
-    before = sandbox_cards.list_transactions(bank, card["id"], first=None, last=None, offset=0, limit=500)
+    before = list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500)
     bank.change_settings({"feed": [{"effect": "renumber-day"}, {"effect": "amend", "text": "Kjøp"}]})
-    after = sandbox_cards.list_transactions(bank, card["id"], first=None, last=None, offset=0, limit=500)
+    after = list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500)
     assert len(after) == len(before)
     for was, entry in zip(before, after, strict=True):
         assert sandbox_cards.find_transaction(bank, card["id"], entry["cardTransactionId"]) == entry
@@ -252,9 +253,9 @@ def test_cards_and_the_sandbox_drift_alike() -> None:
             assert len(entry["cardTransactionId"]) <= 35
     masked = [{"effect": "renumber-day", "when": {"account": card["maskedPan"]}}]
     bank.change_settings({"feed": masked})
-    assert sandbox_cards.list_transactions(bank, card["id"], first=None, last=None, offset=0, limit=500) != before
+    assert list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500) != before
     bank.change_settings({"feed": [{**masked[0], "when": {"account": "NO*"}}]})
-    assert sandbox_cards.list_transactions(bank, card["id"], first=None, last=None, offset=0, limit=500) == before
+    assert list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500) == before
 
 
 def test_an_id_that_is_not_shown_is_unknown_to_details_and_known_to_the_sandbox() -> None:

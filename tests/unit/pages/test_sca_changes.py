@@ -13,8 +13,11 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people, sessions
 from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, SESSION
+from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.sandbox import agreements as sandbox_agreements
+from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox import data as sandbox
+from emulator.bank.threads import run_to_end
 from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
 from tests.unit.pages.living import KARI as PAYER
 from tests.unit.pages.people import FIRM, KARI, OLA, open_access
@@ -34,11 +37,11 @@ def make_corporate(bank: Bank) -> None:
 
 
 def delete_customer(bank: Bank) -> None:
-    sandbox_customers.delete_customer(bank, "c-kari")
+    run_to_end(sandbox_customers.deleting_customer(bank, "c-kari"))
 
 
 def delete_agreement(bank: Bank) -> None:
-    sandbox.delete_agreement(bank, FIRM)
+    sandbox_agreements.delete_agreement(bank, FIRM)
 
 
 def standing_at(bank: Bank, visitor: Visitor, step: str, **known: str) -> Page:
@@ -127,8 +130,8 @@ def test_a_context_that_is_gone_is_not_offered_again_and_the_others_are(bank: Ba
 def test_an_account_that_is_deleted_while_it_is_ticked_is_asked_about_again(bank: Bank, visitor: Visitor) -> None:
     page = standing_at(bank, visitor, "approve", context="PRIVATE")
     for account in ("a-1", "a-2"):
-        sandbox.delete_account(bank, account)
-    sandbox.delete_card(bank, "k-1")
+        run_to_end(sandbox_accounts.deleting_account(bank, account))
+    run_to_end(sandbox_cards.deleting_card(bank, "k-1"))
     again = visitor.submit(page, action="approve")
     assert (again.status, "Brukskonto" in again.text) == (400, False)
     assert "psu-id=" in visitor.submit(again, action="approve").headers["location"]
@@ -171,7 +174,7 @@ def payer(bank: Bank) -> str:
 
 
 def remove_payer(bank: Bank) -> None:
-    sandbox_customers.delete_customer(bank, payer(bank))
+    run_to_end(sandbox_customers.deleting_customer(bank, payer(bank)))
 
 
 def renumber_payer(bank: Bank) -> None:
@@ -205,7 +208,7 @@ def test_a_payer_who_is_gone_approves_and_declines_nothing(
 def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, what: str) -> None:
     page, _ = awaiting(emulator, what)
     bank, browser = emulator.service.bank, emulator.visitor()
-    sandbox.delete_account(bank, bank.documents.find(ACCOUNT, bban=DEBTOR)[0]["id"])
+    run_to_end(sandbox_accounts.deleting_account(bank, bank.documents.find(ACCOUNT, bban=DEBTOR)[0]["id"]))
     assert browser.get(page.forms[-1].action).status == 200
     assert browser.submit(page, action="approve").headers["location"].startswith("https://tpp.example/back?")
 

@@ -7,7 +7,7 @@ from typing import Any
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.payment import payment_views, progression
-from emulator.bank.sandbox import data as sandbox
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -239,7 +239,7 @@ def test_each_step_by_hand_brings_a_bulk_on_though_money_is_missing() -> None:
 def test_a_hand_leads_a_bulk_on_whose_account_is_gone(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("60000.00", "50000.00"))
     advance(bank, seconds=1)
-    sandbox.delete_account(bank, "kari")
+    run_to_end(sandbox_accounts.deleting_account(bank, "kari"))
     for _ in range(2):
         progression.advance(bank, payment_id)
     names = [name for name, _ in life(bank, payment_id)]

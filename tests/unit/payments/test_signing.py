@@ -13,7 +13,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
 from emulator.bank.payment import baskets, payments, progression
-from emulator.bank.sandbox import data as sandbox
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.script import Script
 from emulator.bank.threads import run_to_end
 from tests.unit.payments import world
@@ -613,5 +613,5 @@ def test_who_may_not_pay_from_the_account_any_more_cannot_sign(bank: Bank) -> No
 
 def test_nobody_signs_for_an_account_that_is_gone(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
-    sandbox.delete_account(bank, "kari")
+    run_to_end(sandbox_accounts.deleting_account(bank, "kari"))
     assert outcome(approve(bank, payment_id)) == "PSU_CREDENTIALS_INVALID"

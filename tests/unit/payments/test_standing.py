@@ -102,7 +102,7 @@ def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Ba
 def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing(startDate="2026-03-03", frequency="Daily"))
     advance(bank, days=2)
-    sandbox_accounts.delete_transactions(bank, "kari")
+    run_to_end(sandbox_accounts.deleting_transactions(bank, "kari"))
     assert payment_views.details(bank, payment(bank, payment_id))["executions"] == [
         {"executionDate": "2026-03-04", "transactionStatus": "ACSC"},
         {"executionDate": "2026-03-03", "transactionStatus": "ACSC"},
