@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from types import UnionType
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, TypeAdapter
 from pydantic import ValidationError as Invalid
@@ -29,7 +29,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 LONGEST_TEXT = 10_000
-PATTERNS: dict[str, str] = {r"\S": "text"}  # pattern -> description of a text that fits; modules with forms add to it
+_NOT_BLANK = r"\S"
 EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
 _MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 
@@ -169,26 +169,26 @@ def _moment(value: Any) -> datetime:
 Moment = Annotated[datetime, Reads(_moment, {"type": "string", "pattern": f"^{_MOMENT}$"})]
 
 # Text that is not blank, with a maximum length.
-Text = Annotated[str, Field(pattern=r"\S", max_length=LONGEST_TEXT)]
-Text100 = Annotated[str, Field(pattern=r"\S", max_length=100)]
-Text200 = Annotated[str, Field(pattern=r"\S", max_length=200)]
-Text512 = Annotated[str, Field(pattern=r"\S", max_length=512)]
+Text = Annotated[str, Field(pattern=_NOT_BLANK, max_length=LONGEST_TEXT)]
+Text100 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=100)]
+Text200 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=200)]
+Text512 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=512)]
 
 
-def validate(form: type[M], value: Any, *, base: Path = ()) -> tuple[M | None, list[Problem]]:
-    """The model of `value`, or its problems, at most a hundred; `base` is prepended to each path."""
+def validate(form: type[M], value: Any) -> tuple[M | None, list[Problem]]:
+    """The model of `value`, or its problems, at most a hundred."""
     try:
         return form.model_validate(value), []
     except Invalid as error:
-        return None, list(problems(form, error, value, base=base))
+        return None, list(problems(form, error, value))
 
 
-def validate_as(form: Any, value: Any, *, base: Path = ()) -> tuple[Any, list[Problem]]:
+def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
     """The same for a type that is not a model, such as a union of models."""
     try:
         return _adapter(form).validate_python(value), []
     except Invalid as error:
-        return None, list(problems(form, error, value, base=base))
+        return None, list(problems(form, error, value))
 
 
 @lru_cache(maxsize=256)
@@ -196,7 +196,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-def problems(form: Any, error: Invalid, value: Any, *, base: Path = ()) -> Iterator[Problem]:
+def problems(form: Any, error: Invalid, value: Any) -> Iterator[Problem]:
     """The problems in pydantic's error about `value`."""
     seen: set[tuple[Path, str]] = set()
     for detail in error.errors(include_url=False):
@@ -208,7 +208,7 @@ def problems(form: Any, error: Invalid, value: Any, *, base: Path = ()) -> Itera
             text = unknown(detail["loc"][-1], members_at(form, detail["loc"][:-1]), "There is no member")
         if (path, text) not in seen:
             seen.add((path, text))
-            yield Problem((*base, *path), text)
+            yield Problem(path, text)
 
 
 def place(loc: Sequence[int | str], value: Any) -> Path:
@@ -269,7 +269,7 @@ def expected(detail: Mapping[str, Any]) -> str | None:
     if kind == "literal_error":
         return f"one of {ctx['expected'].replace(' or ', ', ')}".replace("'", "")
     if kind == "string_pattern_mismatch":
-        return PATTERNS.get(ctx["pattern"], f"text that fits {ctx['pattern']}")
+        return "text" if ctx["pattern"] == _NOT_BLANK else f"text that fits {ctx['pattern']}"
     if kind in ("greater_than_equal", "less_than_equal"):
         return f"a number of at least {ctx['ge']:g}" if "ge" in ctx else f"a number of at most {ctx['le']:g}"
     sizes = {
@@ -337,9 +337,9 @@ def _is_a(form: Any, kind: type) -> bool:
     return origin is kind
 
 
-def json_schema(form: Any, *, mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+def json_schema(form: Any) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a form."""
-    schema: dict[str, Any] = uncited(TypeAdapter(form).json_schema(by_alias=True, mode=mode, schema_generator=Schema))
+    schema: dict[str, Any] = uncited(TypeAdapter(form).json_schema(by_alias=True, schema_generator=Schema))
     return schema
 
 

@@ -51,21 +51,11 @@ HOME = "NOK"
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_HALF_UP)
 
 
-class Quote(NamedTuple):
+class Charge(NamedTuple):
     """The cost of a payment for its debtor: `amount` and `fee` in the account's currency.
 
-    `rate`: account currency for one unit of the payment's currency, None if both are the same.
-    """
-
-    amount: Decimal
-    fee: Decimal = ZERO
-    rate: Decimal | None = None
-
-
-class Charge(NamedTuple):
-    """A quote with `members`, the members that a payment stores: `amount`, and `fee` and `rate` if there are any.
-
-    It is cached and must not be changed.
+    `members`: those that a payment stores: `amount`, `fee` if there is one, and `rate`, account currency for one unit
+    of the payment's currency, if they differ. A charge is cached and must not be changed.
     """
 
     amount: Decimal
@@ -77,7 +67,7 @@ class Table:
     """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones.
 
     `charge` takes the instructed amount as text, its currency, the account's currency, whether the payment crosses the
-    border, and a scripted fee, and returns a Charge; the latest ones are cached.
+    border, and a scripted fee, which replaces the bank's; it returns a Charge, and the latest ones are cached.
     """
 
     def __init__(self, overrides: bytes) -> None:
@@ -118,23 +108,16 @@ class Table:
         rate = self._rate(source, target)
         return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
 
-    def quote(
-        self, instructed: Decimal, currency: str, account_currency: str, *, crosses_border: bool, scripted: str | None
-    ) -> Quote:
-        """The charge to the debtor's account for `instructed` in `currency`; a scripted fee replaces the bank's fee."""
-        amount, rate = instructed, None
-        if currency != account_currency:
-            amount, rate = self.converted(instructed, currency, account_currency)
-        if scripted is not None:
-            return Quote(amount, quantize(Decimal(scripted), account_currency), rate)
-        return Quote(amount, self._fee(currency, account_currency, crosses_border), rate)
-
     def _charge(
         self, instructed: str, currency: str, account_currency: str, crosses_border: bool, scripted: str | None
     ) -> Charge:
-        amount, fee, rate = self.quote(
-            Decimal(instructed), currency, account_currency, crosses_border=crosses_border, scripted=scripted
-        )
+        amount, rate = Decimal(instructed), None
+        if currency != account_currency:
+            amount, rate = self.converted(amount, currency, account_currency)
+        if scripted is not None:
+            fee = quantize(Decimal(scripted), account_currency)
+        else:
+            fee = self._fee(currency, account_currency, crosses_border)
         members: Price = {"amount": plain(amount, account_currency)}
         if fee:
             members["fee"] = plain(fee, account_currency)

@@ -26,7 +26,6 @@ from emulator.bank.payment import payment_views, payments
 from emulator.bank.scheme.transitions import UNSIGNED
 
 LOOKED_AT = 2_000  # the newest payments of the bank that are searched, so that the page stays fast
-_OPERATIONS = ("balances", "transactions", "details")
 
 
 class OwnAccount(TypedDict):
@@ -125,8 +124,8 @@ def _card(bank: Bank, card: Card) -> OwnAccount:
     amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in cards.balances(bank, card)}
     return {
         "resourceId": card["id"],
-        "name": card.get("name") or card.get("product") or "",
-        "maskedPan": card.get("maskedPan") or "",
+        "name": card["name"],
+        "maskedPan": card["maskedPan"],
         "currency": card["currency"],
         "booked": card["booked"],
         "available": amounts["forwardAvailable"],
@@ -149,7 +148,7 @@ def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
 def _reads(bank: Bank, consent: Consent) -> list[consents.Read]:
     reads: list[consents.Read] = []
     for resource in (*consent["accounts"], *consent["cards"]):
-        for operation in _OPERATIONS:
+        for operation in access.COUNTED:
             count = access.unattended_calls(bank, consent["tpp"], resource, operation)
             if count:
                 reads.append(

@@ -6,8 +6,6 @@ ones. The manual's diagram shows all of them.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 STATUSES = ("RCVD", "PATC", "ACTC", "ACWC", "PDNG", "ACCP", "ACSP", "ACWP", "ACSC", "PART", "RJCT", "CANC")
@@ -63,24 +61,3 @@ WAITS_FOR_A_DATE = (
 """Of flows whose payments may wait for an execution date."""
 
 BOOKED = Transition("ACSP", "ACSC", "booked")
-
-
-def following(transitions: Iterable[Transition], start: str) -> tuple[str, ...]:
-    """The statuses that may follow `start`."""
-    return tuple(step.end for step in transitions if step.start == start)
-
-
-def path(transitions: Iterable[Transition], start: str, end: str) -> tuple[str, ...]:
-    """The shortest sequence of statuses from `start` (excluded) to `end`; empty if there is none."""
-    steps = tuple(transitions)
-    open_paths: deque[tuple[str, ...]] = deque([(start,)])
-    seen = {start}
-    while open_paths:
-        current = open_paths.popleft()
-        for status in following(steps, current[-1]):
-            if status == end:
-                return (*current[1:], end)
-            if status not in seen:
-                seen.add(status)
-                open_paths.append((*current, status))
-    return ()

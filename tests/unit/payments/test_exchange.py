@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
-from emulator.bank.booking.exchange import RATES, Quote, table
+from emulator.bank.booking.exchange import RATES, table
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.money import CURRENCIES, quantum
@@ -23,44 +24,42 @@ def test_there_is_a_rate_for_every_currency_of_the_specification() -> None:
     assert all(Decimal(rate) > 0 for rate in RATES.values())
 
 
+def charged(bank: Bank, amount: str, currency: str, account: str, abroad: bool = False, fee: str | None = None) -> Any:
+    return table(bank).charge(amount, currency, account, abroad, fee).members
+
+
 def test_a_payment_inside_nok_is_free(bank: Bank) -> None:
     for crosses_border in (False, True):
-        cost = table(bank).quote(Decimal("100.00"), "NOK", "NOK", crosses_border=crosses_border, scripted=None)
-        assert cost == Quote(Decimal("100.00"), Decimal(0), None)
+        assert charged(bank, "100.00", "NOK", "NOK", crosses_border) == {"amount": "100.00"}
 
 
 def test_a_sepa_payment_from_an_account_in_eur_is_free(bank: Bank) -> None:
-    assert table(bank).quote(Decimal("5.00"), "EUR", "EUR", crosses_border=False, scripted=None) == Quote(
-        Decimal("5.00")
-    )
+    assert charged(bank, "5.00", "EUR", "EUR") == {"amount": "5.00"}
 
 
 def test_conversion_and_crossing_the_border_cost_a_fee_in_the_accounts_currency(bank: Bank) -> None:
-    converted = table(bank).quote(Decimal("10.00"), "EUR", "NOK", crosses_border=False, scripted=None)
-    assert converted == Quote(Decimal("117.35"), Decimal("25.00"), Decimal("11.7350"))
-    abroad = table(bank).quote(Decimal("10.00"), "USD", "NOK", crosses_border=True, scripted=None)
-    assert abroad == Quote(Decimal("106.50"), Decimal("75.00"), Decimal("10.65"))
-    in_euro = table(bank).quote(Decimal("10.00"), "EUR", "EUR", crosses_border=True, scripted=None)
-    assert in_euro == Quote(Decimal("10.00"), Decimal("4.26"), None)  # 50.00 NOK
+    converted = charged(bank, "10.00", "EUR", "NOK")
+    assert converted == {"amount": "117.35", "fee": "25.00", "rate": "11.7350"}
+    abroad = charged(bank, "10.00", "USD", "NOK", abroad=True)
+    assert abroad == {"amount": "106.50", "fee": "75.00", "rate": "10.6500"}
+    in_euro = charged(bank, "10.00", "EUR", "EUR", abroad=True)
+    assert in_euro == {"amount": "10.00", "fee": "4.26"}  # 50.00 NOK
 
 
 def test_a_scripted_fee_takes_the_place_of_the_tables(bank: Bank) -> None:
-    assert table(bank).quote(Decimal("10.00"), "NOK", "NOK", crosses_border=False, scripted="7.50").fee == Decimal(
-        "7.50"
-    )
-    assert table(bank).quote(Decimal("10.00"), "USD", "NOK", crosses_border=True, scripted="7").fee == Decimal("7.00")
+    assert charged(bank, "10.00", "NOK", "NOK", fee="7.50")["fee"] == "7.50"
+    assert charged(bank, "10.00", "USD", "NOK", abroad=True, fee="7")["fee"] == "7.00"
 
 
 def test_a_scripted_fee_finer_than_the_currency_is_rounded_half_to_even(bank: Bank) -> None:
     for scripted, fee in (("7.125", "7.12"), ("7.135", "7.14")):
-        quote = table(bank).quote(Decimal("10.00"), "NOK", "NOK", crosses_border=False, scripted=scripted)
-        assert quote.fee == Decimal(fee)
+        assert charged(bank, "10.00", "NOK", "NOK", fee=scripted)["fee"] == fee
 
 
 def test_the_fixtures_table_is_laid_over_the_built_in_one(bank: Bank) -> None:
     bank.documents.put(META, {"id": "exchange", "rates": {"EUR": "12.0000"}, "fees": {"conversion": "1.00"}})
-    cost = table(bank).quote(Decimal("10.00"), "EUR", "NOK", crosses_border=True, scripted=None)
-    assert cost == Quote(Decimal("120.00"), Decimal("51.00"), Decimal("12"))
+    cost = charged(bank, "10.00", "EUR", "NOK", abroad=True)
+    assert cost == {"amount": "120.00", "fee": "51.00", "rate": "12.0000"}
 
 
 def test_a_currency_without_a_rate_is_refused(bank: Bank) -> None:

@@ -6,9 +6,11 @@ what differs. No other module depends on which flow a payment has.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from emulator.bank import products
@@ -17,7 +19,7 @@ from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.products import Product
-from emulator.bank.scheme import execution, transitions
+from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import STATUSES, Transition
 from emulator.discovery import MalformedModule, discover
 
@@ -50,11 +52,21 @@ class Flow:
 
     def following(self, start: str) -> tuple[str, ...]:
         """The statuses that may follow `start`."""
-        return transitions.following(self.transitions, start)
+        return tuple(step.end for step in self.transitions if step.start == start)
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
         """The shortest sequence of statuses from `start` (excluded) to `end`; empty if there is none."""
-        return transitions.path(self.transitions, start, end)
+        open_paths: deque[tuple[str, ...]] = deque([(start,)])
+        seen = {start}
+        while open_paths:
+            current = open_paths.popleft()
+            for status in self.following(current[-1]):
+                if status == end:
+                    return (*current[1:], end)
+                if status not in seen:
+                    seen.add(status)
+                    open_paths.append((*current, status))
+        return ()
 
     # Time
 
@@ -164,13 +176,9 @@ def _problem(flow: object) -> str | None:
     return None
 
 
-def _name(flow: Flow) -> str:
-    return flow.name
-
-
 def load(folder: list[str], package: str) -> dict[str, Flow]:
     """The flows of the modules in `folder`, by name; raises MalformedModule."""
-    return discover(folder, package, "FLOW", name=_name, problem=_problem)
+    return discover(folder, package, "FLOW", name=attrgetter("name"), problem=_problem)
 
 
 def by_product(
