@@ -245,7 +245,7 @@ def held(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Iterator[Held]:
     """Any fixture counts as large, and is not read yet."""
     held = Held()
     monkeypatch.setattr(fixtures, "LARGE", 0)
-    monkeypatch.setattr(fixtures, "_CONTENTS", OrderedDict())
+    monkeypatch.setattr(fixtures, "_IMAGES", OrderedDict())
     monkeypatch.setattr(fixtures, "build", held(fixtures.build))
     yield held
     held.let.set()
@@ -449,7 +449,7 @@ async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held,
     known = documents.count(CUSTOMER)
     held.let.set()
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
-    fixtures._CONTENTS.clear()
+    fixtures._IMAGES.clear()
     held.let.clear()
     held.begun.clear()
     initializing = desk.turns.answer(desk.signed("POST", "/v1/sandbox/initialize"))

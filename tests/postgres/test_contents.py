@@ -32,7 +32,7 @@ async def one(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(upkeep, "PAUSE", 3600)
     monkeypatch.setattr(snapshots, "LARGE", 0)
     monkeypatch.setattr(fixtures, "LARGE", 0)
-    monkeypatch.setattr(fixtures, "_CONTENTS", type(fixtures._CONTENTS)())
+    monkeypatch.setattr(fixtures, "_IMAGES", type(fixtures._IMAGES)())
     async with process(store_url, tmp_path / "one") as one:
         yield one
 
