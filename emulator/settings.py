@@ -88,21 +88,18 @@ def _address(value: str) -> str:
     return _text(value.removeprefix("[").removesuffix("]"))
 
 
-def _port(value: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,5}", value) or int(value) > 65535:
-        raise ValueError("takes a port number, 0 to 65535")
-    return int(value)
+def _number(what: str, least: int, most: int) -> Parse:
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,6}", value) or not least <= int(value) <= most:
+            raise ValueError(f"takes {what}, {least} to {most}")
+        return int(value)
+
+    return parse
 
 
 def _seed(value: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
         raise ValueError("takes a whole number of at most 18 digits")
-    return int(value)
-
-
-def _hours(value: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,6}", value):
-        raise ValueError("takes a number of hours, 0 to 999999")
     return int(value)
 
 
@@ -145,12 +142,6 @@ def _options_of(url: str) -> str:
     return "" if options is None else unquote(options[1])
 
 
-def _workers(value: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= 256:
-        raise ValueError("takes a number of processes, 1 to 256")
-    return int(value)
-
-
 def _schema(value: str) -> str:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) or value.startswith("pg_"):
         raise ValueError("takes a plain name in small letters, such as bank_emulator")
@@ -186,10 +177,12 @@ def _one_of(*names: str) -> Parse:
     return parse
 
 
+_PORT = _number("a port number", 0, 65535)
+
 FLAGS: tuple[Flag, ...] = (
     Flag("host", "ADDRESS", _address, "The address to listen on."),
-    Flag("port", "N", _port, "The port to listen on; 0 picks a free one."),
-    Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
+    Flag("port", "N", _PORT, "The port to listen on; 0 picks a free one."),
+    Flag("tls-port", "N", _PORT, "Also listen with TLS on this port; 0 picks a free one."),
     Flag("state", "DIR", lambda value: Path(_text(value)), "The directory of certificates and stored data."),
     Flag("ephemeral", "", _switch, "Keep data in memory only.", switch=True),
     Flag(
@@ -199,7 +192,12 @@ FLAGS: tuple[Flag, ...] = (
         "A PostgreSQL store, shared by processes: postgresql://..., or postgresql to start an embedded one.",
     ),
     Flag("store-schema", "NAME", _schema, "The schema of the tables in PostgreSQL."),
-    Flag("workers", "N", _workers, "How many processes serve the port; more than one requires --store."),
+    Flag(
+        "workers",
+        "N",
+        _number("a number of processes", 1, 256),
+        "How many processes serve the port; more than one requires --store.",
+    ),
     Flag("fixtures", "NAME|FILE", _text, "The data that the bank starts with and that reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply at start; may be repeated.", repeatable=True),
     Flag(
@@ -230,7 +228,12 @@ FLAGS: tuple[Flag, ...] = (
         _one_of("process", "power"),
         "What answered changes survive: process (a crash of the process) or power (a power failure).",
     ),
-    Flag("idle-hours", "N", _hours, "Unload a named bank from memory after N hours without a request; 0: never."),
+    Flag(
+        "idle-hours",
+        "N",
+        _number("a number of hours", 0, 999_999),
+        "Unload a named bank from memory after N hours without a request; 0: never.",
+    ),
     Flag("allow-host", "NAME", _host_name, "An additional Host name to accept; may be repeated.", repeatable=True),
     Flag(
         "allow-notify",

@@ -69,8 +69,6 @@ class Progress:
 class StartingApplication:
     """The application, and its turn, before there is a bank."""
 
-    waits = False
-
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 

@@ -76,7 +76,7 @@ class JournalTurns:
     answers: Callable[[Request], Answered]
 
     def __init__(self, registry: BankRegistry) -> None:
-        self.waits = registry.power
+        self._waits = registry.power
         self.count = 0
         self._registry = registry
         self._group = registry.group
@@ -110,7 +110,7 @@ class JournalTurns:
         if group.waiting:
             written, group.waiting = group.waiting, []
             failed = self._write(written)
-        if self.waits and (unsynced := self._unsynced(handled, written)):
+        if self._waits and (unsynced := self._unsynced(handled, written)):
             return self._synced(handled, failed, unsynced)
         if group.overgrown:
             self._upkeep.compact_overgrown(group)

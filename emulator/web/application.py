@@ -15,11 +15,8 @@ class Turn(Protocol):
 
     Each request sees the changes of the earlier ones, so no answer is sent before `end` has completed. `begin`, every
     `handle` and the call of `end` run one after the other. The next turn may begin once `end` was called, even while
-    its result is still being awaited. `waits`: whether `begin` and `end` may return an awaitable.
+    its result is still being awaited.
     """
-
-    @property
-    def waits(self) -> bool: ...
 
     def begin(self, requests: Sequence[Request], /) -> Sequence[Future[Answered]] | None:
         """Start the turn. None: call `handle` for each request, then `end`. No request awaits a thread's result.

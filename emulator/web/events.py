@@ -90,11 +90,6 @@ class Watchers:
             seconds = min(max(seconds, self._pause), _LONGEST)
             self._timer = asyncio.get_running_loop().call_later(seconds, self.ring)
 
-    @property
-    def waits(self) -> bool:
-        """Whether the timer is set."""
-        return self._timer is not None
-
     def end(self) -> None:
         """End all streams, when the server stops."""
         for connection in tuple(self.open):

@@ -53,8 +53,6 @@ class _Replaced(Exception):
 class SharedTurns:
     """The turns of one process."""
 
-    waits = True
-
     def __init__(self, pool: Pool, registry: SharedRegistry, authority: SharedAuthority) -> None:
         self._registry = registry
         self._runner = TurnRunner(pool, registry, authority, self._look_after)

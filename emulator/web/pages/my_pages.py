@@ -44,8 +44,7 @@ class MyPages:
 
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist."""
-        visit = Visit(request)
-        return visit.notice(404, "unknown_title", visit.say("unknown_text"))
+        return Visit(request).unknown()
 
 
 class _MyVisit:
@@ -67,7 +66,7 @@ class _MyVisit:
             person = None  # the customer was deleted after the login
         if self._visit.request.method != "POST":
             if segments and segments[0] not in ("login", "logout", "payments", "consents"):
-                return self._visit.notice(404, "unknown_title", self._visit.say("unknown_text"))
+                return self._visit.unknown()
             if segments:  # an address that receives forms, reloaded after a refusal
                 return see_other(self._address())
             return self._login_page("identity") if person is None else self._overview(person)
@@ -88,7 +87,7 @@ class _MyVisit:
                 return self._withdraw(person, segments[1])
         except BankError as error:
             return self._overview(person, status=error.status or STATUS[error.code], wrong=self._reason(error.code))
-        return self._visit.notice(404, "unknown_title", self._visit.say("unknown_text"))
+        return self._visit.unknown()
 
     def _purpose(self) -> str:
         return f"my {self._token}"

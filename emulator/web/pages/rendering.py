@@ -6,13 +6,13 @@ Autoescape is always on, so that data cannot become markup; an undefined name in
 from __future__ import annotations
 
 import hashlib
-import json
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
+from emulator.terminal import json_text
 from emulator.web.pages import wording
 from emulator.web.pages.browser import header, path_below, root_of
 
@@ -75,11 +75,6 @@ def environment() -> Environment:
         templates.filters[shown_as.__name__] = shown_as
     templates.filters["json_text"] = json_text
     return templates
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """A value as readable JSON; escaped by the template like any other text."""
-    return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
 def html(

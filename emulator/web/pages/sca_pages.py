@@ -46,12 +46,12 @@ class ScaPages:
 
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist, as for any unknown link."""
-        return _unknown(Visit(request))
+        return Visit(request).unknown()
 
     def _answer(self, bank: Bank, visit: Visit) -> Response:
         document = sca.get(bank, path_below(visit.request).removeprefix("/sca/"))
         if document is None:
-            return _unknown(visit)
+            return visit.unknown()
         visit.customers_language(document.get("language"))
         if not sca.is_open(document):
             return visit.notice(410, "gone_title", visit.say("gone_text"))
@@ -66,10 +66,6 @@ class ScaPages:
         if "delay" in document:
             response.delivery = Delivery(delay=document["delay"])
         return response
-
-
-def _unknown(visit: Visit) -> Response:
-    return visit.notice(404, "unknown_title", visit.say("unknown_text"))
 
 
 class _ScaVisit:

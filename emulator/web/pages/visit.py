@@ -88,3 +88,7 @@ class Visit:
     def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
         """A page with only a message, after the end of an SCA or for a refusal."""
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
+
+    def unknown(self) -> Response:
+        """The answer to an address that the bank does not know."""
+        return self.notice(404, "unknown_title", self.say("unknown_text"))

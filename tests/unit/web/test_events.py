@@ -61,18 +61,29 @@ def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes
     assert pauses[-2:] == [0.01, 0.005]
 
 
-async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done() -> None:
+async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[asyncio.TimerHandle] = []
+    loop = asyncio.get_running_loop()
+    call_later = loop.call_later
+
+    def set_timer(seconds: float, ring: Any) -> asyncio.TimerHandle:
+        timers.append(call_later(seconds, ring))
+        return timers[-1]
+
+    monkeypatch.setattr(loop, "call_later", set_timer)
     bank = Bank()
     bank.due, bank.stuck = 3600.0, False
     bank.shared = asyncio.get_running_loop().create_future()
     watchers = Watchers(cast(Any, bank))
     watchers.add(cast(Any, object()))
+    timers.pop().cancel()
     watchers.ring()
-    assert not watchers.waits
+    assert timers == []
     bank.shared.set_result(None)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert watchers.waits
+    [timer] = timers
+    assert not timer.cancelled()
     for watcher in tuple(watchers.open):
         watchers.discard(watcher)
-    assert not watchers.waits
+    assert timer.cancelled()
