@@ -234,7 +234,7 @@ class _MyVisit:
     def _reason(self, code: str) -> str:
         """The reason of a refusal in the language of the page, by its code and not by its English text."""
         key = f"refused_{code}"
-        return self._visit.say(key if key in TEXTS[self._visit.language] else "refused")
+        return self._visit.say(key if key in TEXTS else "refused")
 
 
 def _account(account: OwnAccount) -> dict[str, Any]:

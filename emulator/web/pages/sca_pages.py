@@ -23,7 +23,7 @@ from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import see_other
-from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
+from emulator.web.pages.texts import translated
 from emulator.web.pages.visit import Visit
 from emulator.web.pages.wording import NORWEGIAN, day
 
@@ -209,7 +209,10 @@ def identity_number(typed: str) -> str | None:
 
 def methods(language: str) -> list[tuple[str, str, str]]:
     """The authentication methods for the page: value, name, explanation."""
-    return [(method, *METHOD_TEXTS[language][method]) for method in sca.METHODS]
+    return [
+        (method, translated(f"sca_method_{method}", language), translated(f"sca_method_hint_{method}", language))
+        for method in sca.METHODS
+    ]
 
 
 def _accounts_to_share(bank: Bank, document: Sca) -> list[dict[str, str]]:
@@ -254,10 +257,9 @@ def payment_kind(language: str, line: Line) -> str:
     words = product.norwegian if language == NORWEGIAN else product.words
     if "frequency" not in line:
         return words
-    texts = TEXTS[language]
-    return texts["order_until" if "endDate" in line else "order_from"].format(
+    return translated("order_until" if "endDate" in line else "order_from", language).format(
         product=words,
-        frequency=texts[f"frequency_{line['frequency']}"],
+        frequency=translated(f"frequency_{line['frequency']}", language),
         start=day(line["startDate"], language),
         end=day(line.get("endDate", ""), language),
     )

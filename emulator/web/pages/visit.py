@@ -10,7 +10,7 @@ from emulator.api.negotiation import VARY, preferred_language
 from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
-from emulator.web.pages.texts import TEXTS
+from emulator.web.pages.texts import translated
 from emulator.web.pages.wording import LANGUAGES, NORWEGIAN
 
 
@@ -77,7 +77,7 @@ class Visit:
 
     def say(self, key: str, **values: object) -> str:
         """A text of the page in its language."""
-        return TEXTS[self.language][key].format(**values)
+        return translated(key, self.language).format(**values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page in the language of the visit; `values` may replace `path` and `address`."""

@@ -12,17 +12,17 @@ from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.scheme.schedule import FREQUENCIES
 from emulator.web.pages import sca_pages, wording
-from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
+from emulator.web.pages.texts import TEXTS
 
 
-def test_both_languages_have_every_text_with_the_same_places_to_fill_in() -> None:
+def test_both_languages_of_a_text_have_the_same_places_to_fill_in() -> None:
     def places(text: str) -> set[str | None]:
         return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
-    assert TEXTS["nb"].keys() == TEXTS["en"].keys()
-    for key, text in TEXTS["nb"].items():
-        assert places(text) <= places(TEXTS["en"][key]) | {"tpp", "name"}, key
-        assert places(TEXTS["en"][key]) == places(text), key
+    for key, (norwegian, english) in TEXTS.items():
+        assert norwegian.strip(), key
+        assert english.strip(), key
+        assert places(norwegian) == places(english), key
 
 
 SAID = re.compile(r"""say\(\s*["'](\w+)["']""")
@@ -35,18 +35,20 @@ def test_every_text_that_a_page_names_exists_and_every_text_is_used() -> None:
     named = set(SAID.findall(written))
     # a key may be put together of two parts: `payment` and `_title`, `my_state_` and `valid`
     beginnings = tuple(key for key in named if key.endswith("_"))
-    assert named - set(beginnings) <= TEXTS["nb"].keys()
+    assert named - set(beginnings) <= TEXTS.keys()
     unused = [
         key
-        for key in TEXTS["nb"]
-        if not key.startswith((*beginnings, "refused", "frequency_"))
+        for key in TEXTS
+        if not key.startswith((*beginnings, "refused", "frequency_", "sca_method_"))
         and not re.search(rf"""["']({key}|_?{key.rpartition("_")[2]}|{key.removeprefix("my_")})["']""", written)
     ]
     assert unused == []
 
 
 def test_every_method_of_the_bank_has_a_name_in_both_languages() -> None:
-    assert tuple(METHOD_TEXTS["nb"]) == tuple(METHOD_TEXTS["en"]) == sca.METHODS
+    methods = tuple(key.removeprefix("sca_method_") for key in TEXTS if key.startswith("sca_method_"))
+    assert tuple(method for method in methods if not method.startswith("hint_")) == sca.METHODS
+    assert {f"hint_{method}" for method in sca.METHODS} <= set(methods)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +122,4 @@ def test_every_product_and_frequency_has_a_name_in_both_languages() -> None:
         line = {"service": service, "product": product}
         assert sca_pages.payment_kind("nb", line) != sca_pages.payment_kind("en", line)
     for frequency in FREQUENCIES:
-        assert f"frequency_{frequency}" in TEXTS["nb"]
+        assert f"frequency_{frequency}" in TEXTS
