@@ -18,7 +18,7 @@ from emulator.bank.customers.consents import OwnConsent
 from emulator.bank.errors import STATUS, BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
-from emulator.bank.payment.self_service import OwnAccount, OwnPayment
+from emulator.bank.payment.self_service import OwnPayment
 from emulator.store import Kind
 from emulator.web.pages.browser import Guard, PageForm, cookie, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, see_other
@@ -163,41 +163,29 @@ class _MyVisit:
             name=shown["name"],
             wrong=wrong,
             done=visit.say(f"my_{done}") if done in DONE and not wrong else None,
-            contexts=[
-                {"company": context.get("name"), "accounts": [_account(account) for account in context["accounts"]]}
-                for context in shown["contexts"]
-                if context["accounts"]
-            ],
+            contexts=[context for context in shown["contexts"] if context["accounts"]],
             waiting=[self._waiting(payment) for payment in shown["payments"]],
-            consents=[consent for consent in consents if consent["state"] == "valid"],
-            past=[consent for consent in consents if consent["state"] != "valid"],
+            consents=[consent for consent in consents if consent["status"] == "valid"],
+            past=[consent for consent in consents if consent["status"] != "valid"],
             payment_kind=payment_kind,
         )
 
     def _waiting(self, payment: OwnPayment) -> dict[str, Any]:
         signers = [people.person(self._bank, number) for number in payment["signedBy"]]
         return {
-            "id": payment["paymentId"],
-            "cancels": payment["cancels"],
-            "tpp": payment["tppName"],
+            **payment,
             "company": self._agreement_name(payment["agreement"]),
-            "signed_by": ", ".join(str(signer["name"]) for signer in signers if signer is not None),
-            "lines": payment["summary"],
+            "signers": ", ".join(str(signer["name"]) for signer in signers if signer is not None),
         }
 
     def _consent(self, consent: OwnConsent) -> dict[str, Any]:
         return {
-            "id": consent["consentId"],
-            "tpp": consent["tppName"],
-            "state": consent["status"],
+            **consent,
             "company": self._agreement_name(consent["agreement"]),
             "shares": [
                 *(self._shared(consent, ACCOUNT, one) for one in consent["accounts"]),
                 *(self._shared(consent, CARD, one) for one in consent["cards"]),
             ],
-            "given": consent["lastSca"],
-            "until": consent["validUntil"],
-            "last_use": consent["lastUse"],
         }
 
     def _agreement_name(self, agreement_id: str | None) -> str | None:
@@ -235,14 +223,3 @@ class _MyVisit:
         """The reason of a refusal in the language of the page, by its code and not by its English text."""
         key = f"refused_{code}"
         return self._visit.say(key if key in TEXTS else "refused")
-
-
-def _account(account: OwnAccount) -> dict[str, Any]:
-    return {
-        "name": account["name"],
-        "number": account.get("bban") or account.get("maskedPan") or "",
-        "is_card": "maskedPan" in account,
-        "currency": account["currency"],
-        "booked": account["booked"],
-        "available": account["available"],
-    }
