@@ -93,12 +93,14 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         {
             "show": ControlCommand(
                 "Show bank time and its mode. It runs (live) or stands still (frozen).",
-                *("GET", "clock", "bank-emulator clock show --output json"),
+                "GET clock",
+                "bank-emulator clock show --output json",
                 text=_clock_text,
             ),
             "set": ControlCommand(
                 "Set bank time to NOW, a later time with a UTC offset. Only a reset sets it back.",
-                *("PUT", "clock", "bank-emulator clock set 2026-03-02T09:00:00+01:00 --mode frozen"),
+                "PUT clock",
+                "bank-emulator clock set 2026-03-02T09:00:00+01:00 --mode frozen",
                 params=(
                     click.Argument(["now"], required=False),
                     click.Option(
@@ -110,7 +112,8 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             ),
             "advance": ControlCommand(
                 "Advance bank time BY a duration such as 10s, 1h30m, 3d or PT1H. What falls due happens in order.",
-                *("POST", "clock/advance", "bank-emulator clock advance 1h30m"),
+                "POST clock/advance",
+                "bank-emulator clock advance 1h30m",
                 params=(click.Argument(["by"]),),
                 text=_clock_text,
                 progress="clock",
@@ -122,14 +125,16 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         {
             "list": ControlCommand(
                 "List payments, newest first.",
-                *("GET", "payments", "bank-emulator payments list --output json"),
+                "GET payments",
+                "bank-emulator payments list --output json",
                 params=(limit_option(20),),
                 view=itemgetter("payments"),
                 text=_payments_text,
             ),
             "advance": ControlCommand(
                 "Advance PAYMENT by one status, or to a given one. Dates and missing money do not stop it.",
-                *("POST", "payments/{payment}/advance", "bank-emulator payments advance 3f2b... --to ACSC"),
+                "POST payments/{payment}/advance",
+                "bank-emulator payments advance 3f2b... --to ACSC",
                 params=(
                     name_argument("payment"),
                     click.Option(["--to"], metavar="STATUS", help="Advance to this status; default: the next one."),
@@ -143,14 +148,16 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         {
             "list": ControlCommand(
                 "List consents, newest first.",
-                *("GET", "consents", "bank-emulator consents list --output json"),
+                "GET consents",
+                "bank-emulator consents list --output json",
                 params=(limit_option(20),),
                 view=itemgetter("consents"),
                 text=_consents_text,
             ),
             "revoke": ControlCommand(
                 "Revoke CONSENT, as the customer can do at the bank.",
-                *("POST", "consents/{consent}/revoke", "bank-emulator consents revoke 3f2b..."),
+                "POST consents/{consent}/revoke",
+                "bank-emulator consents revoke 3f2b...",
                 params=(name_argument("consent"),),
                 text=_consents_text,
             ),
@@ -158,7 +165,8 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     ),
     "notifications": ControlCommand(
         "List status notifications, newest first. Shows the attempts to deliver each.",
-        *("GET", "notifications", "bank-emulator notifications --target 3f2b..."),
+        "GET notifications",
+        "bank-emulator notifications --target 3f2b...",
         params=(
             click.Option(["--target"], metavar="ID", help="Only those of this payment, basket or consent."),
             limit_option(20),
@@ -171,26 +179,30 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         {
             "list": ControlCommand(
                 "List snapshots, newest first.",
-                *("GET", "snapshots", "bank-emulator snapshot list --output json"),
+                "GET snapshots",
+                "bank-emulator snapshot list --output json",
                 view=itemgetter("snapshots"),
                 text=table("snapshots", "created", "name"),
             ),
             "save": ControlCommand(
                 "Save the bank as the snapshot NAME.",
-                *("PUT", "snapshots/{name}", "bank-emulator snapshot save before-payday"),
+                "PUT snapshots/{name}",
+                "bank-emulator snapshot save before-payday",
                 params=(name_argument("name"),),
                 text=line("name"),
             ),
             "load": ControlCommand(
                 "Restore the snapshot NAME.",
-                *("POST", "snapshots/{name}/restore", "bank-emulator snapshot load before-payday"),
+                "POST snapshots/{name}/restore",
+                "bank-emulator snapshot load before-payday",
                 params=(name_argument("name"),),
                 text=line("name"),
                 progress="reset",
             ),
             "delete": ControlCommand(
                 "Delete the snapshot NAME.",
-                *("DELETE", "snapshots/{name}", "bank-emulator snapshot delete before-payday"),
+                "DELETE snapshots/{name}",
+                "bank-emulator snapshot delete before-payday",
                 params=(name_argument("name"),),
                 text=line("name"),
             ),
@@ -201,14 +213,16 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         {
             "list": ControlCommand(
                 "List banks: the default one, then the others by name.",
-                *("GET", "banks", "bank-emulator banks list --output json"),
+                "GET banks",
+                "bank-emulator banks list --output json",
                 params=(limit_option(100),),
                 view=itemgetter("banks"),
                 text=table("banks", "name", "baseUrl"),
             ),
             "make": ControlCommand(
                 "Create or replace the bank NAME and print its address.",
-                *("PUT", "banks/{name}", "bank-emulator banks make test-1 --seed 7"),
+                "PUT banks/{name}",
+                "bank-emulator banks make test-1 --seed 7",
                 params=(
                     name_argument("name"),
                     click.Option(["--fixtures"], metavar="NAME", help="The fixture to load."),
@@ -222,7 +236,8 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             ),
             "delete": ControlCommand(
                 "Delete the bank NAME and its documents.",
-                *("DELETE", "banks/{name}", "bank-emulator banks delete test-1"),
+                "DELETE banks/{name}",
+                "bank-emulator banks delete test-1",
                 params=(name_argument("name"),),
             ),
         },
@@ -232,14 +247,16 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         {
             "list": ControlCommand(
                 "List rules in evaluation order. Shows how often each has matched and acted.",
-                *("GET", "rules", "bank-emulator rules list --output json"),
+                "GET rules",
+                "bank-emulator rules list --output json",
                 params=(limit_option(100),),
                 view=_counted_rules,
                 text=_rules_text,
             ),
             "add": ControlCommand(
                 "Add RULE (JSON, as in a scenario) after the existing rules.",
-                *("POST", "rules", _ADD_RULE),
+                "POST rules",
+                _ADD_RULE,
                 params=(click.Argument(["rule"]),),
                 view=_counted_rules,
                 text=_rules_text,
@@ -247,15 +264,17 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             ),
             "remove": ControlCommand(
                 "Remove the rules named NAME.",
-                *("DELETE", "rules/{name}", "bank-emulator rules remove 'slow reads'"),
+                "DELETE rules/{name}",
+                "bank-emulator rules remove 'slow reads'",
                 params=(name_argument("name"),),
             ),
-            "clear": ControlCommand("Remove all rules.", "DELETE", "rules", "bank-emulator rules clear"),
+            "clear": ControlCommand("Remove all rules.", "DELETE rules", "bank-emulator rules clear"),
         },
     ),
     "reset": ControlCommand(
         "Reset documents, clock, settings, rules and request log. Snapshots stay.",
-        *("POST", "reset", "bank-emulator reset --fixtures known-state --scenario slow-bank"),
+        "POST reset",
+        "bank-emulator reset --fixtures known-state --scenario slow-bank",
         params=(
             click.Option(
                 ["--fixtures"],
@@ -269,13 +288,15 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     ),
     "ledger": ControlCommand(
         "Compare the balance of every account with its bookings. Exit 1 if they differ.",
-        *("GET", "ledger", "bank-emulator ledger --output json"),
+        "GET ledger",
+        "bank-emulator ledger --output json",
         text=_ledger_text,
         failure=_ledger_failure,
     ),
     "people": ControlCommand(
         "List people, newest first. Shows identity number, accounts and agreements.",
-        *("GET", "people", "bank-emulator people --output json"),
+        "GET people",
+        "bank-emulator people --output json",
         params=(limit_option(100),),
         view=itemgetter("people"),
         text=_people_text,

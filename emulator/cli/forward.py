@@ -20,17 +20,16 @@ Text = Callable[[Any], None]
 
 @dataclass(frozen=True, slots=True)
 class ControlCommand:
-    """One command: a request with `method` to `path`, below `/_emulator/`, and how its answer is shown.
+    """One command: its request, method and path below `/_emulator/`, and how its answer is shown.
 
-    A parameter that stands in `path`, in braces, goes there; the others go into the query of a GET or into the JSON
+    A parameter that stands in the path, in braces, goes there; the others go into the query of a GET or into the JSON
     body, in camel case. `body` makes the body in another way. `view` selects what is shown of the answer, and `text`
     prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for nothing.
     `progress` is the kind of the events that report the progress of long work.
     """
 
     about: str
-    method: str
-    path: str
+    request: str
     example: str
     params: tuple[click.Parameter, ...] = ()
     view: Callable[[Any], Any] = lambda answer: answer
@@ -41,14 +40,15 @@ class ControlCommand:
 
     def run(self, *, url: str | None, output: str, **values: Any) -> None:
         """Send the request and show its answer; an answer without content shows the parameters of the path instead."""
-        in_path = {name: value for name, value in values.items() if f"{{{name}}}" in self.path}
-        path = self.path.format(**{name: quote(value, safe="!=") for name, value in in_path.items()})
+        method, _, template = self.request.partition(" ")
+        in_path = {name: value for name, value in values.items() if f"{{{name}}}" in template}
+        path = template.format(**{name: quote(value, safe="!=") for name, value in in_path.items()})
         others = {name: value for name, value in values.items() if name not in in_path}
         content = self.body(others) if self.body is not None else members(others)
-        if self.method == "GET" and content:
+        if method == "GET" and content:
             path, content = f"{path}?{urlencode(content)}", None
         with progress(bank_url(url), self.progress, percent) if self.progress else nullcontext():
-            answer = ask(bank_url(url), self.method, path, None if content == {} else content)
+            answer = ask(bank_url(url), method, path, None if content == {} else content)
         show(in_path if answer is None else self.view(answer), output, self.text)
         if failure := self.failure(answer):
             raise CheckFailed(failure)

@@ -77,12 +77,13 @@ def _message(first: str, message: dict[str, Any]) -> None:
 
 COUNT = ControlCommand(
     "Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status.",
-    *("POST", "requests/count", """bank-emulator requests count '{"operation": "createPayment"}'"""),
+    "POST requests/count",
+    """bank-emulator requests count '{"operation": "createPayment"}'""",
     params=(click.Argument(["match"], default="{}"),),
     body=lambda values: {"match": json_body("match")(values)},
     text=line("count"),
 )
-CLEAR = ControlCommand("Delete all requests from the log.", "DELETE", "requests", "bank-emulator requests clear")
+CLEAR = ControlCommand("Delete all requests from the log.", "DELETE requests", "bank-emulator requests clear")
 requests.add_command(COUNT.command("count"))
 requests.add_command(CLEAR.command("clear"))
 

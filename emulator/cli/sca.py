@@ -15,7 +15,8 @@ from emulator.settings import variable
 
 LIST = ControlCommand(
     "List open and past SCAs, newest first.",
-    *("GET", "sca", "bank-emulator sca list --output json"),
+    "GET sca",
+    "bank-emulator sca list --output json",
     params=(limit_option(20),),
     view=lambda answer: answer["sca"],
     text=table("SCAs", "created", "status", "purpose", "nationalId", "target", "id"),

@@ -213,7 +213,8 @@ def _done(answer: dict[str, Any]) -> str:
 
 STATUS = ControlCommand(
     "List the rules of applied scenarios. Shows how often each has matched and acted.",
-    *("GET", "rules?limit=1000", "bank-emulator scenario status"),
+    "GET rules?limit=1000",
+    "bank-emulator scenario status",
     view=lambda answer: [count for count in answer["counts"] if count["scenario"] is not None],
     text=table("rules of scenarios", "scenario", "name", "matched", "acted"),
 )

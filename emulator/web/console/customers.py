@@ -98,26 +98,40 @@ def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION)
 
 def account(screen: Screen) -> Response:
     """Show an account: balances, their plot, pending transactions, and booked ones page by page."""
-    documents = screen.bank.documents
-    document = documents.get(ACCOUNT, screen.params["id"])
+    document = screen.bank.documents.get(ACCOUNT, screen.params["id"])
     if document is None:
         return screen.missing("account")
-    shelf = f"{document['id']}|booked"
-    total = documents.range_count(TRANSACTION, "shelf", group=shelf)
+    available = plain(ledger.available(document), document["currency"])
+    values = _entries(screen, TRANSACTION, document)
+    values |= {shelf: [_line(entry) for entry in values[shelf]] for shelf in ("pending", "booked")}
+    return screen.page("account", account={**document, "available": available}, **values)
+
+
+def card(screen: Screen) -> Response:
+    """Show a card account with its transactions."""
+    document = screen.bank.documents.get(CARD, screen.params["id"])
+    if document is None:
+        return screen.missing("card account")
+    available = _card_available(screen, document)
+    values = _entries(screen, CARD_TRANSACTION, document)
+    return screen.page("card", card={**document, "available": available}, **values)
+
+
+def _entries(screen: Screen, kind: EntryKind, holder: Account | Card) -> dict[str, Any]:
+    """The values that the pages of an account and of a card share: the plot and the entries."""
+    documents = screen.bank.documents
+    pending, booked = (f"{holder['id']}|{shelf}" for shelf in (transactions.PENDING, transactions.BOOKED))
+    total = documents.range_count(kind, "shelf", group=booked)
     offset = screen.offset(total)
-    booked = documents.range(TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
-    pending = documents.range(TRANSACTION, "shelf", group=f"{document['id']}|pending", reverse=True, limit=MOST)
-    return screen.page(
-        "account",
-        account={**document, "available": plain(ledger.available(document), document["currency"])},
-        plot=_plot(screen, document),
-        pending=[_line(transaction) for transaction in pending],
-        booked=[_line(transaction) for transaction in booked],
-        drift=_drift(screen, TRANSACTION, document),
-        offset=offset,
-        per_page=PER_PAGE,
-        total=total,
-    )
+    return {
+        "plot": _plot(screen, holder, kind),
+        "pending": documents.range(kind, "shelf", group=pending, reverse=True, limit=MOST),
+        "booked": documents.range(kind, "shelf", group=booked, reverse=True, offset=offset, limit=PER_PAGE),
+        "drift": _drift(screen, kind, holder),
+        "offset": offset,
+        "per_page": PER_PAGE,
+        "total": total,
+    }
 
 
 def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict[str, Any]] | None:
@@ -175,25 +189,3 @@ def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
         "text": text,
         "entries": transaction["batch"]["entries"] if "batch" in transaction else [],
     }
-
-
-def card(screen: Screen) -> Response:
-    """Show a card account with its transactions."""
-    documents = screen.bank.documents
-    document = documents.get(CARD, screen.params["id"])
-    if document is None:
-        return screen.missing("card account")
-    shelf = f"{document['id']}|booked"
-    total = documents.range_count(CARD_TRANSACTION, "shelf", group=shelf)
-    offset = screen.offset(total)
-    return screen.page(
-        "card",
-        card={**document, "available": _card_available(screen, document)},
-        plot=_plot(screen, document, CARD_TRANSACTION),
-        drift=_drift(screen, CARD_TRANSACTION, document),
-        pending=documents.range(CARD_TRANSACTION, "shelf", group=f"{document['id']}|pending", reverse=True),
-        booked=documents.range(CARD_TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
-        offset=offset,
-        per_page=PER_PAGE,
-        total=total,
-    )
