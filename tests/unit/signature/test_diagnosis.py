@@ -259,7 +259,7 @@ def test_encoded_and_decoded_targets_are_recognised(making: Making) -> None:
     decoded = encoded.but(text=target("post /v1/accounts/enc!!ø=/balances?x=a b")).refused()
     assert str(decoded).startswith(f"{OVER}with the target decoded (")
     plus = encoded.but(text=target("post /v1/accounts/enc!!%C3%B8%3D/balances?x=a+b")).refused()
-    assert plus.text.startswith(f"{OVER}with the query encoded otherwise (")
+    assert str(plus).startswith(f"{OVER}with the query encoded otherwise (")
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_pss_padding_is_named(making: Making) -> None:
     both = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256()), text=newline).refused()
     assert str(both).endswith("; and it was made over a signing string that ends in a newline.")
     hopeless = making.but(sign=lambda key, data: key.sign(b"else", pss, hashes.SHA256())).refused()
-    assert hopeless.text == (
+    assert str(hopeless) == (
         "The signature was made with another key than that of TPP-Signature-Certificate, or has RSA-PSS padding; "
         "rsa-sha256 means PKCS #1 v1.5."
     )
