@@ -36,18 +36,24 @@ def folder() -> Iterator[Path]:
         yield owned
 
 
+def command(*arguments: str) -> list[str]:
+    """A command of the program, as a user who may run PostgreSQL."""
+    return as_user(sys.executable, "-m", "emulator", *arguments, reading_all=True)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """That of a service: the user has `folder`, and no session."""
+    given = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
+    given.pop("XDG_RUNTIME_DIR", None)
+    return given
+
+
 @contextmanager
 def bank(folder: Path) -> Iterator[str]:
     """The address of a bank with a server of its own, which ends in order."""
-    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(folder / "state")]
-    environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder)}
-    environment.pop("XDG_RUNTIME_DIR", None)
+    line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
     with subprocess.Popen(
-        as_user(*line, "--store", "postgresql", reading_all=True),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(folder)
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -76,6 +82,21 @@ def test_the_server_starts_and_stops_with_the_bank_and_keeps_its_documents(folde
     with bank(folder) as url:
         later = asked(f"{url}/_emulator/people")["people"]
     assert {person["nationalId"] for person in later} == {*(person["nationalId"] for person in people), new}
+
+
+def test_state_commands_start_the_server_in_the_state_directory(folder: Path) -> None:
+    def run(*arguments: str) -> str:
+        done = subprocess.run(command("state", *arguments), capture_output=True, text=True, env=environment(folder))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    copy, other = str(folder / "copy"), str(folder / "other")
+    with bank(folder):
+        pass
+    copied = run("copy", "postgresql", copy, "--state", str(folder / "state"))
+    assert copied.startswith("Copied 1 bank, 0 snapshots and 1 TPP from ")
+    run("copy", copy, "postgresql", "--state", other)
+    assert "default: intact, " in run("check", "--store", "postgresql", "--state", other)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests do not run as root")
