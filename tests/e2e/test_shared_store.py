@@ -14,6 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from emulator.cli.main import run
+from tests.postgres.cluster import eventually
+
 pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
 
 
@@ -56,6 +59,27 @@ def test_what_one_process_has_changed_the_other_shows(two: tuple[Ask, Ask], tmp_
     assert "acme" in [tpp["name"] for tpp in answer(first("GET", "/_emulator/tpps"))["tpps"]]
     assert (tmp_path / "a" / "tpps" / "acme" / "key.pem").exists()
     assert (tmp_path / "a" / "ca.pem").read_bytes() == (tmp_path / "b" / "ca.pem").read_bytes()
+
+
+def test_a_tpp_that_the_command_line_adds_beside_one_process_is_that_of_all(
+    two: tuple[Ask, Ask], tmp_path: Path
+) -> None:
+    _, second = two
+    assert run(["tpp", "new", "shop", "--state", str(tmp_path / "a")]) == 0
+    eventually(lambda: "shop" in [tpp["name"] for tpp in answer(second("GET", "/_emulator/tpps"))["tpps"]])
+    eventually((tmp_path / "b" / "tpps" / "shop").exists)
+    for file in ("certificate.pem", "key.pem", "keystore.p12"):
+        assert (tmp_path / "b/tpps/shop" / file).read_bytes() == (tmp_path / "a/tpps/shop" / file).read_bytes()
+
+
+def test_a_state_directory_brings_its_tpps_along(store_url: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert run(["tpp", "new", "demo", "--state", str(state)]) == 0
+    key = (state / "tpps/demo/key.pem").read_bytes()
+    (state / "tpps" / "broken").mkdir()
+    with serving(state, "--store", store_url) as (_, client):
+        assert [tpp["name"] for tpp in client.get("/_emulator/tpps").json()["tpps"]] == ["demo"]
+    assert (state / "tpps/demo/key.pem").read_bytes() == key
 
 
 def test_requests_of_one_process_are_in_the_log_of_the_other(two: tuple[Ask, Ask]) -> None:

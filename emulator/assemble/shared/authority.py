@@ -1,6 +1,7 @@
 """The sandbox CA of a shared service: its keys and its TPPs are in the store, and files beside each process.
 
-The command line on the machine of a process signs with the files; the process itself only reads them at its start.
+The command line on the machine of a process signs with the files, and `tpp new` adds a folder to them. The process
+takes that into the store, and writes what others have stored to files.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class SharedAuthority(CertificateAuthority):
         self.pending: dict[tuple[str, str], dict[str, bytes]] = {}
         self._undone: list[Credentials | None] = []
         self._place = directory
+        self._refused: set[str] = set()  # folders that are no TPP
         stored = {(kind, name): files_of(kind, name, body) for kind, name, _, body in secrets}
         if (CA, "") in stored:
             _place_ca(directory, stored[CA, ""])
@@ -71,6 +73,30 @@ class SharedAuthority(CertificateAuthority):
         self._in_memory.pop(name, None)  # so that it is the newest
         self._in_memory[name] = Credentials(name, certificate, files["key.pem"])
         _mirror(self._place / "tpps" / name, files)
+
+    def new_folders(self) -> list[Path]:
+        """The folders of TPPs that `tpp new` has added beside this process, the oldest first."""
+        try:
+            folders = [folder for folder in (self._place / "tpps").iterdir() if folder.name[0] != "."]
+            new = [folder for folder in folders if folder.name not in self._in_memory.keys() | self._refused]
+            return sorted(new, key=lambda folder: folder.stat().st_mtime_ns)
+        except OSError:  # there are none, or one of them is being replaced
+            return []
+
+    def adopt(self) -> None:
+        """Let all processes have the TPPs that `tpp new` has added beside this one."""
+        for folder in self.new_folders():
+            self.demand()
+            try:
+                files = {file.name: file.read_bytes() for file in folder.iterdir()}
+                check_pair(files, *CREDENTIAL_FILES)
+            except (OSError, ValueError) as error:
+                self._refused.add(folder.name)
+                logger.warning("%s is not taken as a TPP: %s", folder, error)
+                continue
+            self._undone.append(None)
+            self.pending[TPP, folder.name] = files
+            self._enter(folder.name, files)
 
     def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
         self.demand()
@@ -122,16 +148,26 @@ def files_of(kind: str, name: str, body: bytes) -> dict[str, bytes]:
 
 
 def check_secret(kind: str, name: str, _version: int, body: bytes) -> None:
-    """StoredDataDamaged unless the certificates and keys of a secret are there and belong together."""
+    """StoredDataDamaged unless the certificate and the key of a secret are there and belong together."""
     files = files_of(kind, name, body)
-    certificate, key = CA_FILES if kind == CA else CREDENTIAL_FILES
-    secret = f"the secret {kind} {name}".rstrip()
+    try:
+        check_pair(files, *(CA_FILES if kind == CA else CREDENTIAL_FILES))
+    except ValueError as error:
+        raise StoredDataDamaged(f"the secret {kind} {name}".rstrip(), error) from error
+
+
+def check_pair(files: dict[str, bytes], certificate: str, key: str) -> None:
+    """ValueError unless these two files are a certificate and its key."""
+    for file in (certificate, key):
+        if file not in files:
+            raise ValueError(f"{file} is missing")
     try:
         public = x509.load_pem_x509_certificate(files[certificate]).public_key()
-        if load_pem_private_key(files[key], None).public_key() != public:
-            raise StoredDataDamaged(secret, f"{key} is not the key of {certificate}")
-    except (ValueError, TypeError) as error:
-        raise StoredDataDamaged(secret, error) from error
+        belongs = load_pem_private_key(files[key], None).public_key() == public
+    except TypeError as error:  # the key has a password
+        raise ValueError(error) from error
+    if not belongs:
+        raise ValueError(f"{key} is not the key of {certificate}")
 
 
 def _mirror(folder: Path, files: dict[str, bytes]) -> None:

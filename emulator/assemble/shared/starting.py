@@ -72,6 +72,7 @@ async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAu
         flags = flags_of(settings)
         compare(flags, stored)
         authority = SharedAuthority(settings.state, await database.secrets(-1), clock=real_now)
+        authority.adopt()
         authority.demo()
         if not authority.pending and flags == stored:
             return authority, settings

@@ -56,7 +56,7 @@ class SharedTurns:
     def __init__(self, pool: Pool, registry: SharedRegistry, authority: SharedAuthority) -> None:
         self._registry = registry
         self._runner = TurnRunner(pool, registry, authority, self._look_after)
-        self._upkeep = SharedUpkeep(pool, registry, self._runner)
+        self._upkeep = SharedUpkeep(pool, registry, authority, self._runner)
         self.answers: Callable[[Request], Answered]
         """What answers a request within a turn, or does the next step of it; set by whoever serves."""
         self._waiting: dict[str, deque[Waiting]] = {}  # by bank

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from threading import Event
 
 from emulator.api.log import MOST_EXCHANGES
+from emulator.assemble.shared.authority import SharedAuthority
 from emulator.assemble.shared.needs import Needs
 from emulator.assemble.shared.open_bank import OpenBank
 from emulator.assemble.shared.registry import SharedRegistry
@@ -28,9 +29,10 @@ COLLECTING = 8  # checks after which the exchanges of others are fetched for the
 class SharedUpkeep:
     """The upkeep of one process."""
 
-    def __init__(self, pool: Pool, registry: SharedRegistry, runner: TurnRunner) -> None:
+    def __init__(self, pool: Pool, registry: SharedRegistry, authority: SharedAuthority, runner: TurnRunner) -> None:
         self._pool = pool
         self._registry = registry
+        self._authority = authority
         self._runner = runner
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
@@ -84,10 +86,12 @@ class SharedUpkeep:
         if not turns:
             turns.append(Needs(set(), write=False))
         await asyncio.gather(*map(self._look_at, turns))
+        if self._authority.new_folders():
+            await self._look_at(Needs(set(), write=True, service=True), self._authority.adopt)
 
-    async def _look_at(self, needs: Needs) -> None:
+    async def _look_at(self, needs: Needs, act: Callable[[], None] = lambda: None) -> None:
         try:
-            await self._runner.run(lambda: None, needs)
+            await self._runner.run(act, needs)
         except (StoreError, Unanswered) as error:
             self._runner.note(error if isinstance(error, StoreError) else None)
         except Exception:
