@@ -28,10 +28,11 @@ from emulator.assemble.shared.copying import (
 from emulator.assemble.shared.open_bank import fill, image_of
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
-from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
+from emulator.store.postgres import NOWHERE, SERVICE, Content, Database, statements
 from emulator.store.postgres.connection import options
 from emulator.store.postgres.database import PART
 from emulator.store.postgres.errors import unusable
+from emulator.store.postgres.records import content_from
 
 _NUMBERED = re.compile(r"(.+):(\d+)")
 
@@ -100,26 +101,12 @@ class SharedStore:
 
     def content(self, name: str) -> Content:
         """A bank: its checkpoint and the changes after it."""
-        row = self.query(
-            "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank"
-            " WHERE name = %s",
-            name,
-        ).fetchone()
+        row = self.query(statements.HEAD, name).fetchone()
         if row is None:
             raise Missing(f"{self} has no bank {name}")
-        incarnation, sequence, turn, checkpoint, written, counted, counts = row
-        parts = self.query(
-            "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part", name, checkpoint
-        ).fetchall()
-        changes = self.query(
-            "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s AND sequence > %s"
-            " ORDER BY sequence",
-            name,
-            checkpoint,
-        )
-        head = Head(name, Position(incarnation, sequence, turn, counted), checkpoint, written, counts, follows=True)
-        head.tail = [Tail(*change) for change in changes]
-        return Content(head, Parts(part for (part,) in parts) if parts else None, counts)
+        changes = self.query(statements.CHANGES, name, NOWHERE.sequence)
+        parts = self.query(statements.PARTS, name, row[3])
+        return content_from(name, row, changes, [body for (body,) in parts])
 
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""
@@ -164,17 +151,9 @@ class SharedStore:
                 copied.snapshots += len(bank.snapshots)
             for (kind, name), files in secrets.items():
                 copied.tpps += kind == TPP
-                self.query(
-                    "INSERT INTO {schema}.secret (kind, name, version, body) VALUES (%s, %s, %s, %b)",
-                    kind,
-                    name,
-                    service,
-                    secret_of(files),
-                )
+                self.query(statements.KEEP_SECRET, kind, name, service, secret_of(files))
             turn = uuid4()
-            self.query(
-                "INSERT INTO {schema}.change (bank, sequence, turn, body) VALUES ('', %s, %s, %b)", service, turn, b"{}"
-            )
+            self.query(statements.APPEND, SERVICE, service, turn, b"{}", None)
             self.query(
                 "UPDATE {schema}.bank SET sequence = %s, turn = %s, counts = %b, counted = counted + 1 WHERE name = ''",
                 service,
@@ -195,18 +174,6 @@ class SharedStore:
             time_ns() // 1000,
         )
         for part, at in enumerate(range(0, len(bank.body), PART)):
-            self.query(
-                "INSERT INTO {schema}.checkpoint (bank, sequence, part, body) VALUES (%s, %s, %s, %b)",
-                bank.name,
-                bank.sequence,
-                part,
-                bank.body[at : at + PART],
-            )
+            self.query(statements.CHECKPOINT_PART, bank.name, bank.sequence, part, bank.body[at : at + PART])
         for name, created, body in bank.snapshots:
-            self.query(
-                "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)",
-                bank.name,
-                name,
-                created,
-                body,
-            )
+            self.query(statements.SAVE_SNAPSHOT, bank.name, name, created, body)

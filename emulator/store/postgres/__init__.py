@@ -13,7 +13,6 @@ a transaction, so that pgbouncer in transaction mode works.
 from emulator.store.postgres.database import Database
 from emulator.store.postgres.errors import StoredDataDamaged, StoreLayoutNewer, StoreUnreachable, StoreUnusable
 from emulator.store.postgres.log import PostgresLog
-from emulator.store.postgres.parts import Parts
 from emulator.store.postgres.pool import Pool
 from emulator.store.postgres.records import (
     NOWHERE,
@@ -23,6 +22,7 @@ from emulator.store.postgres.records import (
     Content,
     Head,
     Outcome,
+    Parts,
     PlacedContent,
     Position,
     StoredExchange,

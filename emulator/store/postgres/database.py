@@ -22,7 +22,6 @@ from psycopg.sql import quote
 from emulator.store.postgres import layout, statements
 from emulator.store.postgres.connection import ANSWERING, DatabaseConnection
 from emulator.store.postgres.errors import StoreUnreachable, line_of, unreachable, unusable
-from emulator.store.postgres.parts import Parts
 from emulator.store.postgres.records import (
     NOWHERE,
     SERVICE,
@@ -36,6 +35,7 @@ from emulator.store.postgres.records import (
     Tail,
     TurnStart,
     Work,
+    content_from,
 )
 from emulator.store.postgres.statements import BUSY
 
@@ -144,7 +144,7 @@ class Database(DatabaseConnection):
         return dict(rows)
 
     async def load(self, name: str, after: int = NOWHERE.sequence) -> Content | None:
-        """A whole bank, or None; StoreUnreachable. Within a transaction, or consistent by itself.
+        """A whole bank as of one moment, or None; StoreUnreachable. Not within a turn's transaction.
 
         The tail also has the events of the changes from `after` to the checkpoint, as far as they are stored.
         """
@@ -152,22 +152,18 @@ class Database(DatabaseConnection):
 
     async def _load(self, name: str, after: int) -> Content | None:
         connection = await self._connected()
-        own = connection.info.transaction_status == TransactionStatus.IDLE
         try:
             async with connection.pipeline():
-                if own:
-                    await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 heads = await connection.execute(self._in_schema(statements.HEAD), [name], binary=True)
                 changes = await connection.execute(self._in_schema(statements.CHANGES), [name, after], binary=True)
             row = await heads.fetchone()
             if row is None:
                 return None
-            head = Head(name, Position(row[0], row[1], row[2], row[5]), row[3], row[4], row[6], follows=True)
-            head.tail = [Tail(*change) for change in await changes.fetchall()]
-            snapshot = await self._parts(connection, name, head.checkpoint)
-            return Content(head, Parts(snapshot) if snapshot else None, row[6])
+            parts = await self._parts(connection, name, checkpoint=row[3])
+            return content_from(name, row, await changes.fetchall(), parts)
         finally:
-            if own and not connection.closed:
+            if not connection.closed:
                 await connection.execute("ROLLBACK")
 
     async def _parts(self, connection: AsyncConnection[TupleRow], name: str, checkpoint: int) -> list[bytes]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 from uuid import UUID
-
-from emulator.store.postgres.parts import Parts
 
 SERVICE = ""  # the row of `bank` that stands for the service as a whole
 LARGE = 8 << 20  # bytes of a commit that may take long
@@ -62,12 +62,55 @@ class TurnStart(NamedTuple):
     numbers: list[int]
 
 
+class Parts:
+    """A checkpoint: a snapshot file in parts, which `snapshot.load` reads without putting them together.
+
+    Parts that were read are released: a large bank should not be in memory twice.
+    """
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self._parts = list(parts)
+        self._bounds = list(accumulate(map(len, self._parts), initial=0))
+        self._given_up = 0  # parts
+        self._end = 0  # of the last read
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._bounds[-1]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """That part of the file, shorter only at its end; a read that goes on where the last one ended gives up what
+        is before it.
+        """
+        first = bisect_right(self._bounds, offset) - 1
+        if 0 < offset == self._end:
+            for number in range(self._given_up, min(first, len(self._parts))):
+                self._parts[number] = b""
+            self._given_up = max(self._given_up, first)
+        end = self._end = min(offset + size, self.size)
+        pieces = []
+        for start, part in zip(self._bounds[first:], self._parts[first:], strict=False):
+            if start >= end:
+                break
+            pieces.append(part[max(0, offset - start) : end - start])
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
 class Content(NamedTuple):
     """A whole bank: its snapshot as of `head.checkpoint`, if there is one, and all changes after it."""
 
     head: Head
     snapshot: Parts | None
     counts: bytes
+
+
+def content_from(name: str, row: Sequence[Any], changes: Iterable[Sequence[Any]], parts: Sequence[bytes]) -> Content:
+    """The bank `name` from the rows of the statements HEAD, CHANGES and PARTS."""
+    incarnation, sequence, turn, checkpoint, written, counted, counts = row
+    head = Head(name, Position(incarnation, sequence, turn, counted), checkpoint, written, counts, follows=True)
+    head.tail = [Tail(*change) for change in changes]
+    return Content(head, Parts(parts) if parts else None, counts)
 
 
 class Appended(NamedTuple):
