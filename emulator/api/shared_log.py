@@ -88,8 +88,7 @@ class SharedRequestLog(RequestLog):
     def clear(self) -> None:
         """Delete all exchanges."""
         if self._before is None:
-            new = set(map(id, self._new))
-            self._before = [exchange for exchange in self._ring if id(exchange) not in new]
+            self._before = list(self._without(self._new, self._ring))
         self._new.clear()
         super().clear()
 
@@ -119,29 +118,29 @@ class SharedRequestLog(RequestLog):
             exchange.received = now
         return [(exchange.id, as_json(exchange)) for exchange in self._new]
 
-    def number(self, numbers: Iterator[int]) -> None:
-        """Give the exchanges of this turn the numbers under which they were stored, in the order of `rows`."""
-        for exchange in self._new:
-            exchange.id = next(numbers)
+    def confirm(self, numbers: Iterator[int] | None) -> list[Exchange]:
+        """The exchanges of this turn are stored under the next of these numbers, in the order of `rows`; returns them.
 
-    def drop(self) -> None:
-        """Forget the exchanges of this turn, which are stored under numbers that are not known."""
-        new = set(map(id, self._new))
-        self._ring = deque((exchange for exchange in self._ring if id(exchange) not in new), maxlen=MOST_EXCHANGES)
-        self._new = []
-
-    def confirm(self) -> list[Exchange]:
-        """The exchanges of this turn are stored; returns them."""
+        None: the numbers are not known, and the exchanges are forgotten, to be read as those of others are.
+        """
         new, self._new, self._before, self._waited = self._new, [], None, []
+        if numbers is None:
+            self._ring = self._without(new, self._ring)
+            return []
+        for exchange in new:
+            exchange.id = next(numbers)
         return new
 
     def undo(self) -> None:
         """Undo the changes of this turn."""
-        new = set(map(id, self._new))
-        before = self._ring if self._before is None else self._before
-        self._ring = deque((exchange for exchange in before if id(exchange) not in new), maxlen=MOST_EXCHANGES)
+        self._ring = self._without(self._new, self._ring if self._before is None else self._before)
         self.waiting, self._waited = self._waited + self.waiting, []
         self._new, self._before = [], None
+
+    @staticmethod
+    def _without(left_out: Iterable[Exchange], exchanges: Iterable[Exchange]) -> deque[Exchange]:
+        these = set(map(id, left_out))
+        return deque((exchange for exchange in exchanges if id(exchange) not in these), maxlen=MOST_EXCHANGES)
 
     def known(self) -> list[int]:
         """The numbers of the exchanges that need not be read again."""

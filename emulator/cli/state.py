@@ -209,7 +209,7 @@ def _require_psycopg() -> None:
 
 def _place(address: str, schema: str) -> Place:
     """A directory, or the tables of a PostgreSQL."""
-    from emulator.assemble.shared.directory import Directory
+    from emulator.assemble.shared.copying import Directory
     from emulator.assemble.shared.shared_store import SharedStore
 
     if address.startswith(("postgres://", "postgresql://")):

@@ -1,4 +1,4 @@
-"""Copies a whole service from a state directory or a PostgreSQL to another one.
+"""Copies a whole service from a state directory or a PostgreSQL to another one, and a directory as such a place.
 
 What is copied: every bank's documents as of its last change, its snapshots, the sandbox CA with all TPPs. What is not:
 the request log and the counters of rules, which a directory does not keep either.
@@ -6,14 +6,25 @@ the request log and the counters of rules, which a directory does not keep eithe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
 
-from emulator.bank.kinds import BANK
-from emulator.store import Store, StoreError
+from emulator.assemble import snapshots
+from emulator.assemble.folders import Folders, complete, replacement
+from emulator.assemble.shared.authority import ANSWERS, CA, CA_FILES, TPP
+from emulator.bank.kinds import BANK, KINDS
+from emulator.ca.files import check_plain, make_private, write_folder, write_private
+from emulator.store import Store, StoreError, memory_store
+from emulator.store.disk import Disk, shared_lock
+from emulator.store.recovery import SNAPSHOT, recover
 from emulator.store.snapshot import snapshot_bytes
+
+_ENDING = ".snapshot.json"
 
 Secrets = dict[tuple[str, str], dict[str, bytes]]
 """The CA, the bank's certificate and the TPPs: by kind and name, the content of each file."""
@@ -55,9 +66,9 @@ def stored_bank(name: str, documents: Store, sequence: int, saved: Sequence[tupl
 
 
 class Place(Protocol):
-    """Where a service is stored; `open` gives access to it as of one moment. Raises StoreError, OSError."""
+    """Where a service is stored. Raises StoreError, OSError."""
 
-    def reading(self) -> Any:
+    def reading(self) -> AbstractContextManager[None]:
         """A `with` block in which the place is read, as of one moment."""
         ...
 
@@ -78,3 +89,101 @@ def copy(source: Place, target: Place, *, replace: bool) -> Copied:
     """Copy everything; StoreError (TargetHoldsBanks without `replace`, Missing, StoreLocked), OSError."""
     with source.reading():
         return target.write(source.secrets(), source.banks(), replace=replace)
+
+
+class Directory:
+    """A state directory that no process uses."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._folders = Folders(state / "banks", power=True)
+
+    def __str__(self) -> str:
+        return str(self._state)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A `with` block in which no process can write to any bank; StoreLocked."""
+        complete(self._state)
+        names = self._folders.names()
+        if not names:
+            raise Missing(f"{self._state} holds no bank")
+        check_plain(self._state)
+        with ExitStack() as locked:
+            for name in sorted(names):
+                locked.enter_context(shared_lock(self._folders.of(name)))
+            yield
+
+    def secrets(self) -> Secrets:
+        """The files of the CA and of the TPPs."""
+        if not (self._state / "ca.pem").exists():
+            raise Missing(f"{self._state} has no sandbox CA (ca.pem)")
+        secrets: Secrets = {(CA, ""): {name: (self._state / name).read_bytes() for name in CA_FILES}}
+        answers = self._state / "bank"
+        if (answers / "certificate.pem").exists():
+            secrets[ANSWERS, ""] = _content(answers)
+        issued = (self._state / "tpps").glob("*/certificate.pem")
+        for file in sorted(issued, key=lambda file: file.stat().st_mtime_ns):
+            secrets[TPP, file.parent.name] = _content(file.parent)
+        return secrets
+
+    def banks(self) -> Iterator[StoredBank]:
+        """Every bank as a start would find it; StoreDamaged, StoreTooNew."""
+        for name in sorted(self._folders.names()):
+            folder = self._folders.of(name)
+            documents = memory_store(KINDS)
+            recover(folder, Disk(), documents)
+            yield stored_bank(name, documents, documents.sequence, list(self._snapshots(folder / "snapshots")))
+
+    @staticmethod
+    def _snapshots(folder: Path) -> Iterator[tuple[str, datetime, bytes]]:
+        for file in sorted(snapshots.files(folder), key=lambda file: file.stat().st_mtime):
+            created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            yield file.name.removesuffix(_ENDING), created, file.read_bytes()
+
+    def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
+        """Replace the content of this directory by what is given."""
+        complete(self._state)
+        present = self._folders.names()
+        if (present or (self._state / "ca.pem").exists()) and not replace:
+            what = f"banks ({', '.join(sorted(present))})" if present else "a sandbox CA (ca.pem)"
+            raise TargetHoldsBanks(f"{self._state} holds {what}; --replace deletes what is there")
+        copied = Copied()
+        with ExitStack() as locked:
+            for name in sorted(present):
+                locked.enter_context(shared_lock(self._folders.of(name)))
+            folder = locked.enter_context(replacement(self._state))
+            for name in ("banks", "tpps", "bank"):
+                make_private(folder / name)
+            for bank in banks:
+                _write_bank(folder / "banks" / bank.name, bank)
+                copied.banks += 1
+                copied.snapshots += len(bank.snapshots)
+            _write_secrets(folder, secrets)
+        copied.tpps = sum(kind == TPP for kind, _ in secrets)
+        return copied
+
+
+def _write_bank(folder: Path, bank: StoredBank) -> None:
+    make_private(folder)
+    write_private(folder / SNAPSHOT, bank.body)
+    if bank.snapshots:
+        make_private(folder / "snapshots")
+    for name, created, body in bank.snapshots:
+        file = folder / "snapshots" / f"{name}{_ENDING}"
+        write_private(file, body)
+        os.utime(file, (created.timestamp(), created.timestamp()))
+
+
+def _write_secrets(state: Path, secrets: Secrets) -> None:
+    for (kind, name), files in secrets.items():
+        if kind == CA:
+            for file, content in files.items():
+                write_private(state / file, content)
+        else:
+            folder = state / "bank" if kind == ANSWERS else state / "tpps" / name
+            write_folder(folder, files, replace=True)
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
@@ -155,8 +155,8 @@ class OpenBank:
         work.exchanges += [StoredExchange(self.name, incarnation, *row) for row in self.requests.rows()]
         work.snapshots += [(self.name, *change) for change in self.snapshots.changes()]
 
-    def confirm(self, turn: UUID) -> None:
-        """The changes of this turn are stored: publish their events."""
+    def confirm(self, turn: UUID, numbers: Iterator[int] | None) -> None:
+        """The changes of this turn are stored, its exchanges under the next of these numbers: publish their events."""
         position, sequence = self.position, self.documents.sequence
         counts = self._counts()
         self.position = Position(
@@ -167,7 +167,7 @@ class OpenBank:
         )
         self.counts = counts
         self.snapshots.confirm()
-        answered = self.requests.confirm()
+        answered = self.requests.confirm(numbers)
         if self.observer.on:
             for exchange in answered:
                 self.observer.request(exchange)

@@ -329,18 +329,6 @@ class SharedRegistry(BankRegistry):
             opened.add_to(work)
         return work
 
-    def number(self, scope: Scope, numbers: Iterable[int] | None) -> None:
-        """Give the exchanges of a turn the numbers under which they were stored, in the order of `work`.
-
-        None: they are not known, and the exchanges are read again as those of other processes are.
-        """
-        left = None if numbers is None else iter(numbers)
-        for opened in self._open_in(scope):
-            if left is None:
-                opened.requests.drop()
-            else:
-                opened.requests.number(left)
-
     def _open_in(self, scope: Scope) -> list[OpenBank]:
         """The banks of a turn without those that are deleted."""
         return [opened for name, opened in scope.banks.items() if self.open_banks.get(name) is opened]
@@ -357,16 +345,20 @@ class SharedRegistry(BankRegistry):
         work.appended.append(Appended(SERVICE, number, [(b"{}", events)], 0, orjson.dumps(self._about)))
         return number
 
-    def confirm(self, scope: Scope, work: Work) -> None:
-        """The turn is stored."""
+    def confirm(self, scope: Scope, work: Work, numbers: Iterable[int] | None) -> None:
+        """The turn is stored, its exchanges under these numbers, in the order of `work`.
+
+        None: they are not known, and the exchanges are read again as those of other processes are.
+        """
         for _, deleted in scope.deleted:
             if deleted is not None:
                 deleted.service.bank.dismiss()
         if any(appended.name == SERVICE for appended in work.appended):
             service = self.service
             self.service = Position(service.incarnation, service.sequence + 1, work.turn, service.counted + 1)
+        left = None if numbers is None else iter(numbers)
         for opened in self._open_in(scope):
-            opened.confirm(work.turn)
+            opened.confirm(work.turn, left)
         self._tell(scope.published)
 
     def undo(self, scope: Scope) -> None:

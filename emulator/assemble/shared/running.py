@@ -162,8 +162,7 @@ class TurnRunner:
             needs.fetch = True
             self._undo(scope)
             return None
-        registry.number(scope, numbers)
-        registry.confirm(scope, work)
+        self._confirm(scope, work, numbers)
         self.note(None)
         self._done(work, ())
         return (result,)
@@ -195,6 +194,11 @@ class TurnRunner:
             return None
         return result, work
 
+    def _confirm(self, scope: Scope, work: Work, numbers: Iterable[int] | None) -> None:
+        self._registry.confirm(scope, work, numbers)
+        if scope.service:
+            self._authority.confirm()
+
     def _undo(self, scope: Scope) -> None:
         self._registry.undo(scope)
         if scope.service:
@@ -214,10 +218,7 @@ class TurnRunner:
         if committed is None:
             self._undo(scope)
             return None
-        self._registry.number(scope, committed.numbers)
-        self._registry.confirm(scope, work)
-        if scope.service:
-            self._authority.confirm()
+        self._confirm(scope, work, committed.numbers)
         return committed.due
 
     async def _caught_up(
