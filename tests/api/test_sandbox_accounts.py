@@ -9,6 +9,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.accounts import ledger
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
+from emulator.bank.sandbox.patterns import TRANSFER_OUT
 from emulator.bank.threads import run_to_end
 from tests.api.desk import DeskClient, advance, messages, ok
 from tests.unit.payments.world import domestic
@@ -363,7 +364,12 @@ def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp
 def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, service: BankService) -> None:
     bank = service.bank
     held = bank.documents.find(ACCOUNT, bban="99901000022")[0]["id"]
-    members = {"amount": "-25.50", "creditorName": "Butikk", "paymentId": "p"}
+    members = {
+        "amount": "-25.50",
+        "creditorName": "Butikk",
+        "paymentId": "p",
+        "bankTransactionCode": TRANSFER_OUT,
+    }
     pending = ledger.pend(bank, held, members)
     shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]
     assert (shown["amount"], shown["creditorName"], shown["bookingDate"]) == (-26, "Butikk", "")
@@ -386,7 +392,7 @@ def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: De
 def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, service: BankService) -> None:
     bank = service.bank
     held = bank.documents.find(ACCOUNT, bban="99901000014")[0]["id"]
-    pending = ledger.pend(bank, held, {"amount": "-25.50", "paymentId": "p"})
+    pending = ledger.pend(bank, held, {"amount": "-25.50", "paymentId": "p", "bankTransactionCode": TRANSFER_OUT})
     ok(tpp.delete(f"{ACCOUNTS}/{held}/transactions"), 204)
     assert [entry["id"] for entry in ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))] == [pending]
     advance(service, days=3)  # the fixture's pending ones are gone too

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.shapes.account_answers import CardTransaction
+from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
 from emulator.api.shapes.parts import Currency, Link, Links, LooseAmount, closed
 from emulator.api.shapes.sandbox import (
     CreditLimit,
@@ -15,7 +15,6 @@ from emulator.api.shapes.sandbox import (
     PostedBalance,
     PostedCardTransaction,
     PostedTransaction,
-    TransactionCode,
 )
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
@@ -124,7 +123,7 @@ class SandboxTransaction(TypedDict):
     creditorAccount: BothNumbers
     debtorName: str
     debtorAccount: BothNumbers
-    bankTransactionCode: TransactionCode
+    bankTransactionCode: BankTransactionCode
     ultimateDebtor: str
     ultimateCreditor: str
     purposeCode: str

@@ -20,8 +20,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from emulator.assemble import authority_for
-from emulator.assemble.shared.copying import copy
-from emulator.assemble.shared.directory import Directory
+from emulator.assemble.shared.copying import Directory, copy
 from emulator.assemble.shared.shared_store import SharedStore
 from tests.bench.customers import SEPA, Customer
 from tests.bench.harness import Row, bank, beside, milliseconds, rate, rate_over
