@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.documents import SettingsDocument
+from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
 from emulator.store import DependentCache, Documents, Kind
 
+D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
@@ -107,6 +109,13 @@ class Bank:
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)
         return settings
+
+    def find(self, kind: Kind[D], identity: str, path: str | None = None) -> D:
+        """The document with this id; RESOURCE_UNKNOWN if there is none, about the member or parameter at `path`."""
+        document = self.documents.get(kind, identity)
+        if document is None:
+            raise BankError("RESOURCE_UNKNOWN", f"There is no {kind.name} {identity}.", path)
+        return document
 
     def make_room(self, kind: Kind[Any], most: int, **equals: str) -> None:
         """Evict the oldest of the documents with these members if there are `most` or more."""

@@ -9,35 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
-from emulator.bank.documents import (
-    Account,
-    Agreement,
-    Authorisation,
-    BankDocument,
-    Basket,
-    Card,
-    CardTransaction,
-    ClockDocument,
-    Consent,
-    ConsoleDocument,
-    Contact,
-    Customer,
-    ExchangeDocument,
-    Login,
-    Notification,
-    Payment,
-    Person,
-    Psu,
-    Quota,
-    Repeat,
-    RulesDocument,
-    Sca,
-    ScenarioDocument,
-    Session,
-    SettingsDocument,
-    Subscription,
-    Transaction,
-)
+from emulator.bank import documents as d
 from emulator.store import Documents, Kind, Ordered
 
 D = TypeVar("D", bound=Mapping[str, Any])
@@ -78,57 +50,57 @@ class Singleton(Generic[D]):
         documents.delete(META, self.name)
 
 
-CLOCK = Singleton[ClockDocument]("clock")
-SETTINGS = Singleton[SettingsDocument]("settings")
-BANK = Singleton[BankDocument]("bank")
-EXCHANGE = Singleton[ExchangeDocument]("exchange")
-CONSOLE = Singleton[ConsoleDocument]("console")
-RULES = Singleton[RulesDocument]("rules")
-SCENARIO = Singleton[ScenarioDocument]("scenario")
+CLOCK = Singleton[d.ClockDocument]("clock")
+SETTINGS = Singleton[d.SettingsDocument]("settings")
+BANK = Singleton[d.BankDocument]("bank")
+EXCHANGE = Singleton[d.ExchangeDocument]("exchange")
+CONSOLE = Singleton[d.ConsoleDocument]("console")
+RULES = Singleton[d.RulesDocument]("rules")
+SCENARIO = Singleton[d.ScenarioDocument]("scenario")
 
 # people
-CUSTOMER = Kind[Customer]("customer", indexes=("customerNumber",))
-PERSON = Kind[Person]("person")  # id: the national identity number
-AGREEMENT = Kind[Agreement]("agreement", indexes=("owner", "persons", "accounts"))
-PSU = Kind[Psu]("psu", indexes=("nationalId", "key"))  # id: the PSU-ID; key: `tpp|nationalId`
+CUSTOMER = Kind[d.Customer]("customer", indexes=("customerNumber",))
+PERSON = Kind[d.Person]("person")  # id: the national identity number
+AGREEMENT = Kind[d.Agreement]("agreement", indexes=("owner", "persons", "accounts"))
+PSU = Kind[d.Psu]("psu", indexes=("nationalId", "key"))  # id: the PSU-ID; key: `tpp|nationalId`
 
 # money
-ACCOUNT = Kind[Account]("account", indexes=("customerId", "bban", "iban"))
-TRANSACTION = Kind[Transaction](
+ACCOUNT = Kind[d.Account]("account", indexes=("customerId", "bban", "iban"))
+TRANSACTION = Kind[d.Transaction](
     "transaction",
     indexes=("accountId",),
     ordered={"shelf": Ordered(by="order", group="shelf"), "due": Ordered(by="due")},
 )
-CARD = Kind[Card]("card", indexes=("customerId", "accountNumber"))
-CARD_TRANSACTION = Kind[CardTransaction](
+CARD = Kind[d.Card]("card", indexes=("customerId", "accountNumber"))
+CARD_TRANSACTION = Kind[d.CardTransaction](
     "cardTransaction", indexes=("cardId",), ordered={"shelf": Ordered(by="order", group="shelf")}
 )
 
 # access
-SESSION = Kind[Session](
+SESSION = Kind[d.Session](
     "session",
     # owner: `tpp|nationalId|context`, until a newer session replaces it; past: replaced, the oldest are evicted
     indexes=("key", "owner", "past", "nationalId"),
     ordered={"created": Ordered(by="created")},
 )
-CONSENT = Kind[Consent]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
-SCA = Kind[Sca](
+CONSENT = Kind[d.Consent]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
+SCA = Kind[d.Sca](
     "sca",
     # passing: may be evicted, the oldest first
     indexes=("target", "status", "passing"),
     arrival="created",
 )
-LOGIN = Kind[Login]("login", indexes=("passing",))  # at the bank itself; id: the token that the browser stores
-QUOTA = Kind[Quota]("quota")  # id: `tpp|account|operation`
+LOGIN = Kind[d.Login]("login", indexes=("passing",))  # at the bank itself; id: the token that the browser stores
+QUOTA = Kind[d.Quota]("quota")  # id: `tpp|account|operation`
 
 # payments
-PAYMENT = Kind[Payment]("payment", indexes=("likeness",), ordered={"due": Ordered(by="due")}, arrival="created")
-AUTHORISATION = Kind[Authorisation]("authorisation", indexes=("target",))
-BASKET = Kind[Basket]("basket", ordered={"created": Ordered(by="created")})
+PAYMENT = Kind[d.Payment]("payment", indexes=("likeness",), ordered={"due": Ordered(by="due")}, arrival="created")
+AUTHORISATION = Kind[d.Authorisation]("authorisation", indexes=("target",))
+BASKET = Kind[d.Basket]("basket", ordered={"created": Ordered(by="created")})
 
 # notifications
-SUBSCRIPTION = Kind[Subscription]("subscription", indexes=("passing",))  # id: the payment, basket or consent
-NOTIFICATION = Kind[Notification](
+SUBSCRIPTION = Kind[d.Subscription]("subscription", indexes=("passing",))  # id: the payment, basket or consent
+NOTIFICATION = Kind[d.Notification](
     "notification",
     indexes=("target", "lane", "state", "done"),
     ordered={"due": Ordered(by="due")},
@@ -136,11 +108,11 @@ NOTIFICATION = Kind[Notification](
 )
 
 # the interface
-REPEAT = Kind[Repeat]("repeat", arrival="created")  # id: `tpp|x-request-id`
-CONTACT = Kind[Contact]("contact")  # id: the tppId
+REPEAT = Kind[d.Repeat]("repeat", arrival="created")  # id: `tpp|x-request-id`
+CONTACT = Kind[d.Contact]("contact")  # id: the tppId
 
-HolderKind = Kind[Account] | Kind[Card]
-EntryKind = Kind[Transaction] | Kind[CardTransaction]
+HolderKind = Kind[d.Account] | Kind[d.Card]
+EntryKind = Kind[d.Transaction] | Kind[d.CardTransaction]
 
 KINDS: tuple[Kind[Any], ...] = (
     META,

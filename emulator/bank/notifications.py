@@ -12,7 +12,7 @@ fails.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -346,11 +346,8 @@ def view(notification: Notification) -> dict[str, Any]:
 
 def listing(bank: Bank, *, target: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
     """Notifications, newest first; of one payment, basket or consent, if `target` names it."""
-    return [view(one) for one in _newest(bank, target, limit)]
-
-
-def _newest(bank: Bank, target: str | None, limit: int | None) -> Iterator[Notification]:
     if target is not None:
-        yield from bank.documents.find(NOTIFICATION, target=target, newest_first=True, limit=limit)
+        newest = bank.documents.find(NOTIFICATION, target=target, newest_first=True, limit=limit)
     else:
-        yield from bank.documents.range(NOTIFICATION, "created", reverse=True, limit=limit)
+        newest = bank.documents.range(NOTIFICATION, "created", reverse=True, limit=limit)
+    return [view(notification) for notification in newest]

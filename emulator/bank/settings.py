@@ -60,8 +60,8 @@ class Settings:
 class SettingValues:
     """The values that a setting accepts: in words, as JSON Schema (or a function that returns it), and as a predicate.
 
-    `problems`: finds the problems inside a value that fits. `decides`: what the setting decides, for the manual, the
-    console and the JSON Schema.
+    `problems`: finds problems inside a value that is a list; without it, only `fits` is checked. `decides`: what the
+    setting decides, for the manual, the console and the JSON Schema.
     """
 
     words: str
@@ -147,7 +147,9 @@ def _feed_schema() -> Mapping[str, Any]:
     return feed.schema()
 
 
-_FEED = SettingValues(_DRIFTS, _feed_schema, lambda value: isinstance(value, list), _feed_problems)
+_FEED = SettingValues(
+    _DRIFTS, _feed_schema, lambda value: isinstance(value, list) and not _feed_problems(value), _feed_problems
+)
 
 TAKES: Mapping[str, SettingValues] = {
     "profile": _one_of("documented", "lenient").deciding(
@@ -208,11 +210,11 @@ def problems_in(changes: Mapping[str, Any]) -> list[Message]:
         takes = TAKES.get(name)
         if takes is None:
             problems.append(Message("FORMAT_ERROR", unknown(name, TAKES, "There is no setting"), name))
-        elif not takes.fits(value):
-            problems.append(Message("FORMAT_ERROR", f"The setting {name} must be {takes.words}.", name))
-        elif takes.problems is not None:
+        elif takes.problems is not None and isinstance(value, list):
             wrong = takes.problems(value)
             problems += [Message("FORMAT_ERROR", one.text, written((name, *one.path))) for one in wrong]
+        elif not takes.fits(value):
+            problems.append(Message("FORMAT_ERROR", f"The setting {name} must be {takes.words}.", name))
     return problems
 
 

@@ -10,7 +10,6 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails
-from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.reference import digits_of
@@ -66,11 +65,8 @@ def own_side(account: Account, owner: str, *, outgoing: bool) -> TransactionDeta
 
 
 def find(bank: Bank, account_id: str) -> Account:
-    """The account; BankError RESOURCE_UNKNOWN when there is none."""
-    account = bank.documents.get(ACCOUNT, account_id)
-    if account is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.", "mockAccountId")
-    return account
+    """The account of the sandbox with this id; BankError RESOURCE_UNKNOWN."""
+    return bank.find(ACCOUNT, account_id, "mockAccountId")
 
 
 def creditor(bank: Bank, reference: Mapping[str, str], account_id: str | None = None) -> Account | None:

@@ -15,7 +15,6 @@ from typing import Any, Literal, cast
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, Transaction, TransactionMembers
-from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
 
@@ -41,16 +40,9 @@ def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
     return account is not None and available(account) >= amount
 
 
-def _account(bank: Bank, account_id: str) -> Account:
-    account = bank.documents.get(ACCOUNT, account_id)
-    if account is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.")
-    return account
-
-
 def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
     """Reserve `amount` on the account for a payment; a negative amount releases it."""
-    account = _account(bank, account_id)
+    account = bank.find(ACCOUNT, account_id)
     account["reserved"] = plain(Decimal(account["reserved"]) + amount, account["currency"])
     account["lastChange"] = at or bank.clock.stamp()
     bank.documents.put(ACCOUNT, account)
@@ -66,7 +58,7 @@ def pend(
 ) -> str:
     """Show a transaction as pending and return its id; no money moves. Members and `pending` as for `book`."""
     at = at or bank.clock.stamp()
-    transaction = _entered(bank, _account(bank, account_id), members, "pending", at=at, replaced=pending)
+    transaction = _entered(bank, bank.find(ACCOUNT, account_id), members, "pending", at=at, replaced=pending)
     bank.documents.put(TRANSACTION, transaction)
     return transaction["id"]
 
@@ -91,7 +83,7 @@ def book(
     `pending`: the pending transaction that this one replaces, under its id; `released`: its reservation.
     """
     at = at or bank.clock.stamp()
-    account = _account(bank, account_id)
+    account = bank.find(ACCOUNT, account_id)
     transaction = _entered(bank, account, members, "booked", at=at, replaced=pending)
     account["booked"] = plain(Decimal(account["booked"]) + Decimal(transaction["amount"]), account["currency"])
     if released:
@@ -148,7 +140,7 @@ def settle_pending(bank: Bank, transaction: Transaction) -> None:
 
 def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
     """Set the booked balance (sandbox data, scenarios); the opening balance changes by the same difference."""
-    account = _account(bank, account_id)
+    account = bank.find(ACCOUNT, account_id)
     difference = booked - Decimal(account["booked"])
     account["opening"] = plain(Decimal(account["opening"]) + difference, account["currency"])
     account["booked"] = plain(booked, account["currency"])
@@ -158,7 +150,7 @@ def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
 
 def forget_oldest(bank: Bank, account_id: str, most: int) -> None:
     """Delete up to `most` of the oldest booked transactions of an account; their sum moves to the opening balance."""
-    account = _account(bank, account_id)
+    account = bank.find(ACCOUNT, account_id)
     oldest = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|booked", limit=most)
     moved = sum((Decimal(transaction["amount"]) for transaction in oldest), ZERO)
     account["opening"] = plain(Decimal(account["opening"]) + moved, account["currency"])
@@ -169,7 +161,7 @@ def forget_oldest(bank: Bank, account_id: str, most: int) -> None:
 
 def forget(bank: Bank, account_id: str) -> int:
     """Delete the booked transactions of an account and return their number; the balance becomes the opening balance."""
-    account = _account(bank, account_id)
+    account = bank.find(ACCOUNT, account_id)
     booked = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|booked")
     bank.documents.delete_several(TRANSACTION, booked)
     account["opening"] = account["booked"]

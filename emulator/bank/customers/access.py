@@ -257,7 +257,8 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
         text = f"A scripted rule says that the {operation} of this account have been read too often."
         raise BankError("ACCESS_EXCEEDED", text)
     now = bank.clock.now()
-    calls = _calls(bank, _quota_key(claim.tpp_id, resource, operation))
+    key = _quota_key(claim.tpp_id, resource, operation)
+    calls = _calls(bank, key)
     if exhausted or len(calls) >= UNATTENDED_CALLS:
         raise BankError(
             "ACCESS_EXCEEDED",
@@ -265,7 +266,6 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
             "PSU-IP-Address",
         )
     consents.write_uses(bank)
-    key = _quota_key(claim.tpp_id, resource, operation)
     bank.documents.put(QUOTA, Quota(id=key, calls=[*calls, stamp(now)]))
 
 

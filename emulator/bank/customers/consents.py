@@ -142,9 +142,7 @@ def write_uses(bank: Bank) -> None:
 def revoke(bank: Bank, consent_id: str) -> Consent:
     """The person withdraws a consent at the bank; effective at the next call (SPEC 5.3.10)."""
     write_uses(bank)
-    consent = bank.documents.get(CONSENT, consent_id)
-    if consent is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.")
+    consent = bank.find(CONSENT, consent_id)
     if not consent.get("revoked"):
         consent["revoked"] = bank.clock.stamp()
         bank.documents.put(CONSENT, consent)

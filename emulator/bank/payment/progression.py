@@ -282,9 +282,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
     Dates and missing money are ignored. RESOURCE_UNKNOWN, FORMAT_ERROR (no such status) or CONFLICT (no path to it).
     """
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
+    payment = bank.find(PAYMENT, payment_id)
     if to is not None and to not in STATUSES:
         raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; the statuses are {', '.join(STATUSES)}.", "to")
     status = payment["status"]

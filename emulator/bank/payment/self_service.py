@@ -229,9 +229,7 @@ def withdraw(bank: Bank, national_id: str, consent_id: str) -> None:
 
 
 def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Payment:
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
+    payment = bank.find(PAYMENT, payment_id)
     if cancels:
         if not any(one["id"] == payment_id for one in _to_cancel(bank, national_id)):
             raise BankError("CONFLICT", "The cancellation of this payment does not wait for this person.")

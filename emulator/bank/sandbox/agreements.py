@@ -18,10 +18,7 @@ _LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit
 
 def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
     """The agreement with this id; BankError RESOURCE_UNKNOWN."""
-    agreement = bank.documents.get(AGREEMENT, agreement_id)
-    if agreement is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
-    return agreement
+    return bank.find(AGREEMENT, agreement_id, "agreementId")
 
 
 def create_agreement(bank: Bank, body: Body) -> Agreement:
@@ -89,8 +86,7 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
 
 def delete_agreement(bank: Bank, agreement_id: str) -> None:
     """Remove an agreement, and the consents and sessions under it."""
-    if not bank.documents.delete(AGREEMENT, agreement_id):
-        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
+    bank.documents.delete(AGREEMENT, find_agreement(bank, agreement_id)["id"])
     for consent in bank.documents.all(CONSENT):
         if consent["agreement"] == agreement_id:
             bank.documents.delete(CONSENT, consent["id"])

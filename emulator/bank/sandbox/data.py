@@ -36,10 +36,7 @@ Entry = TypeVar("Entry", Transaction, CardTransaction)
 
 def find_customer(bank: Bank, customer_id: str) -> Customer:
     """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
-    customer = bank.documents.get(CUSTOMER, customer_id)
-    if customer is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.", "customerId")
-    return customer
+    return bank.find(CUSTOMER, customer_id, "customerId")
 
 
 def customer_named(bank: Bank, name: str, path: str) -> Customer:
