@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -17,11 +18,16 @@ class MalformedModule(ValueError):
     """A module does not define what its package expects, or defines a second one with the same name."""
 
 
+def modules(folder: Iterable[str], package: str) -> Iterator[ModuleType]:
+    """The modules in `folder`, in alphabetical order."""
+    for module in pkgutil.iter_modules(folder):
+        yield importlib.import_module(f"{package}.{module.name}")
+
+
 def constants(folder: Iterable[str], package: str, constant: str) -> Iterator[tuple[str, Any]]:
     """The name of each module in `folder`, in alphabetical order, and its `constant`, None if it has none."""
-    for module in pkgutil.iter_modules(folder):
-        full_name = f"{package}.{module.name}"
-        yield full_name, getattr(importlib.import_module(full_name), constant, None)
+    for module in modules(folder, package):
+        yield module.__name__, getattr(module, constant, None)
 
 
 def discover(

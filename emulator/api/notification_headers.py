@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, wraps
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from cryptography import x509
 
 from emulator.api.certificates import read_certificate
 from emulator.api.headers import Headers
-from emulator.api.operation import Call, Handler, Reply
+from emulator.api.operation import Call, Operation, Reply
 from emulator.api.render import message_body
 from emulator.bank import notifications
 from emulator.bank.errors import Message, quoted
@@ -67,18 +68,17 @@ def _wrong_content(value: str) -> str | None:
     return "status= and some of SCA, PROCESS, LAST, each once" if contents(value) is None else None
 
 
-def notifying(resource: Resource, member: str) -> Callable[[Handler], Handler]:
-    """Make a handler subscribe the TPP to the resource whose id is `member` in the path, else in the answer."""
+def notifying(resource: Resource, member: str) -> Callable[[Operation], Operation]:
+    """Make an operation subscribe the TPP to the resource whose id is `member` in the path, else in the answer."""
 
-    def decorate(handler: Handler) -> Handler:
-        @wraps(handler)
+    def decorate(operation: Operation) -> Operation:
         def handle(call: Call) -> Reply:
-            reply = handler(call)
+            reply = operation.handler(call)
             if call.bank.settings.notifications and reply.status == 201 and _uri in call.headers:
                 return _subscribed(call, reply, resource, call.params.get(member) or reply.body[member])
             return reply
 
-        return handle
+        return replace(operation, handler=handle, notifies=True)
 
     return decorate
 

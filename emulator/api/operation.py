@@ -137,6 +137,7 @@ class Operation:
     method: str
     path: str
     summary: str
+    description: str
     handler: Handler
     column: str | Callable[[Params], str]
     answers: Mapping[int, str | None]
@@ -159,6 +160,31 @@ class Operation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))
         object.__setattr__(self, "acts", self.access is not Access.SESSION and not self.path.startswith(_OF_THE_TPP))
+
+
+def operation(
+    method: str, path: str, answers: Mapping[int, str | None], **members: Any
+) -> Callable[[Handler], Operation]:
+    """Make an operation of its handler: `get_accounts` is getAccounts, its docstring has summary and description.
+
+    `members`: others of Operation.
+    """
+
+    def described(handler: Handler) -> Operation:
+        first, *words = handler.__name__.split("_")
+        summary, *paragraphs = (" ".join(text.split()) for text in (handler.__doc__ or "").split("\n\n"))
+        return Operation(
+            id=first + "".join(map(str.capitalize, words)),
+            method=method,
+            path=path,
+            summary=summary.removesuffix("."),
+            description="\n\n".join(filter(None, paragraphs)) or summary,
+            handler=handler,
+            answers=answers,
+            **members,
+        )
+
+    return described
 
 
 @dataclass(frozen=True, slots=True)

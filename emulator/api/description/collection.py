@@ -236,7 +236,7 @@ def _request(
     return CollectionRequest(
         folder=folder,
         name=row.summary + after,
-        about=f"{row.id}. {(row.handler.__doc__ or '').strip()}",
+        about=f"{row.id}. {row.description}",
         method=row.method,
         path=re.sub(r"{([^}]+)}", lambda match: _value(row.path, match[1], step), row.path),
         statuses=step.statuses,

@@ -196,7 +196,7 @@ def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies
         "operationId": form.id,
         "x-operation": row.id if form.id != row.id else None,
         "summary": f"{row.summary} ({'/'.join(form.fixed.values())})" if form.fixed else row.summary,
-        "description": (row.handler.__doc__ or row.summary).strip(),
+        "description": row.description,
         "externalDocs": {"url": f"/docs/reference/{row.manual or _MANUAL[row.tag]}"},
         "tags": [row.tag] if row.tag else [],
         "parameters": [*_path(form), *map(query_parameter, row.query)],

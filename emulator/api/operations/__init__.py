@@ -1,4 +1,4 @@
-"""The operation table: each module of this package adds its rows (`OPERATIONS`); a duplicate stops the start."""
+"""The table of the TPP interface: the operations of every file of this folder. A duplicate stops the start."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cache
 from emulator.api.operation import Operation
 from emulator.bank.errors import BankError
 from emulator.bank.problems import unknown
-from emulator.discovery import constants
+from emulator.discovery import modules
 
 
 @cache
 def table() -> tuple[Operation, ...]:
-    """All rows, in the order of the modules' names."""
-    rows: list[Operation] = [row for _, rows in constants(__path__, __name__, "OPERATIONS") for row in rows]
+    """All operations, in the order of the file names."""
+    rows = [row for module in modules(__path__, __name__) for row in vars(module).values() if type(row) is Operation]
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:

@@ -10,7 +10,7 @@ import orjson
 
 from emulator.api import accept_fix, render
 from emulator.api.accept_fix import Fixes, fixes
-from emulator.api.operation import Access, Call, Operation, Reply, link
+from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
 from emulator.api.render import RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS, json_list
 from emulator.bank.accounts import accounts, transactions
@@ -21,6 +21,9 @@ from emulator.bank.errors import BankError
 
 AISP = frozenset({"AISP"})
 
+_ANSWERS = "emulator.api.shapes.account_answers"
+_operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
+
 
 def caller_of(call: Call) -> Caller:
     """The customer whom the access gate has admitted."""
@@ -29,8 +32,9 @@ def caller_of(call: Call) -> Caller:
     return call.caller
 
 
+@_operation("GET", "/v1/accounts", {200: f"{_ANSWERS}:Accounts"}, query=WITH_BALANCE)
 def get_accounts(call: Call) -> Reply:
-    """The accounts that the customer shares with this TPP."""
+    """The accounts that the PSU shares."""
     fix = fixes(call)
     shown = [
         _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call)))
@@ -38,6 +42,7 @@ def get_accounts(call: Call) -> Reply:
     return Reply(200, fix.amounts({"accounts": shown}))
 
 
+@_operation("GET", "/v1/accounts/{id}", {200: f"{_ANSWERS}:AccountDetails"}, query=WITH_BALANCE)
 def get_account(call: Call) -> Reply:
     """One account."""
     fix = fixes(call)
@@ -60,6 +65,7 @@ def _account(call: Call, account: Account, fix: Fixes) -> dict[str, Any]:
     return shown
 
 
+@_operation("GET", "/v1/accounts/{id}/balances", {200: f"{_ANSWERS}:Balances"}, quota="balances")
 def get_balances(call: Call) -> Reply:
     """The balances of an account."""
     account = accounts.find(call.bank, call.params["id"])
@@ -67,8 +73,18 @@ def get_balances(call: Call) -> Reply:
     return Reply(200, fixes(call).amounts(body))
 
 
+@_operation(
+    "GET",
+    "/v1/accounts/{id}/transactions",
+    {200: f"{_ANSWERS}:Transactions"},
+    query=TRANSACTION_LIST,
+    quota="transactions",
+)
 def get_transactions(call: Call) -> Reply:
-    """A page of an account's transactions, newest first, with links to the neighbouring pages."""
+    """The transactions of an account, page by page.
+
+    Newest first, with links to the neighbouring pages.
+    """
     fix = fixes(call)
     account = accounts.find(call.bank, call.params["id"])
     requested = window(
@@ -118,8 +134,18 @@ def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> d
     return link(links_base, f"/v1/accounts/{entry['accountId']}/transactions/{transaction_id}")
 
 
+@_operation(
+    "GET",
+    "/v1/accounts/{id}/transactions/{transactionId}",
+    {200: f"{_ANSWERS}:TransactionDetails"},
+    manual="accounts#transaction-details",
+    quota="details",
+)
 def get_transaction_details(call: Call) -> Reply:
-    """One transaction with all its members (SPEC 2.9); a batch with its entries."""
+    """One transaction in full.
+
+    With all its members (SPEC 2.9); a batch with its entries.
+    """
     account = accounts.find(call.bank, call.params["id"])
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
     booked_or_valued = entry.get("bookingDate") or entry["valueDate"]
@@ -134,58 +160,3 @@ def get_transaction_details(call: Call) -> Reply:
             detail["_links"] = {"transactionDetails": _details_link(call.links_base, entry, f"{entry['id']}.{number}")}
         shown = {**shown, "entryDetails": details}
     return Reply(200, fixes(call).amounts({"transactionsDetails": shown}))
-
-
-_ANSWERS = "emulator.api.shapes.account_answers"
-
-_row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
-
-OPERATIONS = (
-    _row(
-        id="getAccounts",
-        method="GET",
-        path="/v1/accounts",
-        summary="The accounts that the PSU shares",
-        handler=get_accounts,
-        answers={200: f"{_ANSWERS}:Accounts"},
-        query=WITH_BALANCE,
-    ),
-    _row(
-        id="getAccount",
-        method="GET",
-        path="/v1/accounts/{id}",
-        summary="One account",
-        handler=get_account,
-        answers={200: f"{_ANSWERS}:AccountDetails"},
-        query=WITH_BALANCE,
-    ),
-    _row(
-        id="getBalances",
-        method="GET",
-        path="/v1/accounts/{id}/balances",
-        summary="The balances of an account",
-        handler=get_balances,
-        answers={200: f"{_ANSWERS}:Balances"},
-        quota="balances",
-    ),
-    _row(
-        id="getTransactions",
-        method="GET",
-        path="/v1/accounts/{id}/transactions",
-        summary="The transactions of an account, page by page",
-        handler=get_transactions,
-        answers={200: f"{_ANSWERS}:Transactions"},
-        query=TRANSACTION_LIST,
-        quota="transactions",
-    ),
-    _row(
-        id="getTransactionDetails",
-        method="GET",
-        path="/v1/accounts/{id}/transactions/{transactionId}",
-        manual="accounts#transaction-details",
-        summary="One transaction in full",
-        handler=get_transaction_details,
-        answers={200: f"{_ANSWERS}:TransactionDetails"},
-        quota="details",
-    ),
-)

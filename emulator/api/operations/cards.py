@@ -10,7 +10,7 @@ import orjson
 
 from emulator.api import accept_fix, render
 from emulator.api.accept_fix import Fixes, fixes
-from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operation import Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
 from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
@@ -19,14 +19,22 @@ from emulator.bank.customers.access import shared_cards
 from emulator.bank.documents import Card
 from emulator.bank.kinds import CARD, CARD_TRANSACTION
 
+_ANSWERS = "emulator.api.shapes.account_answers"
+_operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, resource=CARD, tag="Card accounts")
 
+
+@_operation("GET", "/v1/card-accounts", {200: f"{_ANSWERS}:CardAccounts"}, query=WITH_BALANCE)
 def get_card_accounts(call: Call) -> Reply:
-    """The card accounts that the customer shares with this TPP."""
+    """The card accounts that the PSU shares.
+
+    The card accounts that the customer shares with this TPP.
+    """
     fix = fixes(call)
     shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call)))]
     return Reply(200, fix.amounts({"cardAccounts": shown}))
 
 
+@_operation("GET", "/v1/card-accounts/{id}", {200: f"{_ANSWERS}:CardAccountDetails"}, query=WITH_BALANCE)
 def get_card_account(call: Call) -> Reply:
     """One card account."""
     fix = fixes(call)
@@ -47,6 +55,7 @@ def _card(call: Call, card: Card, fix: Fixes) -> dict[str, Any]:
     return shown
 
 
+@_operation("GET", "/v1/card-accounts/{id}/balances", {200: f"{_ANSWERS}:CardBalances"}, quota="balances")
 def get_card_balances(call: Call) -> Reply:
     """The balances of a card account."""
     card = cards.find(call.bank, call.params["id"])
@@ -54,8 +63,18 @@ def get_card_balances(call: Call) -> Reply:
     return Reply(200, fixes(call).amounts(body))
 
 
+@_operation(
+    "GET",
+    "/v1/card-accounts/{id}/transactions",
+    {200: f"{_ANSWERS}:CardTransactions"},
+    query=TRANSACTION_LIST,
+    quota="transactions",
+)
 def get_card_transactions(call: Call) -> Reply:
-    """A page of a card account's transactions, newest first; dates and limit apply to pending ones too (SPEC 8)."""
+    """The transactions of a card account, page by page.
+
+    Newest first; dates and limit apply to pending ones too (SPEC 8).
+    """
     fix = fixes(call)
     card = cards.find(call.bank, call.params["id"])
     requested = window(call)
@@ -79,48 +98,3 @@ def _renderer(fix: Fixes) -> Callable[[bytes], bytes]:
         return render.encode(fix.amounts(entry))
 
     return rendered
-
-
-_ANSWERS = "emulator.api.shapes.account_answers"
-
-_row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, resource=CARD, tag="Card accounts")
-
-OPERATIONS = (
-    _row(
-        id="getCardAccounts",
-        method="GET",
-        path="/v1/card-accounts",
-        summary="The card accounts that the PSU shares",
-        handler=get_card_accounts,
-        answers={200: f"{_ANSWERS}:CardAccounts"},
-        query=WITH_BALANCE,
-    ),
-    _row(
-        id="getCardAccount",
-        method="GET",
-        path="/v1/card-accounts/{id}",
-        summary="One card account",
-        handler=get_card_account,
-        answers={200: f"{_ANSWERS}:CardAccountDetails"},
-        query=WITH_BALANCE,
-    ),
-    _row(
-        id="getCardBalances",
-        method="GET",
-        path="/v1/card-accounts/{id}/balances",
-        summary="The balances of a card account",
-        handler=get_card_balances,
-        answers={200: f"{_ANSWERS}:CardBalances"},
-        quota="balances",
-    ),
-    _row(
-        id="getCardTransactions",
-        method="GET",
-        path="/v1/card-accounts/{id}/transactions",
-        summary="The transactions of a card account, page by page",
-        handler=get_card_transactions,
-        answers={200: f"{_ANSWERS}:CardTransactions"},
-        query=TRANSACTION_LIST,
-        quota="transactions",
-    ),
-)

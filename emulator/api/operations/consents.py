@@ -8,7 +8,7 @@ from typing import Any
 from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
 from emulator.api.notification_headers import notifying
-from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Reply
+from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank.accounts import accounts, cards
 from emulator.bank.authentication import sca
@@ -19,16 +19,39 @@ from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, SCA
 
 REDIRECT = frozenset({"tpp-redirect-uri"})
+_ANSWERS = "emulator.api.shapes.answers"
+_consent = partial(operation, column=DETAILS, roles=AISP, tag="Consents")
+_created = partial(
+    _consent,
+    answers={201: f"{_ANSWERS}:Consent"},
+    gives=("consentId", "consentId"),
+    needs=REDIRECT,
+    remembers=True,
+)
+_psu = partial(operation, column=DETAILS, tag="PSU")
 _STATES = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
 
 
 @notifying("consent", "consentId")
+@_created("POST", "/v1/consents")
 def create_consent(call: Call) -> Reply:
-    """201 with a scaRedirect to the page where the customer grants the bank-offered consent; the body is ignored.
+    """Request a consent, which the customer grants during SCA.
 
-    PSU-ID is optional. A PSU-ID of another TPP, or one without the agreement that its context needs, is refused as in
-    other operations (SPEC 7; CONTRACT 4, 13); PSU-Corporate-ID may name one of the customer's agreements (SPEC 5.3.6).
+    201 with a scaRedirect to the page where the customer grants the bank-offered consent; the body is ignored. PSU-ID
+    is optional. A PSU-ID of another TPP, or one without the agreement that its context needs, is refused as in other
+    operations (SPEC 7; CONTRACT 4, 13); PSU-Corporate-ID may name one of the customer's agreements (SPEC 5.3.6).
     """
+    return _requested(call)
+
+
+@notifying("consent", "consentId")
+@_created("POST", "/v1/bank-offered-consents")
+def create_bank_offered_consent(call: Call) -> Reply:
+    """Request a bank-offered consent: the same as POST /v1/consents."""
+    return _requested(call)
+
+
+def _requested(call: Call) -> Reply:
     access.check_consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
@@ -54,8 +77,9 @@ def _states(call: Call) -> tuple[str, Consent | None]:
     return ("expired" if opened["status"] == "finalised" else "rejected"), None
 
 
+@_consent("GET", "/v1/consents/{consentId}", {200: f"{_ANSWERS}:ConsentDetails"})
 def get_consent(call: Call) -> Reply:
-    """A consent: its accounts, validity and status."""
+    """A consent: accounts, validity and status."""
     status, consent = _states(call)
     bank = call.bank
     shared: list[AccountRef | dict[str, str]] = []
@@ -78,13 +102,18 @@ def get_consent(call: Call) -> Reply:
     return Reply(200, body)
 
 
+@_consent("GET", "/v1/consents/{consentId}/status", {200: f"{_ANSWERS}:ConsentState"})
 def get_consent_status(call: Call) -> Reply:
-    """The status of a consent."""
+    """Status of a consent."""
     return Reply(200, {"consentStatus": _states(call)[0]})
 
 
+@_consent("DELETE", "/v1/consents/{consentId}", {204: None})
 def delete_consent(call: Call) -> Reply:
-    """Delete a consent: 204, whatever its status; a consent that is not granted yet can no longer be granted."""
+    """Delete a consent.
+
+    204, whatever its status; a consent that is not granted yet can no longer be granted.
+    """
     _, consent = _states(call)
     if consent is None:
         sca.void(call.bank, call.params["consentId"])
@@ -93,8 +122,22 @@ def delete_consent(call: Call) -> Reply:
     return Reply(204)
 
 
+@_psu("GET", "/v1/user", {200: f"{_ANSWERS}:User"}, access=Access.PSU)
 def get_user(call: Call) -> Reply:
-    """The customer with the request's PSU-ID; 401 with a scaRedirect if the customer is not known yet."""
+    """The PSU: the SCA flow for TPPs that only initiate payments.
+
+    The customer with the request's PSU-ID; 401 with a scaRedirect if the customer is not known yet.
+    """
+    return _user(call)
+
+
+@_psu("GET", "/v1/users", {200: f"{_ANSWERS}:User"}, access=Access.PSU)
+def get_users(call: Call) -> Reply:
+    """The PSU: the same as GET /v1/user."""
+    return _user(call)
+
+
+def _user(call: Call) -> Reply:
     caller = call.caller
     if caller is None or caller.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
@@ -109,8 +152,12 @@ def get_user(call: Call) -> Reply:
     return Reply(200, body)
 
 
+@_psu("GET", "/v1/agreements", {200: f"{_ANSWERS}:Agreements"}, access=Access.SESSION)
 def get_agreements(call: Call) -> Reply:
-    """The customer's corporate agreements, to choose PSU-Corporate-ID from (SPEC 5.3.6)."""
+    """The PSU's corporate agreements.
+
+    PSU-Corporate-ID is one of their ids (SPEC 5.3.6).
+    """
     agreements = [
         {
             "psuCorporateId": agreement["id"],
@@ -120,81 +167,3 @@ def get_agreements(call: Call) -> Reply:
         for agreement in people.agreements_of(call.bank, caller_of(call).national_id)
     ]
     return Reply(200, {"agreements": agreements})
-
-
-_ANSWERS = "emulator.api.shapes.answers"
-
-_consent = partial(Operation, column=DETAILS, roles=AISP, tag="Consents")
-_created = partial(
-    _consent,
-    notifies=True,
-    gives=("consentId", "consentId"),
-    method="POST",
-    handler=create_consent,
-    answers={201: f"{_ANSWERS}:Consent"},
-    needs=REDIRECT,
-    remembers=True,
-)
-_user = partial(
-    Operation,
-    method="GET",
-    handler=get_user,
-    column=DETAILS,
-    answers={200: f"{_ANSWERS}:User"},
-    access=Access.PSU,
-    tag="PSU",
-)
-
-OPERATIONS = (
-    _created(
-        id="createConsent",
-        path="/v1/consents",
-        summary="Request a consent, which the customer grants during SCA",
-    ),
-    _created(
-        id="createBankOfferedConsent",
-        path="/v1/bank-offered-consents",
-        summary="Request a bank-offered consent: the same as POST /v1/consents",
-    ),
-    _consent(
-        id="getConsent",
-        method="GET",
-        path="/v1/consents/{consentId}",
-        summary="A consent: accounts, validity and status",
-        handler=get_consent,
-        answers={200: f"{_ANSWERS}:ConsentDetails"},
-    ),
-    _consent(
-        id="getConsentStatus",
-        method="GET",
-        path="/v1/consents/{consentId}/status",
-        summary="Status of a consent",
-        handler=get_consent_status,
-        answers={200: f"{_ANSWERS}:ConsentState"},
-    ),
-    _consent(
-        id="deleteConsent",
-        method="DELETE",
-        path="/v1/consents/{consentId}",
-        summary="Delete a consent",
-        handler=delete_consent,
-        answers={204: None},
-    ),
-    _user(
-        id="getUser",
-        path="/v1/user",
-        summary="The PSU: the SCA flow for TPPs that only initiate payments",
-    ),
-    _user(id="getUsers", path="/v1/users", summary="The PSU: the same as GET /v1/user"),
-    Operation(
-        id="getAgreements",
-        method="GET",
-        path="/v1/agreements",
-        summary="The PSU's corporate agreements",
-        handler=get_agreements,
-        column=DETAILS,
-        answers={200: f"{_ANSWERS}:Agreements"},
-        access=Access.SESSION,
-        tag="PSU",
-    ),
-)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operation import Call, Reply, operation
 from emulator.bank.documents import Contact
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONTACT
+
+_PATH = "/v1/tpps/{tppId}/contact-information"
+_SHAPE = "emulator.api.shapes.sandbox:ContactInformation"
 
 
 def _own_id(call: Call) -> str:
@@ -14,44 +17,24 @@ def _own_id(call: Call) -> str:
     return call.tpp.id
 
 
+@operation("GET", _PATH, {200: _SHAPE}, column="sandbox", tag="Contact information")
 def get_contact_information(call: Call) -> Reply:
-    """The registered address, `{email}`; RESOURCE_UNKNOWN if there is none."""
+    """The TPP's contact address.
+
+    The registered address, `{email}`; RESOURCE_UNKNOWN if there is none.
+    """
     contact = call.bank.documents.get(CONTACT, _own_id(call))
     if contact is None:
         raise BankError("RESOURCE_UNKNOWN", "No contact information has been registered.")
     return Reply(200, {"email": contact["email"]})
 
 
+@operation("PUT", _PATH, {200: _SHAPE}, column="sandbox", body=_SHAPE, tag="Contact information")
 def put_contact_information(call: Call) -> Reply:
-    """Register or replace the address, `{email}`."""
+    """Register the TPP's contact address.
+
+    Register or replace the address, `{email}`.
+    """
     contact = Contact(id=_own_id(call), email=call.body["email"])
     call.bank.documents.put(CONTACT, contact)
     return Reply(200, {"email": contact["email"]})
-
-
-_PATH = "/v1/tpps/{tppId}/contact-information"
-_SHAPE = "emulator.api.shapes.sandbox:ContactInformation"
-
-OPERATIONS = (
-    Operation(
-        id="getContactInformation",
-        method="GET",
-        path=_PATH,
-        summary="The TPP's contact address",
-        handler=get_contact_information,
-        column="sandbox",
-        answers={200: _SHAPE},
-        tag="Contact information",
-    ),
-    Operation(
-        id="putContactInformation",
-        method="PUT",
-        path=_PATH,
-        summary="Register the TPP's contact address",
-        handler=put_contact_information,
-        column="sandbox",
-        answers={200: _SHAPE},
-        body=_SHAPE,
-        tag="Contact information",
-    ),
-)

@@ -10,7 +10,7 @@ from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.negotiation import content_language
 from emulator.api.notification_headers import notifying
-from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Params, Reply
+from emulator.api.operation import SCA_APPROACH, Access, Call, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
 from emulator.bank import products
@@ -23,6 +23,27 @@ from emulator.bank.scheme.transitions import UNSIGNED
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
+
+_PRODUCTS = products.table()
+_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
+_ANSWERS = "emulator.api.shapes.answers"
+_PRODUCT = "/v1/{payment-service}/{payment-product}"
+_PAYMENT = f"{_PRODUCT}/{{paymentId}}"
+_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, values=_SERVICES, tag="Payments")
+_authorisation = partial(_operation, manual="sca#authorisations")
+
+
+def _product(params: Params) -> products.Product:
+    return _PRODUCTS[params["payment-service"], params["payment-product"]]
+
+
+def _creation_column(params: Params) -> str:
+    """INDCTS POST for straks, the SCT column for every other product (SPEC 2.1, CONTRACT 13)."""
+    return INSTANT_POST if _product(params).instant_headers else TRANSFER_POST
+
+
+def _creation_body(params: Params) -> str:
+    return f"emulator.api.shapes.payments:{_product(params).body}"
 
 
 def address(call: Call) -> str:
@@ -58,8 +79,23 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
 
 
 @notifying("payment", "paymentId")
+@_operation(
+    "POST",
+    _PRODUCT,
+    {201: f"{_ANSWERS}:PaymentCreated"},
+    gives=("paymentId", "paymentId"),
+    manual="payments#creating-a-payment",
+    column=_creation_column,
+    body=_creation_body,
+    query=(ALLOW_LOGICAL_DUPLICATE,),
+    needs=REDIRECT,
+    remembers=True,
+)
 def create_payment(call: Call) -> Reply:
-    """Initiate a payment: 201 in RCVD, with a scaRedirect to the page where the customer approves it (SPEC 2.8)."""
+    """Initiate a payment.
+
+    201 in RCVD, with a scaRedirect to the page where the customer approves it (SPEC 2.8).
+    """
     params = call.params
     product = _PRODUCTS[params["payment-service"], params["payment-product"]]
     national_id, context, agreement = payer_of(call)
@@ -103,16 +139,24 @@ def _readable(call: Call) -> Payment:
     return payment
 
 
+@_operation("GET", _PAYMENT, {200: f"{_ANSWERS}:PaymentDetails"})
 def get_payment(call: Call) -> Reply:
-    """The members of the initiation, and the state of the payment."""
+    """Details of a payment.
+
+    The members of the initiation, and the state of the payment.
+    """
     payment = _readable(call)
     body = payment_views.details(call.bank, payment, language=content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     return Reply(200, fixes(call).amounts(body))
 
 
+@_operation("GET", f"{_PAYMENT}/status", {200: f"{_ANSWERS}:PaymentStatus"})
 def get_payment_status(call: Call) -> Reply:
-    """The status; with `progression: {polls: N}` the read counts towards the next step."""
+    """Status of a payment.
+
+    The status; with `progression: {polls: N}` the read counts towards the next step.
+    """
     payment = _readable(call)
     body = payment_views.status(call.bank, payment, language=content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
@@ -120,8 +164,12 @@ def get_payment_status(call: Call) -> Reply:
     return Reply(200, body)
 
 
+@_operation("DELETE", _PAYMENT, {202: f"{_ANSWERS}:CancellationStarted", 204: None})
 def delete_payment(call: Call) -> Reply:
-    """204 for a payment that is not authorised; 202 if the customer must approve the cancellation; else 409."""
+    """Cancel a payment.
+
+    204 for a payment that is not authorised; 202 if the customer must approve the cancellation; else 409.
+    """
     payment = _payment(call)
     path = f"{address(call)}/{payment['id']}"
     if payments.cancel(call.bank, payment):
@@ -141,24 +189,34 @@ def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str
 
 
 @notifying("payment", "paymentId")
+@_authorisation(
+    "POST",
+    f"{_PAYMENT}/authorisations",
+    {201: f"{_ANSWERS}:Authorisation"},
+    gives=("authorisationId", "authorisationId"),
+    needs=REDIRECT,
+)
 def start_authorisation(call: Call) -> Reply:
-    """A further SCA for a payment that lacks a signature."""
+    """Start the authorisation of a payment.
+
+    A further SCA for a payment that lacks a signature.
+    """
     payment = _payment(call)
     signer = call.caller.national_id if call.caller else None
     started = payments.start_authorisation(call.bank, payment, approach_of(call), national_id=signer)
     return authorisation_reply(call, f"{address(call)}/{payment['id']}/authorisations", *started)
 
 
+@_authorisation("GET", f"{_PAYMENT}/authorisations", {200: f"{_ANSWERS}:Authorisations"})
 def get_authorisations(call: Call) -> Reply:
-    """The ids of the authorisations that the TPP has started."""
+    """The authorisations of a payment.
+
+    The ids of the authorisations that the TPP has started.
+    """
     return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"])})
 
 
-def get_cancellation_authorisations(call: Call) -> Reply:
-    """The ids of the authorisations of the payment's cancellation."""
-    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"], cancels=True)})
-
-
+@_authorisation("GET", f"{_PAYMENT}/authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
 def get_authorisation(call: Call) -> Reply:
     """scaStatus of an authorisation."""
     payment = _payment(call)
@@ -167,151 +225,33 @@ def get_authorisation(call: Call) -> Reply:
 
 
 @notifying("payment", "paymentId")
+@_authorisation(
+    "POST",
+    f"{_PAYMENT}/cancellation-authorisations",
+    {201: f"{_ANSWERS}:Authorisation"},
+    gives=("authorisationId", "authorisationId"),
+    needs=REDIRECT,
+)
 def start_cancellation_authorisation(call: Call) -> Reply:
-    """The SCA with which the customer cancels an authorised payment."""
+    """Start the authorisation of a payment's cancellation.
+
+    The SCA with which the customer cancels an authorised payment.
+    """
     payment = _payment(call)
     signer = call.caller.national_id if call.caller else None
     started = payments.start_cancellation(call.bank, payment, approach_of(call), national_id=signer)
     return authorisation_reply(call, f"{address(call)}/{payment['id']}/cancellation-authorisations", *started)
 
 
+@_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations", {200: f"{_ANSWERS}:Authorisations"})
+def get_cancellation_authorisations(call: Call) -> Reply:
+    """The authorisations of a payment's cancellation."""
+    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"], cancels=True)})
+
+
+@_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
 def get_cancellation_authorisation(call: Call) -> Reply:
     """scaStatus of the authorisation of a cancellation."""
     payment = _payment(call)
     status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
     return Reply(200, {"scaStatus": status})
-
-
-def _creation_column(params: Params) -> str:
-    """INDCTS POST for straks, the SCT column for every other product (SPEC 2.1, CONTRACT 13)."""
-    return _COLUMNS[params["payment-service"], params["payment-product"]]
-
-
-def _creation_body(params: Params) -> str:
-    return _BODIES[params["payment-service"], params["payment-product"]]
-
-
-# Loaded at import, so that a malformed or duplicate product stops the start.
-_PRODUCTS = products.table()
-_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
-_COLUMNS = {
-    address: INSTANT_POST if product.instant_headers else TRANSFER_POST for address, product in _PRODUCTS.items()
-}
-_BODIES = {address: f"emulator.api.shapes.payments:{product.body}" for address, product in _PRODUCTS.items()}
-_ANSWERS = "emulator.api.shapes.answers"
-_PRODUCT = "/v1/{payment-service}/{payment-product}"
-_PAYMENT = f"{_PRODUCT}/{{paymentId}}"
-
-_row = partial(Operation, roles=PISP, access=Access.PSU, values=_SERVICES, tag="Payments")
-
-OPERATIONS = (
-    _row(
-        id="createPayment",
-        notifies=True,
-        gives=("paymentId", "paymentId"),
-        method="POST",
-        path=_PRODUCT,
-        manual="payments#creating-a-payment",
-        summary="Initiate a payment",
-        handler=create_payment,
-        column=_creation_column,
-        body=_creation_body,
-        query=(ALLOW_LOGICAL_DUPLICATE,),
-        answers={201: f"{_ANSWERS}:PaymentCreated"},
-        needs=REDIRECT,
-        remembers=True,
-    ),
-    _row(
-        id="getPayment",
-        method="GET",
-        path=_PAYMENT,
-        summary="Details of a payment",
-        handler=get_payment,
-        column=BASKET_GET,
-        answers={200: f"{_ANSWERS}:PaymentDetails"},
-    ),
-    _row(
-        id="getPaymentStatus",
-        method="GET",
-        path=f"{_PAYMENT}/status",
-        summary="Status of a payment",
-        handler=get_payment_status,
-        column=BASKET_GET,
-        answers={200: f"{_ANSWERS}:PaymentStatus"},
-    ),
-    _row(
-        id="deletePayment",
-        method="DELETE",
-        path=_PAYMENT,
-        summary="Cancel a payment",
-        handler=delete_payment,
-        column=BASKET_GET,
-        answers={202: f"{_ANSWERS}:CancellationStarted", 204: None},
-    ),
-    _row(
-        id="startAuthorisation",
-        notifies=True,
-        gives=("authorisationId", "authorisationId"),
-        method="POST",
-        path=f"{_PAYMENT}/authorisations",
-        manual="sca#authorisations",
-        summary="Start the authorisation of a payment",
-        handler=start_authorisation,
-        column=BASKET_GET,
-        answers={201: f"{_ANSWERS}:Authorisation"},
-        needs=REDIRECT,
-    ),
-    _row(
-        id="getAuthorisations",
-        method="GET",
-        path=f"{_PAYMENT}/authorisations",
-        manual="sca#authorisations",
-        summary="The authorisations of a payment",
-        handler=get_authorisations,
-        column=BASKET_GET,
-        answers={200: f"{_ANSWERS}:Authorisations"},
-    ),
-    _row(
-        id="getAuthorisation",
-        method="GET",
-        path=f"{_PAYMENT}/authorisations/{{authorisationId}}",
-        manual="sca#authorisations",
-        summary="scaStatus of an authorisation",
-        handler=get_authorisation,
-        column=BASKET_GET,
-        answers={200: f"{_ANSWERS}:ScaStatus"},
-    ),
-    _row(
-        id="startCancellationAuthorisation",
-        notifies=True,
-        gives=("authorisationId", "authorisationId"),
-        method="POST",
-        path=f"{_PAYMENT}/cancellation-authorisations",
-        manual="sca#authorisations",
-        summary="Start the authorisation of a payment's cancellation",
-        handler=start_cancellation_authorisation,
-        column=BASKET_GET,
-        answers={201: f"{_ANSWERS}:Authorisation"},
-        needs=REDIRECT,
-    ),
-    _row(
-        id="getCancellationAuthorisations",
-        method="GET",
-        path=f"{_PAYMENT}/cancellation-authorisations",
-        manual="sca#authorisations",
-        summary="The authorisations of a payment's cancellation",
-        handler=get_cancellation_authorisations,
-        column=BASKET_GET,
-        answers={200: f"{_ANSWERS}:Authorisations"},
-    ),
-    _row(
-        id="getCancellationAuthorisation",
-        method="GET",
-        path=f"{_PAYMENT}/cancellation-authorisations/{{authorisationId}}",
-        manual="sca#authorisations",
-        summary="scaStatus of the authorisation of a cancellation",
-        handler=get_cancellation_authorisation,
-        column=BASKET_GET,
-        answers={200: f"{_ANSWERS}:ScaStatus"},
-    ),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operation import Call, Reply, operation
 from emulator.bank.accounts import accounts
 from emulator.bank.documents import Account
 from emulator.bank.kinds import ACCOUNT
@@ -14,6 +14,10 @@ from emulator.bank.sandbox import data as sandbox
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
+
+_ALL = "/v1/sandbox/accounts"
+_ONE = "/v1/sandbox/accounts/{mockAccountId}"
+_operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
 def account_shown(call: Call, account: Account) -> dict[str, Any]:
@@ -29,79 +33,37 @@ def _links(call: Call, account: Account) -> dict[str, Any]:
     }
 
 
-def create(call: Call) -> Reply:
-    """A new account: the posted members, `id` and `_links`."""
+@_operation(
+    "POST", _ALL, {201: f"{_ANSWERS}:SandboxAccount"}, gives=("mockAccountId", "id"), body=f"{_BODY}:PostedAccount"
+)
+def create_sandbox_account(call: Call) -> Reply:
+    """Create an account.
+
+    Returns the posted members, `id` and `_links`.
+    """
     return Reply(201, account_shown(call, sandbox_accounts.create_account(call.bank, call.body)))
 
 
-def list_all(call: Call) -> Reply:
+@_operation("GET", _ALL, {200: f"{_ANSWERS}:SandboxAccountList"})
+def list_sandbox_accounts(call: Call) -> Reply:
     """All accounts."""
     return Reply(200, [account_shown(call, account) for account in sandbox.list_documents(call.bank, ACCOUNT)])
 
 
-def get(call: Call) -> Reply:
+@_operation("GET", _ONE, {200: f"{_ANSWERS}:SandboxAccount"})
+def get_sandbox_account(call: Call) -> Reply:
     """One account."""
     return Reply(200, account_shown(call, accounts.find(call.bank, call.params["mockAccountId"])))
 
 
-def update(call: Call) -> Reply:
+@_operation("PUT", _ONE, {200: f"{_ANSWERS}:SandboxAccount"}, body=f"{_BODY}:PostedAccount")
+def update_sandbox_account(call: Call) -> Reply:
     """Replace an account."""
     replaced = sandbox_accounts.replace_account(call.bank, call.params["mockAccountId"], call.body)
     return Reply(200, account_shown(call, replaced))
 
 
-def delete(call: Call) -> Reply:
+@_operation("DELETE", _ONE, {204: None})
+def delete_sandbox_account(call: Call) -> Reply:
     """Remove an account and everything that depends on it."""
     return Reply.after(sandbox_accounts.deleting_account(call.bank, call.params["mockAccountId"]))
-
-
-_ALL = "/v1/sandbox/accounts"
-_ONE = "/v1/sandbox/accounts/{mockAccountId}"
-
-_row = partial(Operation, column="sandbox", tag="Sandbox")
-
-OPERATIONS = (
-    _row(
-        id="createSandboxAccount",
-        gives=("mockAccountId", "id"),
-        method="POST",
-        path=_ALL,
-        summary="Create an account",
-        handler=create,
-        answers={201: f"{_ANSWERS}:SandboxAccount"},
-        body=f"{_BODY}:PostedAccount",
-    ),
-    _row(
-        id="listSandboxAccounts",
-        method="GET",
-        path=_ALL,
-        summary="All accounts",
-        handler=list_all,
-        answers={200: f"{_ANSWERS}:SandboxAccountList"},
-    ),
-    _row(
-        id="getSandboxAccount",
-        method="GET",
-        path=_ONE,
-        summary="One account",
-        handler=get,
-        answers={200: f"{_ANSWERS}:SandboxAccount"},
-    ),
-    _row(
-        id="updateSandboxAccount",
-        method="PUT",
-        path=_ONE,
-        summary="Replace an account",
-        handler=update,
-        answers={200: f"{_ANSWERS}:SandboxAccount"},
-        body=f"{_BODY}:PostedAccount",
-    ),
-    _row(
-        id="deleteSandboxAccount",
-        method="DELETE",
-        path=_ONE,
-        summary="Remove an account and everything that depends on it",
-        handler=delete,
-        answers={204: None},
-    ),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operation import Call, Reply, operation
 from emulator.api.operations.sandbox_transactions import window
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import cards
@@ -16,6 +16,10 @@ from emulator.bank.sandbox import data as sandbox
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
+
+_ALL = "/v1/sandbox/card-accounts"
+_ONE = "/v1/sandbox/card-accounts/{mockCardAccountId}"
+_operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
 def _card_id(call: Call) -> str:
@@ -31,27 +35,41 @@ def _shown(call: Call, card: Card) -> dict[str, Any]:
     return {**sandbox_cards.card_view(call.bank, card), "_links": links}
 
 
-def create(call: Call) -> Reply:
-    """A new card account: the posted members, `resourceId` and `_links`."""
+@_operation(
+    "POST",
+    _ALL,
+    {201: f"{_ANSWERS}:SandboxCardAccount"},
+    gives=("mockCardAccountId", "resourceId"),
+    body=f"{_BODY}:PostedCardAccount",
+)
+def create_sandbox_card_account(call: Call) -> Reply:
+    """Create a card account.
+
+    Returns the posted members, `resourceId` and `_links`.
+    """
     return Reply(201, _shown(call, sandbox_cards.create_card(call.bank, call.body)))
 
 
-def list_all(call: Call) -> Reply:
+@_operation("GET", _ALL, {200: f"{_ANSWERS}:SandboxCardAccountList"})
+def list_sandbox_card_accounts(call: Call) -> Reply:
     """All card accounts."""
     return Reply(200, [_shown(call, card) for card in sandbox.list_documents(call.bank, CARD)])
 
 
-def get(call: Call) -> Reply:
+@_operation("GET", _ONE, {200: f"{_ANSWERS}:SandboxCardAccount"})
+def get_sandbox_card_account(call: Call) -> Reply:
     """One card account."""
     return Reply(200, _shown(call, cards.find(call.bank, _card_id(call))))
 
 
-def update(call: Call) -> Reply:
+@_operation("PUT", _ONE, {200: f"{_ANSWERS}:SandboxCardAccount"}, body=f"{_BODY}:PostedCardAccount")
+def update_sandbox_card_account(call: Call) -> Reply:
     """Replace a card account."""
     return Reply(200, _shown(call, sandbox_cards.replace_card(call.bank, _card_id(call), call.body)))
 
 
-def delete(call: Call) -> Reply:
+@_operation("DELETE", _ONE, {204: None})
+def delete_sandbox_card_account(call: Call) -> Reply:
     """Remove a card account and its transactions."""
     return Reply.after(sandbox_cards.deleting_card(call.bank, _card_id(call)))
 
@@ -65,8 +83,14 @@ def _entry_shown(call: Call, entry: CardTransaction) -> dict[str, Any]:
     return {**sandbox_cards.transaction_view(entry), "_links": _links(call, entry)}
 
 
-def create_transactions(call: Call) -> Reply:
-    """Create transactions from an array or one object; returns the posted members, each with `id` and `_links`."""
+@_operation(
+    "POST", f"{_ONE}/transactions", {201: f"{_ANSWERS}:SandboxCardTransactions"}, body=f"{_BODY}:PostedCardTransactions"
+)
+def create_sandbox_card_account_transactions(call: Call) -> Reply:
+    """Create past card transactions.
+
+    From an array or one object; returns the posted members, each with `id` and `_links`.
+    """
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
     created = sandbox_cards.create_transactions(call.bank, _card_id(call), bodies, single=single)
@@ -77,105 +101,27 @@ def create_transactions(call: Call) -> Reply:
     return Reply(201, shown[0] if single else shown)
 
 
-def list_transactions(call: Call) -> Reply:
-    """A card account's transactions, newest first."""
+@_operation(
+    "GET", f"{_ONE}/transactions", {200: f"{_ANSWERS}:SandboxCardTransactionList"}, query=SANDBOX_TRANSACTION_LIST
+)
+def list_sandbox_card_account_transactions(call: Call) -> Reply:
+    """The transactions of a card account.
+
+    Newest first.
+    """
     card = cards.find(call.bank, _card_id(call))
     entries = sandbox.list_entries(call.bank, CARD_TRANSACTION, card["id"], **window(call))
     return Reply(200, [_entry_shown(call, entry) for entry in entries])
 
 
-def get_transaction(call: Call) -> Reply:
+@_operation("GET", f"{_ONE}/transactions/{{transactionId}}", {200: f"{_ANSWERS}:SandboxCardTransaction"})
+def get_sandbox_card_account_transaction(call: Call) -> Reply:
     """One card transaction."""
     entry = sandbox_cards.find_transaction(call.bank, _card_id(call), call.params["transactionId"])
     return Reply(200, _entry_shown(call, entry))
 
 
-def delete_transactions(call: Call) -> Reply:
-    """Remove a card account's transactions."""
+@_operation("DELETE", f"{_ONE}/transactions", {204: None})
+def delete_sandbox_card_account_transactions(call: Call) -> Reply:
+    """Remove the transactions of a card account."""
     return Reply.after(sandbox_cards.deleting_transactions(call.bank, _card_id(call)))
-
-
-_ALL = "/v1/sandbox/card-accounts"
-_ONE = "/v1/sandbox/card-accounts/{mockCardAccountId}"
-
-_row = partial(Operation, column="sandbox", tag="Sandbox")
-
-OPERATIONS = (
-    _row(
-        id="createSandboxCardAccount",
-        gives=("mockCardAccountId", "resourceId"),
-        method="POST",
-        path=_ALL,
-        summary="Create a card account",
-        handler=create,
-        answers={201: f"{_ANSWERS}:SandboxCardAccount"},
-        body=f"{_BODY}:PostedCardAccount",
-    ),
-    _row(
-        id="listSandboxCardAccounts",
-        method="GET",
-        path=_ALL,
-        summary="All card accounts",
-        handler=list_all,
-        answers={200: f"{_ANSWERS}:SandboxCardAccountList"},
-    ),
-    _row(
-        id="getSandboxCardAccount",
-        method="GET",
-        path=_ONE,
-        summary="One card account",
-        handler=get,
-        answers={200: f"{_ANSWERS}:SandboxCardAccount"},
-    ),
-    _row(
-        id="updateSandboxCardAccount",
-        method="PUT",
-        path=_ONE,
-        summary="Replace a card account",
-        handler=update,
-        answers={200: f"{_ANSWERS}:SandboxCardAccount"},
-        body=f"{_BODY}:PostedCardAccount",
-    ),
-    _row(
-        id="deleteSandboxCardAccount",
-        method="DELETE",
-        path=_ONE,
-        summary="Remove a card account and its transactions",
-        handler=delete,
-        answers={204: None},
-    ),
-    _row(
-        id="createSandboxCardAccountTransactions",
-        method="POST",
-        path=f"{_ONE}/transactions",
-        summary="Create past card transactions",
-        handler=create_transactions,
-        answers={201: f"{_ANSWERS}:SandboxCardTransactions"},
-        body=f"{_BODY}:PostedCardTransactions",
-    ),
-    _row(
-        id="listSandboxCardAccountTransactions",
-        method="GET",
-        path=f"{_ONE}/transactions",
-        summary="The transactions of a card account",
-        handler=list_transactions,
-        answers={200: f"{_ANSWERS}:SandboxCardTransactionList"},
-        query=SANDBOX_TRANSACTION_LIST,
-    ),
-    _row(
-        id="getSandboxCardAccountTransaction",
-        method="GET",
-        path=f"{_ONE}/transactions/{{transactionId}}",
-        summary="One card transaction",
-        handler=get_transaction,
-        answers={200: f"{_ANSWERS}:SandboxCardTransaction"},
-    ),
-    _row(
-        id="deleteSandboxCardAccountTransactions",
-        method="DELETE",
-        path=f"{_ONE}/transactions",
-        summary="Remove the transactions of a card account",
-        handler=delete_transactions,
-        answers={204: None},
-    ),
-)

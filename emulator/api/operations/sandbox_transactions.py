@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operation import Call, Reply, operation
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.documents import Transaction
@@ -15,6 +15,9 @@ from emulator.bank.sandbox.data import list_entries
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
+
+_ALL = "/v1/sandbox/accounts/{mockAccountId}/transactions"
+_operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
 def _path(transaction: Transaction) -> str:
@@ -26,8 +29,12 @@ def _shown(call: Call, transaction: Transaction) -> dict[str, Any]:
     return {**sandbox_accounts.transaction_view(transaction), "_links": links}
 
 
-def create(call: Call) -> Reply:
-    """Create transactions from an array or one object; returns the posted members, each with `id` and `_links`."""
+@_operation("POST", _ALL, {201: f"{_ANSWERS}:SandboxTransactions"}, body=f"{_BODY}:PostedTransactions")
+def create_sandbox_account_transactions(call: Call) -> Reply:
+    """Create past transactions.
+
+    From an array or one object; returns the posted members, each with `id` and `_links`.
+    """
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
     created = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
@@ -45,63 +52,32 @@ def window(call: Call) -> dict[str, Any]:
     return {**dates, "offset": query["offset"], "limit": query["limit"]}
 
 
-def list_all(call: Call) -> Reply:
-    """An account's transactions, newest first: posted ones and those of payments."""
+@_operation(
+    "GET",
+    _ALL,
+    {200: f"{_ANSWERS}:SandboxTransactionList"},
+    manual="sandbox-data#transactions-of-the-sandbox",
+    query=SANDBOX_TRANSACTION_LIST,
+)
+def list_sandbox_account_transactions(call: Call) -> Reply:
+    """The transactions of an account, including those of payments.
+
+    Newest first.
+    """
     account = accounts.find(call.bank, call.params["mockAccountId"])
     entries = list_entries(call.bank, TRANSACTION, account["id"], **window(call))
     return Reply(200, [_shown(call, transaction) for transaction in entries])
 
 
-def get(call: Call) -> Reply:
+@_operation("GET", f"{_ALL}/{{transactionId}}", {200: f"{_ANSWERS}:SandboxTransaction"})
+def get_sandbox_account_transaction(call: Call) -> Reply:
     """One transaction."""
     account = accounts.find(call.bank, call.params["mockAccountId"])
     transaction = transactions.stored(call.bank, account["id"], call.params["transactionId"])
     return Reply(200, _shown(call, transaction))
 
 
-def delete_all(call: Call) -> Reply:
-    """Remove an account's transactions."""
+@_operation("DELETE", _ALL, {204: None})
+def delete_sandbox_account_transactions(call: Call) -> Reply:
+    """Remove the transactions of an account."""
     return Reply.after(sandbox_accounts.deleting_transactions(call.bank, call.params["mockAccountId"]))
-
-
-_ALL = "/v1/sandbox/accounts/{mockAccountId}/transactions"
-
-_row = partial(Operation, column="sandbox", tag="Sandbox")
-
-OPERATIONS = (
-    _row(
-        id="createSandboxAccountTransactions",
-        method="POST",
-        path=_ALL,
-        summary="Create past transactions",
-        handler=create,
-        answers={201: f"{_ANSWERS}:SandboxTransactions"},
-        body=f"{_BODY}:PostedTransactions",
-    ),
-    _row(
-        id="listSandboxAccountTransactions",
-        method="GET",
-        path=_ALL,
-        manual="sandbox-data#transactions-of-the-sandbox",
-        summary="The transactions of an account, including those of payments",
-        handler=list_all,
-        answers={200: f"{_ANSWERS}:SandboxTransactionList"},
-        query=SANDBOX_TRANSACTION_LIST,
-    ),
-    _row(
-        id="getSandboxAccountTransaction",
-        method="GET",
-        path=f"{_ALL}/{{transactionId}}",
-        summary="One transaction",
-        handler=get,
-        answers={200: f"{_ANSWERS}:SandboxTransaction"},
-    ),
-    _row(
-        id="deleteSandboxAccountTransactions",
-        method="DELETE",
-        path=_ALL,
-        summary="Remove the transactions of an account",
-        handler=delete_all,
-        answers={204: None},
-    ),
-)

@@ -51,7 +51,7 @@ def create(
     tpp: str = "TPP",
 ) -> Reply:
     """What the creation is answered, where its handler gives `answer`."""
-    row = Operation("make", "POST", "/v1/things", "", lambda _: answer, "details", {}, remembers=True)
+    row = Operation("make", "POST", "/v1/things", "", "", lambda _: answer, "details", {}, remembers=True)
     route = Route.of(row, {})
     headers = Headers((("X-Request-ID", request_id), ("PSU-ID", psu[0]), ("PSU-Corporate-ID", psu[1])))
     call = Call(bank, request or asked(), route, row, {}, headers, "", "", tpp=AuthenticatedTpp(tpp, tpp, frozenset()))

@@ -19,6 +19,7 @@ def _row(name: str, method: str, path: str, **more: object) -> Operation:
         method=method,
         path=path,
         summary="",
+        description="",
         handler=_handler,
         column="details",
         answers={},

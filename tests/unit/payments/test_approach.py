@@ -11,7 +11,7 @@ from emulator.api.customer import approach_of
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.operation import Call, Route
-from emulator.api.operations.payments import OPERATIONS
+from emulator.api.operations.payments import create_payment
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
@@ -44,8 +44,7 @@ def test_an_sca_holds_what_the_headers_said(
     bank = Bank(memory_store(KINDS))
     headers = Headers(list(sent.items()))
     request = Request("POST", "/v1/payments/sepa-credit-transfers")
-    row = OPERATIONS[0]
-    call = Call(bank, request, Route(row, {}), row, {}, headers, "", "")
+    call = Call(bank, request, Route(create_payment, {}), create_payment, {}, headers, "", "")
     call.tpp, call.script = AuthenticatedTpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     created = bank.clock.hold()
