@@ -57,7 +57,7 @@ def _operation(row: ControlOperation, writer: Writer) -> dict[str, Any]:
         "operationId": row.id,
         "tags": [_tag(row)],
         "summary": row.summary,
-        "description": (row.handler.__doc__ or row.summary).strip(),
+        "description": row.description,
         "parameters": [
             *map(path_parameter, _PARAMETER.findall(row.path)),
             *map(query_parameter, row.query),

@@ -143,6 +143,7 @@ class ControlOperation:
     method: str
     path: str
     summary: str
+    description: str
     handler: Handler
     answers: Mapping[int, AnswerSpec]
     query: tuple[QueryParameter, ...] = ()
@@ -150,3 +151,35 @@ class ControlOperation:
     example: Any = None
     yaml: bool = False
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def operation(
+    method: str,
+    path: str,
+    answers: Mapping[int, AnswerSpec],
+    *,
+    query: tuple[QueryParameter, ...] = (),
+    body: Any = None,
+    example: Any = None,
+    yaml: bool = False,
+) -> Callable[[Handler], ControlOperation]:
+    """Make an operation of its handler: `list_rules` is listRules, and the docstring has summary and description."""
+
+    def described(handler: Handler) -> ControlOperation:
+        first, *others = handler.__name__.split("_")
+        summary, *paragraphs = (" ".join(text.split()) for text in (handler.__doc__ or "").split("\n\n"))
+        return ControlOperation(
+            id=first + "".join(map(str.capitalize, others)),
+            method=method,
+            path=path,
+            summary=summary,
+            description="\n\n".join(filter(None, paragraphs)) or summary,
+            handler=handler,
+            answers=answers,
+            query=query,
+            body=body,
+            example=example,
+            yaml=yaml,
+        )
+
+    return described

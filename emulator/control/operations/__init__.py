@@ -1,17 +1,19 @@
-"""The table of the control interface: every file of this folder adds its rows. A duplicate is an error."""
+"""The table of the control interface: the operations of every file of this folder. A duplicate is an error."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from emulator.control.operation import ControlOperation
-from emulator.discovery import constants
+from emulator.discovery import modules
 
 
 @cache
 def table() -> tuple[ControlOperation, ...]:
-    """All rows, in the order of the file names."""
-    rows: list[ControlOperation] = [row for _, rows in constants(__path__, __name__, "OPERATIONS") for row in rows]
+    """All operations, in the order of the file names."""
+    rows = [
+        row for module in modules(__path__, __name__) for row in vars(module).values() if type(row) is ControlOperation
+    ]
     seen: set[str] = set()
     for row in rows:
         for name in (row.id, f"{row.method} {row.path}"):

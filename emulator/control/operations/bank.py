@@ -19,7 +19,7 @@ from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Maybe, Model, Text
 from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
 from emulator.store import StoreUnwritable, discarded_on_failure
@@ -40,7 +40,15 @@ class Reset(TypedDict):
     scenario: str | None
 
 
-def _reset(call: ControlCall[ResetBody]) -> Steps:
+@operation(
+    "POST",
+    "/reset",
+    {200: AnswerSpec("The fixture, and the scenario that was applied.", Reset)},
+    body=ResetBody,
+    example={"fixtures": "known-state"},
+)
+def reset(call: ControlCall[ResetBody]) -> Steps:
+    """Reset the bank: documents, clock, settings, rules and request log; snapshots stay."""
     bank, scenario = call.bank, call.body.scenario
     source = fixtures.initial(bank)
     fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
@@ -65,18 +73,30 @@ def _reset(call: ControlCall[ResetBody]) -> Steps:
     )
 
 
-def _settings(call: ControlCall[Any]) -> Response:
+@operation("GET", "/settings", {200: AnswerSpec("The settings by name.", AnyObject)})
+def get_settings(call: ControlCall[Any]) -> Response:
+    """Get all settings of the bank."""
     return json_response(200, call.bank.settings.as_document())
 
 
-def _change_settings(call: ControlCall[Any]) -> Response:
+@operation(
+    "PUT",
+    "/settings",
+    {200: AnswerSpec("All settings.", AnyObject)},
+    body=Settings,
+    example={"progression": "immediate", "calendar": "norway"},
+)
+def put_settings(call: ControlCall[Any]) -> Response:
+    """Change the given settings; the others stay."""
     with call.bank.documents.transaction():
         settings = call.bank.change_settings(call.body)
     call.publish("settings", "changed")
     return json_response(200, settings.as_document())
 
 
-def _state(call: ControlCall[Any]) -> Response:
+@operation("GET", "/state", {200: AnswerSpec("The documents by kind.", AnyObject)})
+def get_state(call: ControlCall[Any]) -> Response:
+    """Get all documents of the bank."""
     answer = json_response(200, b"")
     answer.parts = BodyParts(*call.bank.documents.json())
     return answer
@@ -104,7 +124,9 @@ class Ledger(TypedDict):
     totals: dict[str, str]
 
 
-def _ledger(call: ControlCall[Any]) -> Steps:
+@operation("GET", "/ledger", {200: AnswerSpec("balanced, accounts and totals.", Ledger)})
+def get_ledger(call: ControlCall[Any]) -> Steps:
+    """Compare the balance of every account with its bookings."""
     return json_response(200, (yield from ledger.reporting(call.bank)))
 
 
@@ -137,7 +159,15 @@ class Generated(TypedDict):
     customers: list[GeneratedCustomer]
 
 
-def _generate(call: ControlCall[DataPlan]) -> Steps:
+@operation(
+    "POST",
+    "/generate",
+    {200: AnswerSpec("Counts, and the customers with their IBANs and the persons who act for them.", Generated)},
+    body=DataPlan,
+    example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
+)
+def generate(call: ControlCall[DataPlan]) -> Steps:
+    """Add generated customers with accounts and transactions; a seed makes them repeat."""
     yield from in_thread(patterns.norwegian_names)
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
@@ -176,11 +206,22 @@ class SnapshotName(TypedDict):
     name: str
 
 
-def _list_snapshots(call: ControlCall[Any]) -> Response:
+@operation("GET", "/snapshots", {200: AnswerSpec("Name and time of each.", Snapshots)}, query=(LIMIT,))
+def list_snapshots(call: ControlCall[Any]) -> Response:
+    """List the snapshots of the bank, newest first."""
     return json_response(200, {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]})
 
 
-def _save_snapshot(call: ControlCall[Any]) -> Steps:
+@operation(
+    "PUT",
+    "/snapshots/{name}",
+    {
+        200: AnswerSpec("A snapshot was replaced.", Snapshot),
+        201: AnswerSpec("A snapshot was created.", Snapshot),
+    },
+)
+def save_snapshot(call: ControlCall[Any]) -> Steps:
+    """Save documents, clock, rules and settings of the bank."""
     snapshots, name = call.scenario_target.snapshots, call.params["name"]
     known = {snapshot["name"] for snapshot in snapshots.listing()}
     yield from snapshots.saving(call.bank, name)
@@ -189,7 +230,13 @@ def _save_snapshot(call: ControlCall[Any]) -> Steps:
     return json_response(200 if name in known else 201, saved)
 
 
-def _restore_snapshot(call: ControlCall[Any]) -> Steps:
+@operation(
+    "POST",
+    "/snapshots/{name}/restore",
+    {200: AnswerSpec("Done.", SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
+)
+def restore_snapshot(call: ControlCall[Any]) -> Steps:
+    """Restore a snapshot; the request log stays."""
     bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
     content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
     with discarded_on_failure(content), bank.documents.transaction():
@@ -200,129 +247,23 @@ def _restore_snapshot(call: ControlCall[Any]) -> Steps:
     return json_response(200, {"name": call.params["name"]})
 
 
-def _delete_snapshot(call: ControlCall[Any]) -> Response:
+@operation("DELETE", "/snapshots/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")})
+def delete_snapshot(call: ControlCall[Any]) -> Response:
+    """Delete a snapshot."""
     call.scenario_target.snapshots.delete(call.params["name"])
     call.publish("snapshots", "deleted")
     return Response(204)
 
 
-def _openapi(call: ControlCall[Any]) -> Response:
+@operation("GET", "/openapi.json", {200: AnswerSpec("The document.", AnyObject)})
+def get_control_openapi(call: ControlCall[Any]) -> Response:
+    """Get the OpenAPI 3.1 document of the control interface."""
     return json_response(200, call.openapi(call.request.base + call.request.prefix))
 
 
-def _schema(_call: ControlCall[Any]) -> Response:
+@operation("GET", "/scenario-schema.json", {200: AnswerSpec("The schema.", AnyObject)})
+def get_scenario_schema(_call: ControlCall[Any]) -> Response:
+    """Get the JSON Schema of scenario files."""
     from emulator.scenario.model import scenario_schema  # only on use: most processes never show it
 
     return json_response(200, scenario_schema())
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="reset",
-        method="POST",
-        path="/reset",
-        summary="Reset the bank: documents, clock, settings, rules and request log; snapshots stay.",
-        handler=_reset,
-        answers={200: AnswerSpec("The fixture, and the scenario that was applied.", Reset)},
-        body=ResetBody,
-        example={"fixtures": "known-state"},
-    ),
-    ControlOperation(
-        id="getSettings",
-        method="GET",
-        path="/settings",
-        summary="Get all settings of the bank.",
-        handler=_settings,
-        answers={200: AnswerSpec("The settings by name.", AnyObject)},
-    ),
-    ControlOperation(
-        id="putSettings",
-        method="PUT",
-        path="/settings",
-        summary="Change the given settings; the others stay.",
-        handler=_change_settings,
-        answers={200: AnswerSpec("All settings.", AnyObject)},
-        body=Settings,
-        example={"progression": "immediate", "calendar": "norway"},
-    ),
-    ControlOperation(
-        id="getState",
-        method="GET",
-        path="/state",
-        summary="Get all documents of the bank.",
-        handler=_state,
-        answers={200: AnswerSpec("The documents by kind.", AnyObject)},
-    ),
-    ControlOperation(
-        id="getLedger",
-        method="GET",
-        path="/ledger",
-        summary="Compare the balance of every account with its bookings.",
-        handler=_ledger,
-        answers={200: AnswerSpec("balanced, accounts and totals.", Ledger)},
-    ),
-    ControlOperation(
-        id="generate",
-        method="POST",
-        path="/generate",
-        summary="Add generated customers with accounts and transactions; a seed makes them repeat.",
-        handler=_generate,
-        answers={
-            200: AnswerSpec("Counts, and the customers with their IBANs and the persons who act for them.", Generated)
-        },
-        body=DataPlan,
-        example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
-    ),
-    ControlOperation(
-        id="listSnapshots",
-        method="GET",
-        path="/snapshots",
-        summary="List the snapshots of the bank, newest first.",
-        handler=_list_snapshots,
-        answers={200: AnswerSpec("Name and time of each.", Snapshots)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="saveSnapshot",
-        method="PUT",
-        path="/snapshots/{name}",
-        summary="Save documents, clock, rules and settings of the bank.",
-        handler=_save_snapshot,
-        answers={
-            200: AnswerSpec("A snapshot was replaced.", Snapshot),
-            201: AnswerSpec("A snapshot was created.", Snapshot),
-        },
-    ),
-    ControlOperation(
-        id="restoreSnapshot",
-        method="POST",
-        path="/snapshots/{name}/restore",
-        summary="Restore a snapshot; the request log stays.",
-        handler=_restore_snapshot,
-        answers={200: AnswerSpec("Done.", SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
-    ),
-    ControlOperation(
-        id="deleteSnapshot",
-        method="DELETE",
-        path="/snapshots/{name}",
-        summary="Delete a snapshot.",
-        handler=_delete_snapshot,
-        answers={204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")},
-    ),
-    ControlOperation(
-        id="getControlOpenapi",
-        method="GET",
-        path="/openapi.json",
-        summary="Get the OpenAPI 3.1 document of the control interface.",
-        handler=_openapi,
-        answers={200: AnswerSpec("The document.", AnyObject)},
-    ),
-    ControlOperation(
-        id="getScenarioSchema",
-        method="GET",
-        path="/scenario-schema.json",
-        summary="Get the JSON Schema of scenario files.",
-        handler=_schema,
-        answers={200: AnswerSpec("The schema.", AnyObject)},
-    ),
-)

@@ -17,7 +17,7 @@ from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
-from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, operation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target
@@ -64,11 +64,31 @@ def _shown(call: ControlCall[Any], name: str) -> dict[str, Any]:
     return {"name": name, "baseUrl": f"{call.request.base}/banks/{name}"}
 
 
-def _list(call: ControlCall[Any]) -> Response:
+@operation("GET", "/banks", {200: AnswerSpec("Name and base address of each.", Banks)}, query=(LIMIT,))
+def list_banks(call: ControlCall[Any]) -> Response:
+    """List the banks of this process: the default one, then the others by name."""
     return json_response(200, {"banks": [_shown(call, name) for name in call.banks.names()[: call.query["limit"]]]})
 
 
-def _put(call: ControlCall[NewBank]) -> Steps:
+@operation(
+    "PUT",
+    "/banks/{name}",
+    {
+        200: AnswerSpec("A bank was replaced.", CreatedBank),
+        201: AnswerSpec("A bank was created.", CreatedBank),
+    },
+    body=NewBank,
+    example={
+        "fixtures": "known-state",
+        "seed": 7,
+        "now": "2026-03-02T09:00:00+01:00",
+        "clock": "frozen",
+        "settings": {"progression": "manual"},
+        "tpp": {"name": "shop", "roles": ["PISP"]},
+    },
+)
+def put_bank(call: ControlCall[NewBank]) -> Steps:
+    """Create or replace the bank of this name, with its own documents, clock, rules, log and seed."""
     name, wanted = call.params["name"], call.body
     fixture = chosen_fixture(wanted.fixtures)
     is_new = not call.banks.exists(name)
@@ -107,52 +127,17 @@ def _mode(word: str | None) -> Mode | None:
     return None if word is None else "frozen" if word == "frozen" else "live"
 
 
-def _delete(call: ControlCall[Any]) -> Response:
+@operation(
+    "DELETE",
+    "/banks/{name}",
+    {
+        204: AnswerSpec("The bank was deleted."),
+        404: AnswerSpec("There is no such bank."),
+        409: AnswerSpec("The default bank cannot be deleted."),
+    },
+)
+def delete_bank(call: ControlCall[Any]) -> Response:
+    """Delete the bank and its documents."""
     call.banks.close_bank(call.params["name"])
     call.banks.publish_to_all("banks", call.params["name"], "deleted")
     return Response(204)
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="listBanks",
-        method="GET",
-        path="/banks",
-        summary="List the banks of this process: the default one, then the others by name.",
-        handler=_list,
-        answers={200: AnswerSpec("Name and base address of each.", Banks)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="putBank",
-        method="PUT",
-        path="/banks/{name}",
-        summary="Create or replace the bank of this name, with its own documents, clock, rules, log and seed.",
-        handler=_put,
-        answers={
-            200: AnswerSpec("A bank was replaced.", CreatedBank),
-            201: AnswerSpec("A bank was created.", CreatedBank),
-        },
-        body=NewBank,
-        example={
-            "fixtures": "known-state",
-            "seed": 7,
-            "now": "2026-03-02T09:00:00+01:00",
-            "clock": "frozen",
-            "settings": {"progression": "manual"},
-            "tpp": {"name": "shop", "roles": ["PISP"]},
-        },
-    ),
-    ControlOperation(
-        id="deleteBank",
-        method="DELETE",
-        path="/banks/{name}",
-        summary="Delete the bank and its documents.",
-        handler=_delete,
-        answers={
-            204: AnswerSpec("The bank was deleted."),
-            404: AnswerSpec("There is no such bank."),
-            409: AnswerSpec("The default bank cannot be deleted."),
-        },
-    ),
-)

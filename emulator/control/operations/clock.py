@@ -15,7 +15,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
 from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
 from emulator.control.forms import closed
-from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, operation
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 
@@ -63,7 +63,21 @@ def _shown(call: ControlCall[Any]) -> Response:
     return json_response(200, {"now": date_time(clock.now()), "mode": clock.mode})
 
 
-def _set(call: ControlCall[SetClock]) -> Steps:
+@operation("GET", "/clock", {200: AnswerSpec("Bank time.", ClockTime)})
+def get_clock(call: ControlCall[Any]) -> Response:
+    """Get bank time, and whether it is live or frozen."""
+    return _shown(call)
+
+
+@operation(
+    "PUT",
+    "/clock",
+    {200: AnswerSpec("Bank time.", ClockTime)},
+    body=SetClock,
+    example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
+)
+def put_clock(call: ControlCall[SetClock]) -> Steps:
+    """Set bank time to a later time, and its mode: live or frozen."""
     now = call.body.now
     mode: Mode | None = None
     if call.body.mode is not None:
@@ -76,7 +90,11 @@ def _set(call: ControlCall[SetClock]) -> Steps:
     return (yield from _moved(call, now, mode))
 
 
-def _advance(call: ControlCall[AdvanceClock]) -> Steps:
+@operation(
+    "POST", "/clock/advance", {200: AnswerSpec("Bank time.", ClockTime)}, body=AdvanceClock, example={"by": "PT1H"}
+)
+def advance_clock(call: ControlCall[AdvanceClock]) -> Steps:
+    """Advance bank time; what falls due happens in order."""
     to = call.body.by.after(call.bank.clock.now())
     if to.year > LATEST_YEAR:
         raise BankError("FORMAT_ERROR", f"Bank time ends with the year {LATEST_YEAR}.", "by")
@@ -87,35 +105,3 @@ def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> S
     yield from progression.move_clock(call.bank, now=now, mode=mode)
     call.publish("clock", call.bank.clock.mode)
     return _shown(call)
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="getClock",
-        method="GET",
-        path="/clock",
-        summary="Get bank time, and whether it is live or frozen.",
-        handler=_shown,
-        answers={200: AnswerSpec("Bank time.", ClockTime)},
-    ),
-    ControlOperation(
-        id="putClock",
-        method="PUT",
-        path="/clock",
-        summary="Set bank time to a later time, and its mode: live or frozen.",
-        handler=_set,
-        answers={200: AnswerSpec("Bank time.", ClockTime)},
-        body=SetClock,
-        example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
-    ),
-    ControlOperation(
-        id="advanceClock",
-        method="POST",
-        path="/clock/advance",
-        summary="Advance bank time; what falls due happens in order.",
-        handler=_advance,
-        answers={200: AnswerSpec("Bank time.", ClockTime)},
-        body=AdvanceClock,
-        example={"by": "PT1H"},
-    ),
-)

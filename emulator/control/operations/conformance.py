@@ -13,7 +13,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model
 from emulator.conformance.observer import Conformance
 from emulator.control.forms import closed
-from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, operation
 
 
 class Observation(Model):
@@ -72,27 +72,56 @@ def _observer(call: ControlCall[Any]) -> Conformance:
     return observer
 
 
-def _report(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/conformance",
+    {200: AnswerSpec("The report.", "emulator.conformance.report:Report")},
+    query=(QueryParameter("over", "boolean", "Judge as if no more requests follow."),),
+)
+def get_conformance(call: ControlCall[Any]) -> Response:
+    """Get the verdict of every check on the TPPs since start, reset or the last DELETE."""
     return json_response(200, _observer(call).report(over=bool(call.query.get("over"))))
 
 
-def _forget(call: ControlCall[Any]) -> Response:
+@operation("DELETE", "/conformance", {204: AnswerSpec("Done.")})
+def clear_conformance(call: ControlCall[Any]) -> Response:
+    """Clear the report."""
     _observer(call).forget()
     call.publish("conformance", "cleared")
     return Response(204)
 
 
-def _observe(call: ControlCall[Observation]) -> Response:
+@operation(
+    "POST",
+    "/conformance/observations",
+    {204: AnswerSpec("Done.")},
+    body=Observation,
+    example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
+)
+def observe_conformance(call: ControlCall[Observation]) -> Response:
+    """Record an action of a run: the presence of the customer, a return to the TPP."""
     body = call.body
     _observer(call).observe(body.tpp, body.model_dump())
     return Response(204)
 
 
-def _opened(call: ControlCall[Any]) -> Response:
+@operation("GET", "/conformance/opened", {200: AnswerSpec("Their ids.", Opened)})
+def list_opened_sca(call: ControlCall[Any]) -> Response:
+    """List the SCAs whose page a browser has opened."""
     return json_response(200, {"opened": _observer(call).opened()})
 
 
-def _facts(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/conformance/facts/{id}",
+    {
+        200: AnswerSpec("The facts; null for one that the request does not have.", Facts),
+        404: AnswerSpec("The request is not in the log."),
+    },
+    query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
+)
+def get_conformance_facts(call: ControlCall[Any]) -> Response:
+    """Get facts of a request in the log, by the names that checks use."""
     exchange = call.service.log.get(call.params["id"])
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} in the log.")
@@ -100,79 +129,20 @@ def _facts(call: ControlCall[Any]) -> Response:
     return json_response(200, {"facts": _observer(call).facts(exchange, names)})
 
 
-def _claimable(call: ControlCall[Any]) -> Response:
+@operation("GET", "/conformance/claims", {200: AnswerSpec("Their ids.", Claimable)})
+def list_claims(call: ControlCall[Any]) -> Response:
+    """List the payments and accounts whose claims the checks need."""
     return json_response(200, _observer(call).claimable())
 
 
-def _believe(call: ControlCall[Beliefs]) -> Response:
+@operation(
+    "PUT",
+    "/conformance/claims",
+    {204: AnswerSpec("Done.")},
+    body=Beliefs,
+    example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},
+)
+def put_claims(call: ControlCall[Beliefs]) -> Response:
+    """Set what the TPP claims about payments and accounts, to compare it with the ledger."""
     _observer(call).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})
     return Response(204)
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="getConformance",
-        method="GET",
-        path="/conformance",
-        summary="Get the verdict of every check on the TPPs since start, reset or the last DELETE.",
-        handler=_report,
-        answers={200: AnswerSpec("The report.", "emulator.conformance.report:Report")},
-        query=(QueryParameter("over", "boolean", "Judge as if no more requests follow."),),
-    ),
-    ControlOperation(
-        id="clearConformance",
-        method="DELETE",
-        path="/conformance",
-        summary="Clear the report.",
-        handler=_forget,
-        answers={204: AnswerSpec("Done.")},
-    ),
-    ControlOperation(
-        id="observeConformance",
-        method="POST",
-        path="/conformance/observations",
-        summary="Record an action of a run: the presence of the customer, a return to the TPP.",
-        handler=_observe,
-        answers={204: AnswerSpec("Done.")},
-        body=Observation,
-        example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
-    ),
-    ControlOperation(
-        id="listOpenedSca",
-        method="GET",
-        path="/conformance/opened",
-        summary="List the SCAs whose page a browser has opened.",
-        handler=_opened,
-        answers={200: AnswerSpec("Their ids.", Opened)},
-    ),
-    ControlOperation(
-        id="getConformanceFacts",
-        method="GET",
-        path="/conformance/facts/{id}",
-        summary="Get facts of a request in the log, by the names that checks use.",
-        handler=_facts,
-        answers={
-            200: AnswerSpec("The facts; null for one that the request does not have.", Facts),
-            404: AnswerSpec("The request is not in the log."),
-        },
-        query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
-    ),
-    ControlOperation(
-        id="listClaims",
-        method="GET",
-        path="/conformance/claims",
-        summary="List the payments and accounts whose claims the checks need.",
-        handler=_claimable,
-        answers={200: AnswerSpec("Their ids.", Claimable)},
-    ),
-    ControlOperation(
-        id="putClaims",
-        method="PUT",
-        path="/conformance/claims",
-        summary="Set what the TPP claims about payments and accounts, to compare it with the ledger.",
-        handler=_believe,
-        answers={204: AnswerSpec("Done.")},
-        body=Beliefs,
-        example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},
-    ),
-)

@@ -18,7 +18,7 @@ from emulator.bank.payment import self_service
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.validation import Maybe, Model, Text200, Text512
 from emulator.control.forms import Who, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
@@ -71,26 +71,28 @@ for _shape in (OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverv
     closed(_shape)
 
 
-def _list_people(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/people",
+    {200: AnswerSpec("The people.", People)},
+    query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
+)
+def list_people(call: ControlCall[Any]) -> Response:
+    """List the persons of the bank, newest first, with national identity number, accounts and agreements."""
     return json_response(200, {"people": people.listing(call.bank, call.query["limit"])})
 
 
-def _person(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/people/{nationalId}",
+    {
+        200: AnswerSpec("The person.", PersonOverview),
+        404: AnswerSpec("The bank does not know this person."),
+    },
+)
+def get_person(call: ControlCall[Any]) -> Response:
+    """Get what a person sees on the page /my: accounts, payments that wait, consents with their use."""
     return json_response(200, self_service.overview(call.bank, call.params["nationalId"]))
-
-
-def _decided(call: ControlCall[Which], decide: Callable[..., Decision]) -> Response:
-    cancels = bool(call.body.cancels)
-    decision = decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
-    return json_response(200, decision)
-
-
-def _approve(call: ControlCall[Which]) -> Response:
-    return _decided(call, self_service.approve)
-
-
-def _decline(call: ControlCall[Which]) -> Response:
-    return _decided(call, self_service.decline)
 
 
 _DECISION = {
@@ -99,6 +101,24 @@ _DECISION = {
     404: AnswerSpec("There is no such payment."),
     409: AnswerSpec("The payment does not wait for approval by this person."),
 }
+
+
+def _decided(call: ControlCall[Which], decide: Callable[..., Decision]) -> Response:
+    cancels = bool(call.body.cancels)
+    decision = decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
+    return json_response(200, decision)
+
+
+@operation("POST", "/people/{nationalId}/payments/{id}/approve", _DECISION, body=Which, example={"cancels": False})
+def approve_own_payment(call: ControlCall[Which]) -> Response:
+    """Approve a payment that waits, as the person can do at the bank, without the link of the TPP."""
+    return _decided(call, self_service.approve)
+
+
+@operation("POST", "/people/{nationalId}/payments/{id}/decline", _DECISION, body=Which, example={"cancels": False})
+def decline_own_payment(call: ControlCall[Which]) -> Response:
+    """Decline a payment that waits, as the person can do at the bank."""
+    return _decided(call, self_service.decline)
 
 
 class Seed(Who):
@@ -118,7 +138,15 @@ class Session(TypedDict):
     context: str
 
 
-def _seed(call: ControlCall[Seed]) -> Response:
+@operation(
+    "POST",
+    "/sessions",
+    {200: AnswerSpec("The session.", Session)},
+    body=Seed,
+    example={"tpp": "demo", "nationalId": "14888520059"},
+)
+def seed_session(call: ControlCall[Seed]) -> Response:
+    """Create a session and a consent without an SCA; accounts omitted: all accounts."""
     who = call.body
     credentials = call.authority.find(who.tpp)
     tpp = identity(credentials.certificate) if credentials is not None else None
@@ -148,80 +176,17 @@ class Consents(TypedDict):
     consents: list[Consent]
 
 
-def _list_consents(call: ControlCall[Any]) -> Response:
+@operation("GET", "/consents", {200: AnswerSpec("The consents.", Consents)}, query=(LIMIT,))
+def list_consents(call: ControlCall[Any]) -> Response:
+    """List consents, newest first."""
     return json_response(200, {"consents": consents.listing(call.bank, call.query["limit"])})
 
 
-def _revoke_consent(call: ControlCall[Any]) -> Response:
-    return json_response(200, consents.view(call.bank, consents.revoke(call.bank, call.params["id"])))
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="listPeople",
-        method="GET",
-        path="/people",
-        summary="List the persons of the bank, newest first, with national identity number, accounts and agreements.",
-        handler=_list_people,
-        answers={200: AnswerSpec("The people.", People)},
-        query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
-    ),
-    ControlOperation(
-        id="getPerson",
-        method="GET",
-        path="/people/{nationalId}",
-        summary="Get what a person sees on the page /my: accounts, payments that wait, consents with their use.",
-        handler=_person,
-        answers={
-            200: AnswerSpec("The person.", PersonOverview),
-            404: AnswerSpec("The bank does not know this person."),
-        },
-    ),
-    ControlOperation(
-        id="approveOwnPayment",
-        method="POST",
-        path="/people/{nationalId}/payments/{id}/approve",
-        summary="Approve a payment that waits, as the person can do at the bank, without the link of the TPP.",
-        handler=_approve,
-        answers=_DECISION,
-        body=Which,
-        example={"cancels": False},
-    ),
-    ControlOperation(
-        id="declineOwnPayment",
-        method="POST",
-        path="/people/{nationalId}/payments/{id}/decline",
-        summary="Decline a payment that waits, as the person can do at the bank.",
-        handler=_decline,
-        answers=_DECISION,
-        body=Which,
-        example={"cancels": False},
-    ),
-    ControlOperation(
-        id="seedSession",
-        method="POST",
-        path="/sessions",
-        summary="Create a session and a consent without an SCA; accounts omitted: all accounts.",
-        handler=_seed,
-        answers={200: AnswerSpec("The session.", Session)},
-        body=Seed,
-        example={"tpp": "demo", "nationalId": "14888520059"},
-    ),
-    ControlOperation(
-        id="listConsents",
-        method="GET",
-        path="/consents",
-        summary="List consents, newest first.",
-        handler=_list_consents,
-        answers={200: AnswerSpec("The consents.", Consents)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="revokeConsent",
-        method="POST",
-        path="/consents/{id}/revoke",
-        summary="Revoke a consent, as the customer can do at the bank.",
-        handler=_revoke_consent,
-        answers={200: AnswerSpec("The consent.", Consent), 404: AnswerSpec("There is no such consent.")},
-    ),
+@operation(
+    "POST",
+    "/consents/{id}/revoke",
+    {200: AnswerSpec("The consent.", Consent), 404: AnswerSpec("There is no such consent.")},
 )
+def revoke_consent(call: ControlCall[Any]) -> Response:
+    """Revoke a consent, as the customer can do at the bank."""
+    return json_response(200, consents.view(call.bank, consents.revoke(call.bank, call.params["id"])))

@@ -14,7 +14,7 @@ from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.control.forms import closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
 
 
 class AdvancePayment(Model):
@@ -78,11 +78,25 @@ class Payments(TypedDict):
     payments: list[Payment]
 
 
-def _list_payments(call: ControlCall[Any]) -> Response:
+@operation("GET", "/payments", {200: AnswerSpec("The payments.", Payments)}, query=(LIMIT,))
+def list_payments(call: ControlCall[Any]) -> Response:
+    """List payments, newest first."""
     return json_response(200, {"payments": payment_views.listing(call.bank, call.query["limit"])})
 
 
-def _advance(call: ControlCall[AdvancePayment]) -> Response:
+@operation(
+    "POST",
+    "/payments/{id}/advance",
+    {
+        200: AnswerSpec("The payment.", Payment),
+        404: AnswerSpec("There is no such payment."),
+        409: AnswerSpec("There is no transition to this status."),
+    },
+    body=AdvancePayment,
+    example={"to": "ACSC"},
+)
+def advance_payment(call: ControlCall[AdvancePayment]) -> Response:
+    """Advance a payment by one status, or to a given one; dates and missing money do not stop it."""
     payment = progression.advance(call.bank, call.params["id"], call.body.to)
     return json_response(200, payment_views.view(call.bank, payment))
 
@@ -123,42 +137,8 @@ class Notifications(TypedDict):
     notifications: list[Notification]
 
 
-def _list_notifications(call: ControlCall[Any]) -> Response:
+@operation("GET", "/notifications", {200: AnswerSpec("The notifications.", Notifications)}, query=(TARGET, LIMIT))
+def list_notifications(call: ControlCall[Any]) -> Response:
+    """List status notifications with deliveries, newest first. The last 1000 completed ones are stored."""
     target, limit = call.query.get("target"), call.query["limit"]
     return json_response(200, {"notifications": notifications.listing(call.bank, target=target, limit=limit)})
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="listPayments",
-        method="GET",
-        path="/payments",
-        summary="List payments, newest first.",
-        handler=_list_payments,
-        answers={200: AnswerSpec("The payments.", Payments)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="advancePayment",
-        method="POST",
-        path="/payments/{id}/advance",
-        summary="Advance a payment by one status, or to a given one; dates and missing money do not stop it.",
-        handler=_advance,
-        answers={
-            200: AnswerSpec("The payment.", Payment),
-            404: AnswerSpec("There is no such payment."),
-            409: AnswerSpec("There is no transition to this status."),
-        },
-        body=AdvancePayment,
-        example={"to": "ACSC"},
-    ),
-    ControlOperation(
-        id="listNotifications",
-        method="GET",
-        path="/notifications",
-        summary="List status notifications with deliveries, newest first. The last 1000 completed ones are stored.",
-        handler=_list_notifications,
-        answers={200: AnswerSpec("The notifications.", Notifications)},
-        query=(TARGET, LIMIT),
-    ),
-)

@@ -16,7 +16,7 @@ from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.control.forms import Message, closed
-from emulator.control.operation import AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import AnswerSpec, ControlCall, operation
 
 
 class Event(TypedDict):
@@ -102,7 +102,20 @@ class Count(TypedDict):
     count: int
 
 
-def _list(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/requests",
+    {200: AnswerSpec("One line for each request.", Exchanges)},
+    query=(
+        QueryParameter("operation", "text", "operationId, as in /openapi.json."),
+        QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
+        QueryParameter("tpp", "text", "The TPP that signed: its tppId, or the name in its certificate."),
+        QueryParameter("paymentId", "text", "The payment that a request was about, or created."),
+        QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST_EXCHANGES, default=100),
+    ),
+)
+def list_requests(call: ControlCall[Any]) -> Response:
+    """List the last 1000 requests of TPPs, newest first."""
     asked = call.query
     check_operation(asked.get("operation"))
     exchanges = call.service.log.entries(
@@ -124,12 +137,33 @@ def _exchange(call: ControlCall[Any]) -> Exchange:
     return exchange
 
 
-def _show(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/requests/{id}",
+    {
+        200: AnswerSpec("The exchange.", ExchangeDetail),
+        404: AnswerSpec("The request is not, or no longer, in the log."),
+    },
+)
+def get_request(call: ControlCall[Any]) -> Response:
+    """Get a request with its answer, the diagnosis of its signature and the rules that acted."""
     return json_response(200, _exchange(call).detail())
 
 
-def _repeat(call: ControlCall[Any]) -> Response:
-    """Send a request of the log again, with a new signature and X-Request-ID."""
+@operation(
+    "POST",
+    "/requests/{id}/repeat",
+    {
+        200: AnswerSpec("The new request.", Repeated),
+        404: AnswerSpec("The request is not in the log."),
+        409: AnswerSpec("The bank has no private key for the certificate of the request."),
+    },
+)
+def repeat_request(call: ControlCall[Any]) -> Response:
+    """Send a request of the log again, with a new signature; only for TPPs of the sandbox CA.
+
+    Send a request of the log again, with a new signature and X-Request-ID.
+    """
     # Imported on use: most processes never repeat a request.
     from emulator.client.signing import Identity, signed_headers
 
@@ -146,13 +180,23 @@ def _repeat(call: ControlCall[Any]) -> Response:
     return json_response(200, {"id": str(repeated.id), "status": answer.status})
 
 
-def _clear(call: ControlCall[Any]) -> Response:
+@operation("DELETE", "/requests", {204: AnswerSpec("Done.")})
+def clear_requests(call: ControlCall[Any]) -> Response:
+    """Delete all requests from the log."""
     call.service.log.clear()
     call.publish("requests", "cleared")
     return Response(204)
 
 
-def _count(call: ControlCall[Any]) -> Response:
+@operation(
+    "POST",
+    "/requests/count",
+    {200: AnswerSpec("The count.", Count)},
+    body="emulator.scenario.matching:CountFilter",
+    example={"match": {"operation": "createPayment", "status": 201}},
+)
+def count_requests(call: ControlCall[Any]) -> Response:
+    """Count the requests in the log that match; match is as when in a rule, and may also have a status."""
     from emulator.scenario.matching import Facts
 
     fits = call.body.match.matcher.fits
@@ -160,7 +204,9 @@ def _count(call: ControlCall[Any]) -> Response:
     return json_response(200, {"count": count})
 
 
-def _events(call: ControlCall[Any]) -> Stream:
+@operation("GET", "/events", {200: AnswerSpec("The events from now on.", Event, "text/event-stream")})
+def watch_events(call: ControlCall[Any]) -> Stream:
+    """Follow server-sent events: requests, status changes, and changes of the whole bank."""
     bank = call.bank
     next(call.service.log.newest(), None)  # processes that share a store read the log: what is in it is no news
 
@@ -179,71 +225,4 @@ def _chunk(event: BankEvent) -> bytes:
 # Headers that are not repeated: those of the signature, and those of the connection.
 _NOT_REPEATED = frozenset(
     {"signature", "date", "digest", "tpp-signature-certificate", "x-request-id", "content-length"}
-)
-
-OPERATIONS = (
-    ControlOperation(
-        id="listRequests",
-        method="GET",
-        path="/requests",
-        summary=f"List the last {MOST_EXCHANGES} requests of TPPs, newest first.",
-        handler=_list,
-        answers={200: AnswerSpec("One line for each request.", Exchanges)},
-        query=(
-            QueryParameter("operation", "text", "operationId, as in /openapi.json."),
-            QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
-            QueryParameter("tpp", "text", "The TPP that signed: its tppId, or the name in its certificate."),
-            QueryParameter("paymentId", "text", "The payment that a request was about, or created."),
-            QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST_EXCHANGES, default=100),
-        ),
-    ),
-    ControlOperation(
-        id="getRequest",
-        method="GET",
-        path="/requests/{id}",
-        summary="Get a request with its answer, the diagnosis of its signature and the rules that acted.",
-        handler=_show,
-        answers={
-            200: AnswerSpec("The exchange.", ExchangeDetail),
-            404: AnswerSpec("The request is not, or no longer, in the log."),
-        },
-    ),
-    ControlOperation(
-        id="repeatRequest",
-        method="POST",
-        path="/requests/{id}/repeat",
-        summary="Send a request of the log again, with a new signature; only for TPPs of the sandbox CA.",
-        handler=_repeat,
-        answers={
-            200: AnswerSpec("The new request.", Repeated),
-            404: AnswerSpec("The request is not in the log."),
-            409: AnswerSpec("The bank has no private key for the certificate of the request."),
-        },
-    ),
-    ControlOperation(
-        id="clearRequests",
-        method="DELETE",
-        path="/requests",
-        summary="Delete all requests from the log.",
-        handler=_clear,
-        answers={204: AnswerSpec("Done.")},
-    ),
-    ControlOperation(
-        id="countRequests",
-        method="POST",
-        path="/requests/count",
-        summary="Count the requests in the log that match; match is as when in a rule, and may also have a status.",
-        handler=_count,
-        answers={200: AnswerSpec("The count.", Count)},
-        body="emulator.scenario.matching:CountFilter",
-        example={"match": {"operation": "createPayment", "status": 201}},
-    ),
-    ControlOperation(
-        id="watchEvents",
-        method="GET",
-        path="/events",
-        summary="Follow server-sent events: requests, status changes, and changes of the whole bank.",
-        handler=_events,
-        answers={200: AnswerSpec("The events from now on.", Event, "text/event-stream")},
-    ),
 )

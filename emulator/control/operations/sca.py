@@ -15,7 +15,7 @@ from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
 from emulator.control.forms import Who, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
 
 
 class Approve(Who):
@@ -65,12 +65,23 @@ class Redirect(TypedDict):
     redirect: str | None
 
 
-def _list(call: ControlCall[Any]) -> Response:
+@operation("GET", "/sca", {200: AnswerSpec("The SCAs.", Scas)}, query=(LIMIT,))
+def list_sca(call: ControlCall[Any]) -> Response:
+    """List open and past SCAs, newest first."""
     return json_response(200, {"sca": sca_control.listing(call.bank, call.query["limit"])})
 
 
-def _show(call: ControlCall[Any]) -> Response:
+@operation("GET", "/sca/{id}", {200: AnswerSpec("The SCA.", Sca), 404: AnswerSpec("There is no such SCA.")})
+def get_sca(call: ControlCall[Any]) -> Response:
+    """Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest."""
     return json_response(200, sca_control.view(call.bank, sca_control.find(call.bank, call.params["id"])))
+
+
+_ENDED = {
+    200: AnswerSpec("Where the browser would go.", Redirect),
+    404: AnswerSpec("There is no such SCA."),
+    409: AnswerSpec("The SCA has already ended."),
+}
 
 
 def _ended(call: ControlCall[Any], end: Callable[[ScaDocument], str | None]) -> Response:
@@ -80,7 +91,9 @@ def _ended(call: ControlCall[Any], end: Callable[[ScaDocument], str | None]) -> 
     return json_response(200, {"redirect": redirect})
 
 
-def _approve(call: ControlCall[Approve]) -> Response:
+@operation("POST", "/sca/{id}/approve", _ENDED, body=Approve, example={"nationalId": "14888520059"})
+def approve_sca(call: ControlCall[Approve]) -> Response:
+    """Go through all steps as the customer and approve; omitted members get a default."""
     who = call.body
     return _ended(
         call,
@@ -96,78 +109,27 @@ def _approve(call: ControlCall[Approve]) -> Response:
     )
 
 
-def _reject(call: ControlCall[Any]) -> Response:
+@operation("POST", "/sca/{id}/reject", _ENDED)
+def reject_sca(call: ControlCall[Any]) -> Response:
+    """Decline, as the customer."""
     return _ended(call, lambda opened: sca_control.reject(call.bank, opened))
 
 
-def _expire(call: ControlCall[Any]) -> Response:
+@operation("POST", "/sca/{id}/expire", _ENDED)
+def expire_sca(call: ControlCall[Any]) -> Response:
+    """Let the time of the SCA run out."""
     return _ended(call, lambda opened: sca_control.end(call.bank, opened, sca.EXPIRED))
 
 
-def _fail(call: ControlCall[Fail]) -> Response:
+@operation(
+    "POST",
+    "/sca/{id}/fail",
+    _ENDED,
+    body=Fail,
+    example={"status": 500, "code": "SYSTEM_ERROR", "message": "Try again later.", "system": "core"},
+)
+def fail_sca(call: ControlCall[Fail]) -> Response:
+    """Let a system of the bank fail during the SCA."""
     given = call.body
     failure = sca.failure_like(given.status, given.code, given.message, given.system)
     return _ended(call, lambda opened: sca_control.end(call.bank, opened, failure))
-
-
-_ENDED = {
-    200: AnswerSpec("Where the browser would go.", Redirect),
-    404: AnswerSpec("There is no such SCA."),
-    409: AnswerSpec("The SCA has already ended."),
-}
-
-OPERATIONS = (
-    ControlOperation(
-        id="listSca",
-        method="GET",
-        path="/sca",
-        summary="List open and past SCAs, newest first.",
-        handler=_list,
-        answers={200: AnswerSpec("The SCAs.", Scas)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="getSca",
-        method="GET",
-        path="/sca/{id}",
-        summary="Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest.",
-        handler=_show,
-        answers={200: AnswerSpec("The SCA.", Sca), 404: AnswerSpec("There is no such SCA.")},
-    ),
-    ControlOperation(
-        id="approveSca",
-        method="POST",
-        path="/sca/{id}/approve",
-        summary="Go through all steps as the customer and approve; omitted members get a default.",
-        handler=_approve,
-        answers=_ENDED,
-        body=Approve,
-        example={"nationalId": "14888520059"},
-    ),
-    ControlOperation(
-        id="rejectSca",
-        method="POST",
-        path="/sca/{id}/reject",
-        summary="Decline, as the customer.",
-        handler=_reject,
-        answers=_ENDED,
-    ),
-    ControlOperation(
-        id="expireSca",
-        method="POST",
-        path="/sca/{id}/expire",
-        summary="Let the time of the SCA run out.",
-        handler=_expire,
-        answers=_ENDED,
-    ),
-    ControlOperation(
-        id="failSca",
-        method="POST",
-        path="/sca/{id}/fail",
-        summary="Let a system of the bank fail during the SCA.",
-        handler=_fail,
-        answers=_ENDED,
-        body=Fail,
-        example={"status": 500, "code": "SYSTEM_ERROR", "message": "Try again later.", "system": "core"},
-    ),
-)

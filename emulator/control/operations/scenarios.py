@@ -13,7 +13,7 @@ from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
 from emulator.control.forms import AnyObject, closed, scenario_in
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
@@ -86,7 +86,13 @@ class Played(TypedDict):
     steps: list[PlayedStep]
 
 
-def _list_scenarios(call: ControlCall[Any]) -> Response:
+_BODY = "emulator.control.forms:ScenarioBody"
+_EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
+
+
+@operation("GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", Scenarios)}, query=(LIMIT,))
+def list_scenarios(call: ControlCall[Any]) -> Response:
+    """List the ready scenarios: what each does, its parameters, and what applying it replaces."""
     ready = [_listed(loader.named(name)) for name in loader.library()]
     return json_response(200, {"scenarios": ready[: call.query["limit"]]})
 
@@ -112,11 +118,19 @@ def _named(call: ControlCall[Any]) -> Scenario:
         raise BankError("RESOURCE_UNKNOWN", refused.problems[0].text) from None
 
 
-def _show_scenario(call: ControlCall[Any]) -> Response:
+@operation(
+    "GET",
+    "/scenarios/{name}",
+    {200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("There is no such scenario.")},
+)
+def get_scenario(call: ControlCall[Any]) -> Response:
+    """Get a ready scenario, as JSON of the same structure as its YAML."""
     return json_response(200, dict(_named(call).source))
 
 
-def _applied(call: ControlCall[Any]) -> Response:
+@operation("GET", "/scenario", {200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("None has been applied.")})
+def get_applied_scenario(call: ControlCall[Any]) -> Response:
+    """Get the scenario that was applied last, as JSON of the same structure as its YAML."""
     source = target.applied(call.bank)
     if source is None:
         raise BankError("RESOURCE_UNKNOWN", "No scenario has been applied.")
@@ -133,33 +147,66 @@ def _given(call: ControlCall[Any]) -> Generator[object, None, Scenario]:
     return (yield from in_thread(read)) if len(call.request.body) > LARGE else read()
 
 
-def _apply(call: ControlCall[Any]) -> Steps:
+@operation(
+    "POST",
+    "/scenario",
+    {
+        200: AnswerSpec("What was changed.", Applied),
+        400: AnswerSpec("Every problem; in YAML with line and column."),
+    },
+    body=_BODY,
+    example=_EXAMPLE,
+    yaml=True,
+)
+def apply_scenario(call: ControlCall[Any]) -> Steps:
+    """Apply a scenario: its start, then its rules. One with problems changes nothing."""
     scenario = yield from _given(call)
     content = yield from target.prepare(scenario, call.scenario_target)
     return json_response(200, target.apply(scenario, call.scenario_target, content))
 
 
-def _preview(call: ControlCall[Any]) -> Steps:
+@operation(
+    "POST",
+    "/scenario/preview",
+    {
+        200: AnswerSpec("What would be changed.", Preview),
+        400: AnswerSpec("Every problem; in YAML with line and column."),
+    },
+    body=_BODY,
+    example=_EXAMPLE,
+    yaml=True,
+)
+def preview_scenario(call: ControlCall[Any]) -> Steps:
+    """Preview what applying a scenario would change and replace; nothing is changed."""
     scenario = yield from _given(call)
     content = yield from target.prepare(scenario, call.scenario_target, status="previewing")
     return json_response(200, target.preview(scenario, call.scenario_target, content))
 
 
-def _withdraw(call: ControlCall[Any]) -> Response:
+@operation("DELETE", "/scenario", {204: AnswerSpec("Done.")})
+def withdraw_scenario(call: ControlCall[Any]) -> Response:
+    """Remove the applied scenario and the rules of all applied scenarios; what they changed stays."""
     target.withdraw(call.scenario_target)
     return Response(204)
 
 
-def _play(call: ControlCall[Any]) -> Response:
-    """Play on a new bank, which is deleted afterwards."""
+@operation(
+    "POST",
+    "/scenarios/{name}/play",
+    {
+        200: AnswerSpec("The result of each step.", Played),
+        404: AnswerSpec("There is no such scenario."),
+    },
+)
+def play_scenario(call: ControlCall[Any]) -> Response:
+    """Play the story of a ready scenario on a new bank; this bank is not changed.
+
+    Play on a new bank, which is deleted afterwards.
+    """
     # Imported on use: most processes never play a story.
     from emulator.scenario.player import play
 
     return json_response(200, play(_named(call), call.banks.transport()).as_json())
-
-
-_BODY = "emulator.control.forms:ScenarioBody"
-_EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
 
 
 @closed
@@ -181,12 +228,22 @@ class Rules(TypedDict):
     counts: list[RuleCount]
 
 
-def _list_rules(call: ControlCall[Any]) -> Response:
+@operation("GET", "/rules", {200: AnswerSpec("The rules and their counts.", Rules)}, query=(LIMIT,))
+def list_rules(call: ControlCall[Any]) -> Response:
+    """List the rules in evaluation order, with how often each has matched and acted."""
     rules, most = call.scenario_target.rules, call.query["limit"]
     return json_response(200, {"rules": rules.sources()[:most], "counts": rules.counts()[:most]})
 
 
-def _add_rules(call: ControlCall[Any]) -> Response:
+@operation(
+    "POST",
+    "/rules",
+    {201: AnswerSpec("All rules.", Rules)},
+    body="emulator.scenario.rule:RulesBody",
+    example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
+)
+def add_rules(call: ControlCall[Any]) -> Response:
+    """Add one or more rules after the existing ones."""
     rules = call.scenario_target.rules
     added, sources = _several(call.body), _several(call.value)
     if not added:
@@ -204,125 +261,18 @@ def _several(given: Any) -> list[Any]:
     return listed if isinstance(listed, list) else [listed]
 
 
-def _clear_rules(call: ControlCall[Any]) -> Response:
+@operation("DELETE", "/rules", {204: AnswerSpec("Done.")})
+def clear_rules(call: ControlCall[Any]) -> Response:
+    """Remove all rules."""
     call.scenario_target.rules.clear()
     call.publish("rules", "removed")
     return Response(204)
 
 
-def _remove_rule(call: ControlCall[Any]) -> Response:
+@operation("DELETE", "/rules/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such rule.")})
+def remove_rule(call: ControlCall[Any]) -> Response:
+    """Remove the rules with this name."""
     if not call.scenario_target.rules.remove(call.params["name"]):
         raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
     call.publish("rules", "removed")
     return Response(204)
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="listScenarios",
-        method="GET",
-        path="/scenarios",
-        summary="List the ready scenarios: what each does, its parameters, and what applying it replaces.",
-        handler=_list_scenarios,
-        answers={200: AnswerSpec("The scenarios, by name.", Scenarios)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="getScenario",
-        method="GET",
-        path="/scenarios/{name}",
-        summary="Get a ready scenario, as JSON of the same structure as its YAML.",
-        handler=_show_scenario,
-        answers={200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("There is no such scenario.")},
-    ),
-    ControlOperation(
-        id="playScenario",
-        method="POST",
-        path="/scenarios/{name}/play",
-        summary="Play the story of a ready scenario on a new bank; this bank is not changed.",
-        handler=_play,
-        answers={
-            200: AnswerSpec("The result of each step.", Played),
-            404: AnswerSpec("There is no such scenario."),
-        },
-    ),
-    ControlOperation(
-        id="getAppliedScenario",
-        method="GET",
-        path="/scenario",
-        summary="Get the scenario that was applied last, as JSON of the same structure as its YAML.",
-        handler=_applied,
-        answers={200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("None has been applied.")},
-    ),
-    ControlOperation(
-        id="applyScenario",
-        method="POST",
-        path="/scenario",
-        summary="Apply a scenario: its start, then its rules. One with problems changes nothing.",
-        handler=_apply,
-        answers={
-            200: AnswerSpec("What was changed.", Applied),
-            400: AnswerSpec("Every problem; in YAML with line and column."),
-        },
-        body=_BODY,
-        example=_EXAMPLE,
-        yaml=True,
-    ),
-    ControlOperation(
-        id="previewScenario",
-        method="POST",
-        path="/scenario/preview",
-        summary="Preview what applying a scenario would change and replace; nothing is changed.",
-        handler=_preview,
-        answers={
-            200: AnswerSpec("What would be changed.", Preview),
-            400: AnswerSpec("Every problem; in YAML with line and column."),
-        },
-        body=_BODY,
-        example=_EXAMPLE,
-        yaml=True,
-    ),
-    ControlOperation(
-        id="withdrawScenario",
-        method="DELETE",
-        path="/scenario",
-        summary="Remove the applied scenario and the rules of all applied scenarios; what they changed stays.",
-        handler=_withdraw,
-        answers={204: AnswerSpec("Done.")},
-    ),
-    ControlOperation(
-        id="listRules",
-        method="GET",
-        path="/rules",
-        summary="List the rules in evaluation order, with how often each has matched and acted.",
-        handler=_list_rules,
-        answers={200: AnswerSpec("The rules and their counts.", Rules)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="addRules",
-        method="POST",
-        path="/rules",
-        summary="Add one or more rules after the existing ones.",
-        handler=_add_rules,
-        answers={201: AnswerSpec("All rules.", Rules)},
-        body="emulator.scenario.rule:RulesBody",
-        example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
-    ),
-    ControlOperation(
-        id="clearRules",
-        method="DELETE",
-        path="/rules",
-        summary="Remove all rules.",
-        handler=_clear_rules,
-        answers={204: AnswerSpec("Done.")},
-    ),
-    ControlOperation(
-        id="removeRule",
-        method="DELETE",
-        path="/rules/{name}",
-        summary="Remove the rules with this name.",
-        handler=_remove_rule,
-        answers={204: AnswerSpec("Done."), 404: AnswerSpec("There is no such rule.")},
-    ),
-)

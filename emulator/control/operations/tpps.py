@@ -15,7 +15,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control.forms import closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
 ROLES = ("PISP", "AISP")
@@ -84,7 +84,9 @@ def _shown(credentials: Credentials) -> dict[str, Any]:
     }
 
 
-def _list(call: ControlCall[Any]) -> Response:
+@operation("GET", "/tpps", {200: AnswerSpec("The TPPs, without their keys.", Tpps)}, query=(LIMIT,))
+def list_tpps(call: ControlCall[Any]) -> Response:
+    """List the TPPs with a certificate of the sandbox CA, newest first."""
     tpps = call.authority.tpps()[: call.query["limit"]]
     return json_response(200, {"tpps": [_shown(credentials) for credentials in tpps]})
 
@@ -116,45 +118,24 @@ def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "")
     return shown
 
 
-def _issue(call: ControlCall[IssueTpp]) -> Response:
+@operation(
+    "POST",
+    "/tpps",
+    {
+        201: AnswerSpec("Certificate, key and CA certificate in PEM; only this answer has the key.", IssuedTpp),
+        409: AnswerSpec("The name is taken."),
+    },
+    body=IssueTpp,
+    example={"name": "acme", "roles": ["PISP", "AISP"]},
+)
+def issue_tpp(call: ControlCall[IssueTpp]) -> Response:
+    """Issue a certificate and key to a new TPP; with a flaw, a faulty certificate."""
     shown = issued(call.authority, call.body)
     call.banks.publish_to_all("tpps", shown["name"], "issued")
     return json_response(201, shown)
 
 
-def _certificate(call: ControlCall[Any]) -> Response:
+@operation("GET", "/certificate", {200: AnswerSpec("The certificate in PEM.", BankCertificate)})
+def get_bank_certificate(call: ControlCall[Any]) -> Response:
+    """Get the certificate that signs answers with the setting sign_responses."""
     return json_response(200, {"certificate": call.authority.answer_credentials().certificate_pem})
-
-
-OPERATIONS = (
-    ControlOperation(
-        id="listTpps",
-        method="GET",
-        path="/tpps",
-        summary="List the TPPs with a certificate of the sandbox CA, newest first.",
-        handler=_list,
-        answers={200: AnswerSpec("The TPPs, without their keys.", Tpps)},
-        query=(LIMIT,),
-    ),
-    ControlOperation(
-        id="issueTpp",
-        method="POST",
-        path="/tpps",
-        summary="Issue a certificate and key to a new TPP; with a flaw, a faulty certificate.",
-        handler=_issue,
-        answers={
-            201: AnswerSpec("Certificate, key and CA certificate in PEM; only this answer has the key.", IssuedTpp),
-            409: AnswerSpec("The name is taken."),
-        },
-        body=IssueTpp,
-        example={"name": "acme", "roles": ["PISP", "AISP"]},
-    ),
-    ControlOperation(
-        id="getBankCertificate",
-        method="GET",
-        path="/certificate",
-        summary="Get the certificate that signs answers with the setting sign_responses.",
-        handler=_certificate,
-        answers={200: AnswerSpec("The certificate in PEM.", BankCertificate)},
-    ),
-)
