@@ -1,6 +1,6 @@
 """The control interface `/_emulator`: unsigned JSON for tests and tools (CONTRACT 9).
 
-Each file in `operations/` has the rows of one noun. Together they are the table for routing and the OpenAPI document.
+The functions of `operations/` are the table for routing and the OpenAPI document.
 """
 
 from emulator.control.interface import Control

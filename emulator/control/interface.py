@@ -133,9 +133,8 @@ class Control:
         )
         if operation.method in gate.CHANGING:
             _read_body(call, operation, headers)
-        answer = operation.handler(call)
-        if isinstance(answer, Generator):
-            answer = yield from answer
+        handled = operation.handler(call)
+        answer = operation.response((yield from handled) if isinstance(handled, Generator) else handled)
         if request.method == "HEAD" and isinstance(answer, Stream):
             return Response(answer.status, answer.headers)
         return answer

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from emulator.api.messages import Request, Response, Steps, Stream
+from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import QueryParameter
+from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.clock import Mode
@@ -126,8 +127,15 @@ class AnswerSpec:
     media: str = "application/json"
 
 
-Handler = Callable[[ControlCall[Any]], Response | Stream | Steps]
-"""A handler of long work is a generator: other requests are answered between its steps."""
+Json = Mapping[str, object]
+Answer = Response | Stream | Json | None
+Work = Generator[object, None, Answer]
+Handler = Callable[[ControlCall[Any]], Answer | Work]
+"""A handler gives the JSON of its answer, None for no body; its status is the first of the operation.
+
+A handler that has to choose the status gives a Response. One of long work is a generator: other requests are answered
+between its steps.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,13 @@ class ControlOperation:
     example: Any = None
     yaml: bool = False
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def response(self, answer: Answer) -> Response | Stream:
+        """The answer of its handler as a response."""
+        if isinstance(answer, Response | Stream):
+            return answer
+        status = next(iter(self.answers))
+        return Response(status) if answer is None else json_response(status, answer)
 
 
 def operation(

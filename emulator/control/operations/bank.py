@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from emulator.api.messages import BodyParts, Response, Steps
+from emulator.api.messages import BodyParts, Response
 from emulator.api.render import json_response
 from emulator.bank import fixtures
 from emulator.bank.accounts import ledger
@@ -19,7 +19,7 @@ from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Maybe, Model, Text
 from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
 from emulator.store import StoreUnwritable, discarded_on_failure
@@ -47,7 +47,7 @@ class Reset(TypedDict):
     body=ResetBody,
     example={"fixtures": "known-state"},
 )
-def reset(call: ControlCall[ResetBody]) -> Steps:
+def reset(call: ControlCall[ResetBody]) -> Work:
     """Reset the bank: documents, clock, settings, rules and request log; snapshots stay."""
     bank, scenario = call.bank, call.body.scenario
     source = fixtures.initial(bank)
@@ -64,19 +64,16 @@ def reset(call: ControlCall[ResetBody]) -> Steps:
     with discarded_on_failure(ready.content):
         target.reset(call.scenario_target, ready, scenario)
     stands_on = BANK.read(bank.documents)
-    return json_response(
-        200,
-        {
-            "fixtures": source["fixtures"] if stands_on is None else stands_on["fixtures"],
-            "scenario": scenario.name if scenario else None,
-        },
-    )
+    return {
+        "fixtures": source["fixtures"] if stands_on is None else stands_on["fixtures"],
+        "scenario": scenario.name if scenario else None,
+    }
 
 
 @operation("GET", "/settings", {200: AnswerSpec("The settings by name.", AnyObject)})
-def get_settings(call: ControlCall[Any]) -> Response:
+def get_settings(call: ControlCall[Any]) -> Json:
     """Get all settings of the bank."""
-    return json_response(200, call.bank.settings.as_document())
+    return call.bank.settings.as_document()
 
 
 @operation(
@@ -86,12 +83,12 @@ def get_settings(call: ControlCall[Any]) -> Response:
     body=Settings,
     example={"progression": "immediate", "calendar": "norway"},
 )
-def put_settings(call: ControlCall[Any]) -> Response:
+def put_settings(call: ControlCall[Any]) -> Json:
     """Change the given settings; the others stay."""
     with call.bank.documents.transaction():
         settings = call.bank.change_settings(call.body)
     call.publish("settings", "changed")
-    return json_response(200, settings.as_document())
+    return settings.as_document()
 
 
 @operation("GET", "/state", {200: AnswerSpec("The documents by kind.", AnyObject)})
@@ -125,9 +122,9 @@ class Ledger(TypedDict):
 
 
 @operation("GET", "/ledger", {200: AnswerSpec("balanced, accounts and totals.", Ledger)})
-def get_ledger(call: ControlCall[Any]) -> Steps:
+def get_ledger(call: ControlCall[Any]) -> Work:
     """Compare the balance of every account with its bookings."""
-    return json_response(200, (yield from ledger.reporting(call.bank)))
+    return (yield from ledger.reporting(call.bank))
 
 
 @closed
@@ -166,7 +163,7 @@ class Generated(TypedDict):
     body=DataPlan,
     example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
 )
-def generate(call: ControlCall[DataPlan]) -> Steps:
+def generate(call: ControlCall[DataPlan]) -> Work:
     """Add generated customers with accounts and transactions; a seed makes them repeat."""
     yield from in_thread(patterns.norwegian_names)
     documents = call.bank.documents
@@ -181,7 +178,7 @@ def generate(call: ControlCall[DataPlan]) -> Steps:
         text = f"The bank cannot store more at the moment; generated and stored before: {counted(stored, 'customer')}."
         raise BankError("SYSTEM_ERROR", text, status=503) from error
     call.publish("customers", "generated")
-    return json_response(200, generated)
+    return generated
 
 
 @closed
@@ -207,9 +204,9 @@ class SnapshotName(TypedDict):
 
 
 @operation("GET", "/snapshots", {200: AnswerSpec("Name and time of each.", Snapshots)}, query=(LIMIT,))
-def list_snapshots(call: ControlCall[Any]) -> Response:
+def list_snapshots(call: ControlCall[Any]) -> Json:
     """List the snapshots of the bank, newest first."""
-    return json_response(200, {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]})
+    return {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]}
 
 
 @operation(
@@ -220,7 +217,7 @@ def list_snapshots(call: ControlCall[Any]) -> Response:
         201: AnswerSpec("A snapshot was created.", Snapshot),
     },
 )
-def save_snapshot(call: ControlCall[Any]) -> Steps:
+def save_snapshot(call: ControlCall[Any]) -> Work:
     """Save documents, clock, rules and settings of the bank."""
     snapshots, name = call.scenario_target.snapshots, call.params["name"]
     known = {snapshot["name"] for snapshot in snapshots.listing()}
@@ -235,7 +232,7 @@ def save_snapshot(call: ControlCall[Any]) -> Steps:
     "/snapshots/{name}/restore",
     {200: AnswerSpec("Done.", SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
 )
-def restore_snapshot(call: ControlCall[Any]) -> Steps:
+def restore_snapshot(call: ControlCall[Any]) -> Work:
     """Restore a snapshot; the request log stays."""
     bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
     content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
@@ -244,26 +241,25 @@ def restore_snapshot(call: ControlCall[Any]) -> Steps:
         progression.run_due(bank)
     call.scenario_target.rules.restart()
     call.publish("reset", "restored")
-    return json_response(200, {"name": call.params["name"]})
+    return {"name": call.params["name"]}
 
 
 @operation("DELETE", "/snapshots/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")})
-def delete_snapshot(call: ControlCall[Any]) -> Response:
+def delete_snapshot(call: ControlCall[Any]) -> None:
     """Delete a snapshot."""
     call.scenario_target.snapshots.delete(call.params["name"])
     call.publish("snapshots", "deleted")
-    return Response(204)
 
 
 @operation("GET", "/openapi.json", {200: AnswerSpec("The document.", AnyObject)})
-def get_control_openapi(call: ControlCall[Any]) -> Response:
+def get_control_openapi(call: ControlCall[Any]) -> Json:
     """Get the OpenAPI 3.1 document of the control interface."""
-    return json_response(200, call.openapi(call.request.base + call.request.prefix))
+    return call.openapi(call.request.base + call.request.prefix)
 
 
 @operation("GET", "/scenario-schema.json", {200: AnswerSpec("The schema.", AnyObject)})
-def get_scenario_schema(_call: ControlCall[Any]) -> Response:
+def get_scenario_schema(_call: ControlCall[Any]) -> Json:
     """Get the JSON Schema of scenario files."""
     from emulator.scenario.model import scenario_schema  # only on use: most processes never show it
 
-    return json_response(200, scenario_schema())
+    return scenario_schema()

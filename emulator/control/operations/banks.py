@@ -9,7 +9,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from emulator.api.log import RequestLog
-from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import reports_preparing
@@ -17,7 +16,7 @@ from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
-from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target
@@ -65,9 +64,9 @@ def _shown(call: ControlCall[Any], name: str) -> dict[str, Any]:
 
 
 @operation("GET", "/banks", {200: AnswerSpec("Name and base address of each.", Banks)}, query=(LIMIT,))
-def list_banks(call: ControlCall[Any]) -> Response:
+def list_banks(call: ControlCall[Any]) -> Json:
     """List the banks of this process: the default one, then the others by name."""
-    return json_response(200, {"banks": [_shown(call, name) for name in call.banks.names()[: call.query["limit"]]]})
+    return {"banks": [_shown(call, name) for name in call.banks.names()[: call.query["limit"]]]}
 
 
 @operation(
@@ -87,7 +86,7 @@ def list_banks(call: ControlCall[Any]) -> Response:
         "tpp": {"name": "shop", "roles": ["PISP"]},
     },
 )
-def put_bank(call: ControlCall[NewBank]) -> Steps:
+def put_bank(call: ControlCall[NewBank]) -> Work:
     """Create or replace the bank of this name, with its own documents, clock, rules, log and seed."""
     name, wanted = call.params["name"], call.body
     fixture = chosen_fixture(wanted.fixtures)
@@ -136,8 +135,7 @@ def _mode(word: str | None) -> Mode | None:
         409: AnswerSpec("The default bank cannot be deleted."),
     },
 )
-def delete_bank(call: ControlCall[Any]) -> Response:
+def delete_bank(call: ControlCall[Any]) -> None:
     """Delete the bank and its documents."""
     call.banks.close_bank(call.params["name"])
     call.banks.publish_to_all("banks", call.params["name"], "deleted")
-    return Response(204)

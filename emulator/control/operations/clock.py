@@ -8,14 +8,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, model_validator
 from typing_extensions import TypedDict
 
-from emulator.api.messages import Response, Steps
-from emulator.api.render import json_response
 from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
 from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
 from emulator.control.forms import closed
-from emulator.control.operation import AnswerSpec, ControlCall, operation
+from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 
@@ -58,13 +56,13 @@ class AdvanceClock(Model):
     by: Annotated[Any, Reads(_duration, {"type": "string", "minLength": 1, "description": durations.EXPECTED})]
 
 
-def _shown(call: ControlCall[Any]) -> Response:
+def _shown(call: ControlCall[Any]) -> Json:
     clock = call.bank.clock
-    return json_response(200, {"now": date_time(clock.now()), "mode": clock.mode})
+    return {"now": date_time(clock.now()), "mode": clock.mode}
 
 
 @operation("GET", "/clock", {200: AnswerSpec("Bank time.", ClockTime)})
-def get_clock(call: ControlCall[Any]) -> Response:
+def get_clock(call: ControlCall[Any]) -> Json:
     """Get bank time, and whether it is live or frozen."""
     return _shown(call)
 
@@ -76,7 +74,7 @@ def get_clock(call: ControlCall[Any]) -> Response:
     body=SetClock,
     example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
 )
-def put_clock(call: ControlCall[SetClock]) -> Steps:
+def put_clock(call: ControlCall[SetClock]) -> Work:
     """Set bank time to a later time, and its mode: live or frozen."""
     now = call.body.now
     mode: Mode | None = None
@@ -93,7 +91,7 @@ def put_clock(call: ControlCall[SetClock]) -> Steps:
 @operation(
     "POST", "/clock/advance", {200: AnswerSpec("Bank time.", ClockTime)}, body=AdvanceClock, example={"by": "PT1H"}
 )
-def advance_clock(call: ControlCall[AdvanceClock]) -> Steps:
+def advance_clock(call: ControlCall[AdvanceClock]) -> Work:
     """Advance bank time; what falls due happens in order."""
     to = call.body.by.after(call.bank.clock.now())
     if to.year > LATEST_YEAR:
@@ -101,7 +99,7 @@ def advance_clock(call: ControlCall[AdvanceClock]) -> Steps:
     return (yield from _moved(call, to, None))
 
 
-def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> Steps:
+def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> Work:
     yield from progression.move_clock(call.bank, now=now, mode=mode)
     call.publish("clock", call.bank.clock.mode)
     return _shown(call)

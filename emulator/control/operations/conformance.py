@@ -6,14 +6,12 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from emulator.api.messages import Response
 from emulator.api.query import QueryParameter
-from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model
 from emulator.conformance.observer import Conformance
 from emulator.control.forms import closed
-from emulator.control.operation import AnswerSpec, ControlCall, operation
+from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
 
 
 class Observation(Model):
@@ -78,17 +76,16 @@ def _observer(call: ControlCall[Any]) -> Conformance:
     {200: AnswerSpec("The report.", "emulator.conformance.report:Report")},
     query=(QueryParameter("over", "boolean", "Judge as if no more requests follow."),),
 )
-def get_conformance(call: ControlCall[Any]) -> Response:
+def get_conformance(call: ControlCall[Any]) -> Json:
     """Get the verdict of every check on the TPPs since start, reset or the last DELETE."""
-    return json_response(200, _observer(call).report(over=bool(call.query.get("over"))))
+    return _observer(call).report(over=bool(call.query.get("over")))
 
 
 @operation("DELETE", "/conformance", {204: AnswerSpec("Done.")})
-def clear_conformance(call: ControlCall[Any]) -> Response:
+def clear_conformance(call: ControlCall[Any]) -> None:
     """Clear the report."""
     _observer(call).forget()
     call.publish("conformance", "cleared")
-    return Response(204)
 
 
 @operation(
@@ -98,17 +95,16 @@ def clear_conformance(call: ControlCall[Any]) -> Response:
     body=Observation,
     example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
 )
-def observe_conformance(call: ControlCall[Observation]) -> Response:
+def observe_conformance(call: ControlCall[Observation]) -> None:
     """Record an action of a run: the presence of the customer, a return to the TPP."""
     body = call.body
     _observer(call).observe(body.tpp, body.model_dump())
-    return Response(204)
 
 
 @operation("GET", "/conformance/opened", {200: AnswerSpec("Their ids.", Opened)})
-def list_opened_sca(call: ControlCall[Any]) -> Response:
+def list_opened_sca(call: ControlCall[Any]) -> Json:
     """List the SCAs whose page a browser has opened."""
-    return json_response(200, {"opened": _observer(call).opened()})
+    return {"opened": _observer(call).opened()}
 
 
 @operation(
@@ -120,19 +116,19 @@ def list_opened_sca(call: ControlCall[Any]) -> Response:
     },
     query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
 )
-def get_conformance_facts(call: ControlCall[Any]) -> Response:
+def get_conformance_facts(call: ControlCall[Any]) -> Json:
     """Get facts of a request in the log, by the names that checks use."""
     exchange = call.service.log.get(call.params["id"])
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} in the log.")
     names = [name for name in call.query.get("names", "").split(",") if name]
-    return json_response(200, {"facts": _observer(call).facts(exchange, names)})
+    return {"facts": _observer(call).facts(exchange, names)}
 
 
 @operation("GET", "/conformance/claims", {200: AnswerSpec("Their ids.", Claimable)})
-def list_claims(call: ControlCall[Any]) -> Response:
+def list_claims(call: ControlCall[Any]) -> Json:
     """List the payments and accounts whose claims the checks need."""
-    return json_response(200, _observer(call).claimable())
+    return _observer(call).claimable()
 
 
 @operation(
@@ -142,7 +138,6 @@ def list_claims(call: ControlCall[Any]) -> Response:
     body=Beliefs,
     example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},
 )
-def put_claims(call: ControlCall[Beliefs]) -> Response:
+def put_claims(call: ControlCall[Beliefs]) -> None:
     """Set what the TPP claims about payments and accounts, to compare it with the ledger."""
     _observer(call).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})
-    return Response(204)

@@ -9,16 +9,14 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
-from emulator.api.messages import Response
 from emulator.api.query import QueryParameter
-from emulator.api.render import json_response
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.customers.consents import OwnConsent, Read
 from emulator.bank.payment import self_service
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.validation import Maybe, Model, Text200, Text512
 from emulator.control.forms import Who, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
@@ -77,9 +75,9 @@ for _shape in (OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverv
     {200: AnswerSpec("The people.", People)},
     query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
 )
-def list_people(call: ControlCall[Any]) -> Response:
+def list_people(call: ControlCall[Any]) -> Json:
     """List the persons of the bank, newest first, with national identity number, accounts and agreements."""
-    return json_response(200, {"people": people.listing(call.bank, call.query["limit"])})
+    return {"people": people.listing(call.bank, call.query["limit"])}
 
 
 @operation(
@@ -90,9 +88,9 @@ def list_people(call: ControlCall[Any]) -> Response:
         404: AnswerSpec("The bank does not know this person."),
     },
 )
-def get_person(call: ControlCall[Any]) -> Response:
+def get_person(call: ControlCall[Any]) -> Json:
     """Get what a person sees on the page /my: accounts, payments that wait, consents with their use."""
-    return json_response(200, self_service.overview(call.bank, call.params["nationalId"]))
+    return self_service.overview(call.bank, call.params["nationalId"])
 
 
 _DECISION = {
@@ -103,20 +101,19 @@ _DECISION = {
 }
 
 
-def _decided(call: ControlCall[Which], decide: Callable[..., Decision]) -> Response:
+def _decided(call: ControlCall[Which], decide: Callable[..., Decision]) -> Json:
     cancels = bool(call.body.cancels)
-    decision = decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
-    return json_response(200, decision)
+    return decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
 
 
 @operation("POST", "/people/{nationalId}/payments/{id}/approve", _DECISION, body=Which, example={"cancels": False})
-def approve_own_payment(call: ControlCall[Which]) -> Response:
+def approve_own_payment(call: ControlCall[Which]) -> Json:
     """Approve a payment that waits, as the person can do at the bank, without the link of the TPP."""
     return _decided(call, self_service.approve)
 
 
 @operation("POST", "/people/{nationalId}/payments/{id}/decline", _DECISION, body=Which, example={"cancels": False})
-def decline_own_payment(call: ControlCall[Which]) -> Response:
+def decline_own_payment(call: ControlCall[Which]) -> Json:
     """Decline a payment that waits, as the person can do at the bank."""
     return _decided(call, self_service.decline)
 
@@ -145,7 +142,7 @@ class Session(TypedDict):
     body=Seed,
     example={"tpp": "demo", "nationalId": "14888520059"},
 )
-def seed_session(call: ControlCall[Seed]) -> Response:
+def seed_session(call: ControlCall[Seed]) -> Json:
     """Create a session and a consent without an SCA; accounts omitted: all accounts."""
     who = call.body
     credentials = call.authority.find(who.tpp)
@@ -161,7 +158,7 @@ def seed_session(call: ControlCall[Seed]) -> Response:
             accounts=who.accounts,
         )
     corporate = "psuCorporateId" in seeded
-    return json_response(200, {**seeded, "context": "CORPORATE" if corporate else "PRIVATE"})
+    return {**seeded, "context": "CORPORATE" if corporate else "PRIVATE"}
 
 
 @closed
@@ -177,9 +174,9 @@ class Consents(TypedDict):
 
 
 @operation("GET", "/consents", {200: AnswerSpec("The consents.", Consents)}, query=(LIMIT,))
-def list_consents(call: ControlCall[Any]) -> Response:
+def list_consents(call: ControlCall[Any]) -> Json:
     """List consents, newest first."""
-    return json_response(200, {"consents": consents.listing(call.bank, call.query["limit"])})
+    return {"consents": consents.listing(call.bank, call.query["limit"])}
 
 
 @operation(
@@ -187,6 +184,6 @@ def list_consents(call: ControlCall[Any]) -> Response:
     "/consents/{id}/revoke",
     {200: AnswerSpec("The consent.", Consent), 404: AnswerSpec("There is no such consent.")},
 )
-def revoke_consent(call: ControlCall[Any]) -> Response:
+def revoke_consent(call: ControlCall[Any]) -> Json:
     """Revoke a consent, as the customer can do at the bank."""
-    return json_response(200, consents.view(call.bank, consents.revoke(call.bank, call.params["id"])))
+    return consents.view(call.bank, consents.revoke(call.bank, call.params["id"]))

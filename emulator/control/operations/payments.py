@@ -6,15 +6,13 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from emulator.api.messages import Response
 from emulator.api.query import QueryParameter
-from emulator.api.render import json_response
 from emulator.bank import notifications
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.control.forms import closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
 class AdvancePayment(Model):
@@ -79,9 +77,9 @@ class Payments(TypedDict):
 
 
 @operation("GET", "/payments", {200: AnswerSpec("The payments.", Payments)}, query=(LIMIT,))
-def list_payments(call: ControlCall[Any]) -> Response:
+def list_payments(call: ControlCall[Any]) -> Json:
     """List payments, newest first."""
-    return json_response(200, {"payments": payment_views.listing(call.bank, call.query["limit"])})
+    return {"payments": payment_views.listing(call.bank, call.query["limit"])}
 
 
 @operation(
@@ -95,10 +93,10 @@ def list_payments(call: ControlCall[Any]) -> Response:
     body=AdvancePayment,
     example={"to": "ACSC"},
 )
-def advance_payment(call: ControlCall[AdvancePayment]) -> Response:
+def advance_payment(call: ControlCall[AdvancePayment]) -> Json:
     """Advance a payment by one status, or to a given one; dates and missing money do not stop it."""
     payment = progression.advance(call.bank, call.params["id"], call.body.to)
-    return json_response(200, payment_views.view(call.bank, payment))
+    return payment_views.view(call.bank, payment)
 
 
 TARGET = QueryParameter("target", "text", "Only the notifications of the payment, basket or consent with this id.")
@@ -138,7 +136,7 @@ class Notifications(TypedDict):
 
 
 @operation("GET", "/notifications", {200: AnswerSpec("The notifications.", Notifications)}, query=(TARGET, LIMIT))
-def list_notifications(call: ControlCall[Any]) -> Response:
+def list_notifications(call: ControlCall[Any]) -> Json:
     """List status notifications with deliveries, newest first. The last 1000 completed ones are stored."""
     target, limit = call.query.get("target"), call.query["limit"]
-    return json_response(200, {"notifications": notifications.listing(call.bank, target=target, limit=limit)})
+    return {"notifications": notifications.listing(call.bank, target=target, limit=limit)}

@@ -9,14 +9,14 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from emulator.api.log import MOST_EXCHANGES, Exchange
-from emulator.api.messages import Push, Response, Stream
+from emulator.api.messages import Push, Stream
 from emulator.api.operations import check_operation
 from emulator.api.query import QueryParameter
-from emulator.api.render import encode, json_response
+from emulator.api.render import encode
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.control.forms import Message, closed
-from emulator.control.operation import AnswerSpec, ControlCall, operation
+from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
 
 
 class Event(TypedDict):
@@ -114,7 +114,7 @@ class Count(TypedDict):
         QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST_EXCHANGES, default=100),
     ),
 )
-def list_requests(call: ControlCall[Any]) -> Response:
+def list_requests(call: ControlCall[Any]) -> Json:
     """List the last 1000 requests of TPPs, newest first."""
     asked = call.query
     check_operation(asked.get("operation"))
@@ -125,7 +125,7 @@ def list_requests(call: ControlCall[Any]) -> Response:
         payment_id=asked.get("paymentId"),
         limit=asked["limit"],
     )
-    return json_response(200, {"requests": [exchange.summary() for exchange in exchanges]})
+    return {"requests": [exchange.summary() for exchange in exchanges]}
 
 
 def _exchange(call: ControlCall[Any]) -> Exchange:
@@ -145,9 +145,9 @@ def _exchange(call: ControlCall[Any]) -> Exchange:
         404: AnswerSpec("The request is not, or no longer, in the log."),
     },
 )
-def get_request(call: ControlCall[Any]) -> Response:
+def get_request(call: ControlCall[Any]) -> Json:
     """Get a request with its answer, the diagnosis of its signature and the rules that acted."""
-    return json_response(200, _exchange(call).detail())
+    return _exchange(call).detail()
 
 
 @operation(
@@ -159,11 +159,8 @@ def get_request(call: ControlCall[Any]) -> Response:
         409: AnswerSpec("The bank has no private key for the certificate of the request."),
     },
 )
-def repeat_request(call: ControlCall[Any]) -> Response:
-    """Send a request of the log again, with a new signature; only for TPPs of the sandbox CA.
-
-    Send a request of the log again, with a new signature and X-Request-ID.
-    """
+def repeat_request(call: ControlCall[Any]) -> Json:
+    """Send a request of the log again, with a new signature; only for TPPs of the sandbox CA."""
     # Imported on use: most processes never repeat a request.
     from emulator.client.signing import Identity, signed_headers
 
@@ -177,15 +174,14 @@ def repeat_request(call: ControlCall[Any]) -> Response:
     signed = signed_headers(sent.method, sent.target, Identity.of(signer), headers=headers, body=sent.body)
     answer = call.service.handle(replace(sent, headers=tuple(signed.items())))
     [repeated] = call.service.log.entries(limit=1)
-    return json_response(200, {"id": str(repeated.id), "status": answer.status})
+    return {"id": str(repeated.id), "status": answer.status}
 
 
 @operation("DELETE", "/requests", {204: AnswerSpec("Done.")})
-def clear_requests(call: ControlCall[Any]) -> Response:
+def clear_requests(call: ControlCall[Any]) -> None:
     """Delete all requests from the log."""
     call.service.log.clear()
     call.publish("requests", "cleared")
-    return Response(204)
 
 
 @operation(
@@ -195,13 +191,13 @@ def clear_requests(call: ControlCall[Any]) -> Response:
     body="emulator.scenario.matching:CountFilter",
     example={"match": {"operation": "createPayment", "status": 201}},
 )
-def count_requests(call: ControlCall[Any]) -> Response:
+def count_requests(call: ControlCall[Any]) -> Json:
     """Count the requests in the log that match; match is as when in a rule, and may also have a status."""
     from emulator.scenario.matching import Facts
 
     fits = call.body.match.matcher.fits
     count = call.service.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))
-    return json_response(200, {"count": count})
+    return {"count": count}
 
 
 @operation("GET", "/events", {200: AnswerSpec("The events from now on.", Event, "text/event-stream")})

@@ -8,14 +8,12 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.messages import Response
-from emulator.api.render import json_response
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
 from emulator.control.forms import Who, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
 class Approve(Who):
@@ -66,15 +64,15 @@ class Redirect(TypedDict):
 
 
 @operation("GET", "/sca", {200: AnswerSpec("The SCAs.", Scas)}, query=(LIMIT,))
-def list_sca(call: ControlCall[Any]) -> Response:
+def list_sca(call: ControlCall[Any]) -> Json:
     """List open and past SCAs, newest first."""
-    return json_response(200, {"sca": sca_control.listing(call.bank, call.query["limit"])})
+    return {"sca": sca_control.listing(call.bank, call.query["limit"])}
 
 
 @operation("GET", "/sca/{id}", {200: AnswerSpec("The SCA.", Sca), 404: AnswerSpec("There is no such SCA.")})
-def get_sca(call: ControlCall[Any]) -> Response:
+def get_sca(call: ControlCall[Any]) -> Json:
     """Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest."""
-    return json_response(200, sca_control.view(call.bank, sca_control.find(call.bank, call.params["id"])))
+    return sca_control.view(call.bank, sca_control.find(call.bank, call.params["id"]))
 
 
 _ENDED = {
@@ -84,15 +82,15 @@ _ENDED = {
 }
 
 
-def _ended(call: ControlCall[Any], end: Callable[[ScaDocument], str | None]) -> Response:
+def _ended(call: ControlCall[Any], end: Callable[[ScaDocument], str | None]) -> Json:
     """Complete an open SCA in one transaction; answers where the browser would go."""
     with call.bank.documents.transaction():
         redirect = end(sca_control.find(call.bank, call.params["id"]))
-    return json_response(200, {"redirect": redirect})
+    return {"redirect": redirect}
 
 
 @operation("POST", "/sca/{id}/approve", _ENDED, body=Approve, example={"nationalId": "14888520059"})
-def approve_sca(call: ControlCall[Approve]) -> Response:
+def approve_sca(call: ControlCall[Approve]) -> Json:
     """Go through all steps as the customer and approve; omitted members get a default."""
     who = call.body
     return _ended(
@@ -110,13 +108,13 @@ def approve_sca(call: ControlCall[Approve]) -> Response:
 
 
 @operation("POST", "/sca/{id}/reject", _ENDED)
-def reject_sca(call: ControlCall[Any]) -> Response:
+def reject_sca(call: ControlCall[Any]) -> Json:
     """Decline, as the customer."""
     return _ended(call, lambda opened: sca_control.reject(call.bank, opened))
 
 
 @operation("POST", "/sca/{id}/expire", _ENDED)
-def expire_sca(call: ControlCall[Any]) -> Response:
+def expire_sca(call: ControlCall[Any]) -> Json:
     """Let the time of the SCA run out."""
     return _ended(call, lambda opened: sca_control.end(call.bank, opened, sca.EXPIRED))
 
@@ -128,7 +126,7 @@ def expire_sca(call: ControlCall[Any]) -> Response:
     body=Fail,
     example={"status": 500, "code": "SYSTEM_ERROR", "message": "Try again later.", "system": "core"},
 )
-def fail_sca(call: ControlCall[Fail]) -> Response:
+def fail_sca(call: ControlCall[Fail]) -> Json:
     """Let a system of the bank fail during the SCA."""
     given = call.body
     failure = sca.failure_like(given.status, given.code, given.message, given.system)

@@ -7,13 +7,11 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from emulator.api.messages import Response, Steps
-from emulator.api.render import json_response
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
 from emulator.control.forms import AnyObject, closed, scenario_in
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
@@ -91,10 +89,10 @@ _EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
 
 
 @operation("GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", Scenarios)}, query=(LIMIT,))
-def list_scenarios(call: ControlCall[Any]) -> Response:
+def list_scenarios(call: ControlCall[Any]) -> Json:
     """List the ready scenarios: what each does, its parameters, and what applying it replaces."""
     ready = [_listed(loader.named(name)) for name in loader.library()]
-    return json_response(200, {"scenarios": ready[: call.query["limit"]]})
+    return {"scenarios": ready[: call.query["limit"]]}
 
 
 def _listed(scenario: Scenario) -> dict[str, Any]:
@@ -123,18 +121,18 @@ def _named(call: ControlCall[Any]) -> Scenario:
     "/scenarios/{name}",
     {200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("There is no such scenario.")},
 )
-def get_scenario(call: ControlCall[Any]) -> Response:
+def get_scenario(call: ControlCall[Any]) -> Json:
     """Get a ready scenario, as JSON of the same structure as its YAML."""
-    return json_response(200, dict(_named(call).source))
+    return dict(_named(call).source)
 
 
 @operation("GET", "/scenario", {200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("None has been applied.")})
-def get_applied_scenario(call: ControlCall[Any]) -> Response:
+def get_applied_scenario(call: ControlCall[Any]) -> Json:
     """Get the scenario that was applied last, as JSON of the same structure as its YAML."""
     source = target.applied(call.bank)
     if source is None:
         raise BankError("RESOURCE_UNKNOWN", "No scenario has been applied.")
-    return json_response(200, source)
+    return source
 
 
 def _given(call: ControlCall[Any]) -> Generator[object, None, Scenario]:
@@ -158,11 +156,11 @@ def _given(call: ControlCall[Any]) -> Generator[object, None, Scenario]:
     example=_EXAMPLE,
     yaml=True,
 )
-def apply_scenario(call: ControlCall[Any]) -> Steps:
+def apply_scenario(call: ControlCall[Any]) -> Work:
     """Apply a scenario: its start, then its rules. One with problems changes nothing."""
     scenario = yield from _given(call)
     content = yield from target.prepare(scenario, call.scenario_target)
-    return json_response(200, target.apply(scenario, call.scenario_target, content))
+    return target.apply(scenario, call.scenario_target, content)
 
 
 @operation(
@@ -176,18 +174,17 @@ def apply_scenario(call: ControlCall[Any]) -> Steps:
     example=_EXAMPLE,
     yaml=True,
 )
-def preview_scenario(call: ControlCall[Any]) -> Steps:
+def preview_scenario(call: ControlCall[Any]) -> Work:
     """Preview what applying a scenario would change and replace; nothing is changed."""
     scenario = yield from _given(call)
     content = yield from target.prepare(scenario, call.scenario_target, status="previewing")
-    return json_response(200, target.preview(scenario, call.scenario_target, content))
+    return target.preview(scenario, call.scenario_target, content)
 
 
 @operation("DELETE", "/scenario", {204: AnswerSpec("Done.")})
-def withdraw_scenario(call: ControlCall[Any]) -> Response:
+def withdraw_scenario(call: ControlCall[Any]) -> None:
     """Remove the applied scenario and the rules of all applied scenarios; what they changed stays."""
     target.withdraw(call.scenario_target)
-    return Response(204)
 
 
 @operation(
@@ -198,7 +195,7 @@ def withdraw_scenario(call: ControlCall[Any]) -> Response:
         404: AnswerSpec("There is no such scenario."),
     },
 )
-def play_scenario(call: ControlCall[Any]) -> Response:
+def play_scenario(call: ControlCall[Any]) -> Json:
     """Play the story of a ready scenario on a new bank; this bank is not changed.
 
     Play on a new bank, which is deleted afterwards.
@@ -206,7 +203,7 @@ def play_scenario(call: ControlCall[Any]) -> Response:
     # Imported on use: most processes never play a story.
     from emulator.scenario.player import play
 
-    return json_response(200, play(_named(call), call.banks.transport()).as_json())
+    return play(_named(call), call.banks.transport()).as_json()
 
 
 @closed
@@ -229,10 +226,10 @@ class Rules(TypedDict):
 
 
 @operation("GET", "/rules", {200: AnswerSpec("The rules and their counts.", Rules)}, query=(LIMIT,))
-def list_rules(call: ControlCall[Any]) -> Response:
+def list_rules(call: ControlCall[Any]) -> Json:
     """List the rules in evaluation order, with how often each has matched and acted."""
     rules, most = call.scenario_target.rules, call.query["limit"]
-    return json_response(200, {"rules": rules.sources()[:most], "counts": rules.counts()[:most]})
+    return {"rules": rules.sources()[:most], "counts": rules.counts()[:most]}
 
 
 @operation(
@@ -242,7 +239,7 @@ def list_rules(call: ControlCall[Any]) -> Response:
     body="emulator.scenario.rule:RulesBody",
     example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
 )
-def add_rules(call: ControlCall[Any]) -> Response:
+def add_rules(call: ControlCall[Any]) -> Json:
     """Add one or more rules after the existing ones."""
     rules = call.scenario_target.rules
     added, sources = _several(call.body), _several(call.value)
@@ -252,7 +249,7 @@ def add_rules(call: ControlCall[Any]) -> Response:
     brought = [dict(rule) for weather in WEATHER.values() for rule in weather]
     rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True) if source not in brought)
     call.publish("rules", "added")
-    return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
+    return {"rules": rules.sources(), "counts": rules.counts()}
 
 
 def _several(given: Any) -> list[Any]:
@@ -262,17 +259,15 @@ def _several(given: Any) -> list[Any]:
 
 
 @operation("DELETE", "/rules", {204: AnswerSpec("Done.")})
-def clear_rules(call: ControlCall[Any]) -> Response:
+def clear_rules(call: ControlCall[Any]) -> None:
     """Remove all rules."""
     call.scenario_target.rules.clear()
     call.publish("rules", "removed")
-    return Response(204)
 
 
 @operation("DELETE", "/rules/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such rule.")})
-def remove_rule(call: ControlCall[Any]) -> Response:
+def remove_rule(call: ControlCall[Any]) -> None:
     """Remove the rules with this name."""
     if not call.scenario_target.rules.remove(call.params["name"]):
         raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
     call.publish("rules", "removed")
-    return Response(204)

@@ -9,13 +9,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
-from emulator.api.messages import Response
-from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Maybe, Model, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control.forms import closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
 ROLES = ("PISP", "AISP")
@@ -85,10 +83,10 @@ def _shown(credentials: Credentials) -> dict[str, Any]:
 
 
 @operation("GET", "/tpps", {200: AnswerSpec("The TPPs, without their keys.", Tpps)}, query=(LIMIT,))
-def list_tpps(call: ControlCall[Any]) -> Response:
+def list_tpps(call: ControlCall[Any]) -> Json:
     """List the TPPs with a certificate of the sandbox CA, newest first."""
     tpps = call.authority.tpps()[: call.query["limit"]]
-    return json_response(200, {"tpps": [_shown(credentials) for credentials in tpps]})
+    return {"tpps": [_shown(credentials) for credentials in tpps]}
 
 
 def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "") -> dict[str, Any]:
@@ -128,14 +126,14 @@ def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "")
     body=IssueTpp,
     example={"name": "acme", "roles": ["PISP", "AISP"]},
 )
-def issue_tpp(call: ControlCall[IssueTpp]) -> Response:
+def issue_tpp(call: ControlCall[IssueTpp]) -> Json:
     """Issue a certificate and key to a new TPP; with a flaw, a faulty certificate."""
     shown = issued(call.authority, call.body)
     call.banks.publish_to_all("tpps", shown["name"], "issued")
-    return json_response(201, shown)
+    return shown
 
 
 @operation("GET", "/certificate", {200: AnswerSpec("The certificate in PEM.", BankCertificate)})
-def get_bank_certificate(call: ControlCall[Any]) -> Response:
+def get_bank_certificate(call: ControlCall[Any]) -> Json:
     """Get the certificate that signs answers with the setting sign_responses."""
-    return json_response(200, {"certificate": call.authority.answer_credentials().certificate_pem})
+    return {"certificate": call.authority.answer_credentials().certificate_pem}
