@@ -29,7 +29,7 @@ SHAPES = (
     "bank/documents.py",
     "bank/feed.py",
     "bank/fixtures/definitions.py",
-    "control/answers.py",
+    "control/forms.py",
     "control/operations/",
     "scenario/effects/",
 )
