@@ -20,8 +20,8 @@ from emulator.web.console.screen import Answering, ConsoleControl, ControlRefuse
 from emulator.web.pages.browser import (
     FormRefused,
     Guard,
+    LoginCookie,
     PageForm,
-    cookie,
     path_below,
     read_form,
     read_query,
@@ -145,7 +145,9 @@ class Console:
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:
         segments = path_below(request).strip("/").split("/")[1:]
-        if self._token is not None and not self._knows(request):
+        if self._token is not None and not self._sessions.is_live(
+            _cookie(request).value, self._default().bank.documents
+        ):
             return self._login(request, segments)
         form = PageForm({})
         if request.method == "POST":
@@ -153,8 +155,8 @@ class Console:
             if not self._guard.is_token(FORMS, form.get("csrf")):
                 return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
-                self._sessions.end(self._cookie_sent(request), self._default().bank.documents)
-                return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
+                self._sessions.end(_cookie(request).value, self._default().bank.documents)
+                return see_other(root_of(request) + "/console", headers=(_cookie(request).deleted(),))
         # Most processes never show the console: its pages are imported with the first visit.
         from emulator.web.console import routes
 
@@ -176,26 +178,6 @@ class Console:
         screen.params = params
         return view(screen)
 
-    def _cookie_name(self, request: Request) -> str:
-        # Cookies know no ports: two emulators on one machine must not log each other out.
-        return f"bank-emulator-console-{urlsplit(request.base).port or 0}"
-
-    def _cookie_sent(self, request: Request) -> str:
-        return cookie(request, self._cookie_name(request)) or ""
-
-    def _knows(self, request: Request) -> bool:
-        return self._sessions.is_live(self._cookie_sent(request), self._default().bank.documents)
-
-    def _cookie(self, request: Request, value: str | None) -> tuple[str, str]:
-        base = urlsplit(request.base)
-        secure = "; Secure" if base.scheme == "https" else ""
-        ending = f"; Max-Age={0 if value is None else int(LIFETIME.total_seconds())}"
-        return (
-            "Set-Cookie",
-            f"{self._cookie_name(request)}={value or ''}; Path={base.path or '/'}; HttpOnly; SameSite=Strict"
-            f"{secure}{ending}",
-        )
-
     def _login(self, request: Request, segments: Sequence[str]) -> Response:
         """Show the login form; a correct token redirects to the requested page."""
         root, place = root_of(request), request.target.removeprefix(request.prefix)
@@ -207,7 +189,13 @@ class Console:
             asked = form.get("place")
             place = asked if _PLACE.fullmatch(asked) else "/console"
             if hmac.compare_digest(form.get("token").encode(), (self._token or "").encode()):
-                return see_other(root + place, headers=(self._cookie(request, self._sessions.start()),))
+                login = _cookie(request).set_to(self._sessions.start(), seconds=int(LIFETIME.total_seconds()))
+                return see_other(root + place, headers=(login,))
             wrong = True
         status = 403 if wrong else 401
         return html(request, "console/login.html", status=status, same_origin=True, place=place, wrong=wrong)
+
+
+def _cookie(request: Request) -> LoginCookie:
+    """The cookie of a login, valid for the consoles of all banks."""
+    return LoginCookie(request, "console", path=urlsplit(request.base).path or "/", same_site="Strict")

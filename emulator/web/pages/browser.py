@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.api.hosts import HostNames
@@ -23,13 +24,29 @@ def header(request: Request, name: str) -> str | None:
     return next((value for header_name, value in request.headers if header_name.lower() == name), None)
 
 
-def cookie(request: Request, name: str) -> str | None:
-    """The value of the cookie called `name`, or None."""
-    for pair in (header(request, "cookie") or "").split(";"):
-        cookie_name, _, value = pair.strip().partition("=")
-        if cookie_name == name:
-            return value
-    return None
+class LoginCookie:
+    """The cookie of a login to the pages below `path`, as one request sends it and its answer sets it.
+
+    Browsers send cookies to every port of a host, so its name contains the port: two emulators on one machine must not
+    log each other out.
+    """
+
+    def __init__(self, request: Request, pages: str, *, path: str, same_site: Literal["Strict", "Lax"]) -> None:
+        base = urlsplit(request.base)
+        self._name = f"bank-emulator-{pages}-{base.port or 0}"
+        secure = "; Secure" if base.scheme == "https" else ""
+        self._attributes = f"Path={path}; HttpOnly; SameSite={same_site}{secure}"
+        sent = (pair.strip().partition("=") for pair in (header(request, "cookie") or "").split(";"))
+        self.value = next((value for name, _, value in sent if name == self._name), "")
+
+    def set_to(self, value: str, *, seconds: int | None = None) -> tuple[str, str]:
+        """The header that sets the cookie, for a number of seconds or until the browser ends."""
+        ending = "" if seconds is None else f"; Max-Age={seconds}"
+        return ("Set-Cookie", f"{self._name}={value}; {self._attributes}{ending}")
+
+    def deleted(self) -> tuple[str, str]:
+        """The header that deletes the cookie."""
+        return self.set_to("", seconds=0)
 
 
 class FormRefused(Exception):

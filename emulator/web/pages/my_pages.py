@@ -7,7 +7,6 @@ actions of the page are in `bank/payment/self_service.py`.
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
@@ -20,7 +19,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
 from emulator.bank.payment.self_service import OwnPayment
 from emulator.store import Kind
-from emulator.web.pages.browser import Guard, PageForm, cookie, path_below, read_form, root_of
+from emulator.web.pages.browser import Guard, LoginCookie, PageForm, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, see_other
 from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
 from emulator.web.pages.texts import TEXTS
@@ -55,9 +54,8 @@ class _MyVisit:
         self._visit = visit
         self._guard = guard
         self._home = root_of(visit.request) + "/my"
-        # Browsers send cookies to every port of a host; the banks of a process differ in their path only.
-        self._cookie_name = f"bank-emulator-my-{urlsplit(visit.request.base).port or 0}"
-        self._token = cookie(visit.request, self._cookie_name) or ""
+        self._cookie = LoginCookie(visit.request, "my", path=self._home, same_site="Lax")
+        self._token = self._cookie.value
 
     def answer(self) -> Response:
         segments = path_below(self._visit.request).strip("/").split("/")[1:]
@@ -79,7 +77,7 @@ class _MyVisit:
             return self._visit.notice(403, "foreign_title", self._visit.say("forged_text"))
         if segments == ["logout"]:
             self_service.log_out(self._bank, self._token)
-            return see_other(self._address("logged_out"), headers=(self._set_cookie(None),))
+            return see_other(self._address("logged_out"), headers=(self._cookie.deleted(),))
         try:
             if len(segments) == 2 and segments[0] == "payments":
                 return self._decide(person, segments[1], form)
@@ -97,12 +95,6 @@ class _MyVisit:
         query = [f"lang={self._visit.chosen}"] if self._visit.chosen else []
         query += [f"done={done}"] if done else []
         return self._home + (f"?{'&'.join(query)}" if query else "")
-
-    def _set_cookie(self, token: str | None) -> tuple[str, str]:
-        secure = "; Secure" if urlsplit(self._visit.request.base).scheme == "https" else ""
-        ending = "" if token else "; Max-Age=0"
-        value = f"{self._cookie_name}={token or ''}; Path={self._home}; HttpOnly; SameSite=Lax{secure}{ending}"
-        return ("Set-Cookie", value)
 
     # Logging in
 
@@ -122,7 +114,7 @@ class _MyVisit:
         if form.get("method") not in sca.METHODS:
             return self._login_page("method", wrong="method_wrong", typed=number)
         token = self_service.log_in(self._bank, number)
-        return see_other(self._address(), headers=(self._set_cookie(token),))
+        return see_other(self._address(), headers=(self._cookie.set_to(token),))
 
     def _login_page(self, step: str, *, wrong: str = "", typed: str = "", status: int | None = None) -> Response:
         visit = self._visit
