@@ -123,7 +123,7 @@ class Connection(web.RequestHandler):
                 super().data_received(part)
         if framing.fault is not None:
             self._read_no_further(framing.fault)
-        elif self._head_timer is not None or framing.begun:
+        elif self._head_timer is not None or framing.partial_head:
             self._watch_head()
 
     def _hold(self, head: bytes) -> None:
@@ -181,7 +181,7 @@ class Connection(web.RequestHandler):
         if framing.count != self._heads_seen:
             self._heads_seen = framing.count
             self._forget_timer()
-        if framing.begun and self._head_timer is None:
+        if framing.partial_head and self._head_timer is None:
             self._await_head()
 
     def _await_head(self) -> None:
@@ -216,7 +216,7 @@ class Connection(web.RequestHandler):
         """Start answering the next request; returns its head as received, perhaps incomplete."""
         self._answering = True
         framing = self._framing
-        return framing.heads.popleft() if framing.heads else bytes(framing.begun)
+        return framing.heads.popleft() if framing.heads else bytes(framing.partial_head)
 
     def end(self) -> None:
         """Record that the answer to the current request was written."""

@@ -37,29 +37,25 @@ class BadFraming(Exception):
 class Framing:
     """The requests of one connection, as far as they have arrived.
 
-    `heads`: complete heads of requests that the handler has not started yet; `begun`: bytes of an incomplete head;
-    `count`: complete heads since the start of the connection; `fault`: why nothing more may be read, or None.
+    `heads`: complete heads of requests that the handler has not started yet; `partial_head`: bytes of an incomplete
+    head; `count`: complete heads since the start of the connection; `announced`: bytes of a body that Content-Length
+    announced and that have not arrived yet; `fault`: why nothing more may be read, or None.
     """
 
-    __slots__ = ("_chunks", "_left", "begun", "count", "fault", "heads")
+    __slots__ = ("_chunks", "announced", "count", "fault", "heads", "partial_head")
 
     def __init__(self) -> None:
         self.heads: deque[bytes] = deque()
-        self.begun = bytearray()
+        self.partial_head = bytearray()
         self.count = 0
         self.fault: str | None = None
-        self._left = 0  # see `announced`
+        self.announced = 0
         self._chunks: _Chunks | None = None
 
     @property
-    def announced(self) -> int:
-        """Bytes of a body that Content-Length announced and that have not arrived yet."""
-        return self._left
-
-    @property
     def in_body(self) -> bool:
-        """Whether a body has begun and not ended."""
-        return self._left > 0 or self._chunks is not None
+        """Whether a body has started and not ended."""
+        return self.announced > 0 or self._chunks is not None
 
     def cut(self, data: bytes) -> Sequence[bytes]:
         """Split `data` so that the parser never gets a complete request and a malformed one in one call.
@@ -67,10 +63,10 @@ class Framing:
         A part contains at most one end of a head; the head of a chunked body ends its part. Blank lines between
         requests and everything after a `fault` are left out.
         """
-        if self._left >= len(data):
-            self._left -= len(data)
+        if self.announced >= len(data):
+            self.announced -= len(data)
             return (data,)
-        if not self.begun and self._chunks is None and self._left == 0:
+        if not self.partial_head and self._chunks is None and self.announced == 0:
             body = _BODY.search(data)
             if body is not None and data[0] not in _BLANK:  # one request, as nearly every time
                 end, length = body.end(), 0
@@ -79,7 +75,7 @@ class Framing:
                     length = int(body["length"])
                 if end <= MAX_HEAD_BYTES and len(data) in (end, end + length) and data.endswith(END, 0, end):
                     self._add_head(data[:end], body)
-                    self._left = end + length - len(data)
+                    self.announced = end + length - len(data)
                     return (data,)
         return self._parts(data)
 
@@ -89,9 +85,9 @@ class Framing:
         size = len(data)
         has_head = False  # the part that begins at `start`
         while at < size:
-            if self._left:
-                step = min(self._left, size - at)
-                self._left -= step
+            if self.announced:
+                step = min(self.announced, size - at)
+                self.announced -= step
                 at += step
             elif self._chunks is not None:
                 try:
@@ -102,10 +98,10 @@ class Framing:
                 if self._chunks.done:
                     self._chunks = None
             else:
-                if has_head or (not self.begun and data[at] in _BLANK):
+                if has_head or (not self.partial_head and data[at] in _BLANK):
                     if at > start:
                         parts.append(data[start:at])
-                    while at < size and not self.begun and data[at] in _BLANK:
+                    while at < size and not self.partial_head and data[at] in _BLANK:
                         at += 1
                     start, has_head = at, False
                     continue
@@ -122,21 +118,21 @@ class Framing:
 
     def _head(self, data: bytes, at: int) -> tuple[int, bool]:
         """Read a head from `at` on; returns the index where it, or the data, ends, and whether it is complete."""
-        begun = self.begun
-        before = begun[-3:]  # may have cut the end of the head in two
+        partial_head = self.partial_head
+        before = partial_head[-3:]  # may have cut the end of the head in two
         split = (before + data[at : at + 3]).find(END)
         end = data.find(END, at) + len(END) if split < 0 else at + split + len(END) - len(before)
         whole = end >= at + len(END) or split >= 0
         stop = end if whole else len(data)
-        if len(begun) + stop - at > MAX_HEAD_BYTES:
-            self.begun += data[at : at + MAX_HEAD_BYTES]
+        if len(partial_head) + stop - at > MAX_HEAD_BYTES:
+            self.partial_head += data[at : at + MAX_HEAD_BYTES]
             self.fault = HEAD_TOO_LARGE
             return stop, False
         if not whole:
-            begun += data[at:]
+            partial_head += data[at:]
             return stop, False
-        head = bytes(begun) + data[at:end]
-        begun.clear()
+        head = bytes(partial_head) + data[at:end]
+        partial_head.clear()
         self._add_head(head, _BODY.search(head))
         return end, True
 
@@ -148,7 +144,7 @@ class Framing:
         if body.lastgroup == "coding":
             self._chunks = _Chunks()
         else:
-            self._left = int(body["length"])
+            self.announced = int(body["length"])
 
 
 class _Chunks:

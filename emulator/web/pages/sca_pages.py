@@ -105,7 +105,7 @@ class _ScaVisit:
         failure = sca.obstacle(self._bank, self._document)
         if failure is None:
             return None
-        if self._visit.looks_only:
+        if self._visit.read_only:
             return see_other(sca.way_back(self._document, failure))
         return self._ended(lambda: sca.fail(self._bank, self._document, failure))
 

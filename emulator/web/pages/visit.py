@@ -37,7 +37,7 @@ class Visit:
         return self.chosen or self._customers or browsers or NORWEGIAN
 
     @property
-    def looks_only(self) -> bool:
+    def read_only(self) -> bool:
         """Whether the request must not change anything: a HEAD, or a browser that prefetches a link."""
         purpose = header(self.request, "sec-purpose") or ""
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"

@@ -48,7 +48,7 @@ def test_requests_are_told_apart_however_they_come(kinds: list[str], places: lis
     ]
     assert b"".join(pieces) == b"".join(b"".join(REQUESTS[kind]) for kind in kinds)
     assert list(framing.heads) == [REQUESTS[kind][0] for kind in kinds]
-    assert (framing.count, framing.in_body, framing.begun, framing.fault) == (len(kinds), False, b"", None)
+    assert (framing.count, framing.in_body, framing.partial_head, framing.fault) == (len(kinds), False, b"", None)
 
 
 @given(st.lists(st.sampled_from(["bare", "body", "chunked"]), min_size=1, max_size=6))
@@ -65,11 +65,11 @@ def test_what_is_not_whole_is_known(places: list[int], missing: int) -> None:
     for part in cut((whole + body + whole + body)[:-missing], places):
         framing.cut(part)
     if missing <= len(body):
-        assert (framing.count, framing.in_body, framing.begun) == (2, True, b"")
+        assert (framing.count, framing.in_body, framing.partial_head) == (2, True, b"")
     elif missing < len(whole + body):
-        assert (framing.count, framing.in_body, framing.begun) == (1, False, (whole + body)[:-missing])
+        assert (framing.count, framing.in_body, framing.partial_head) == (1, False, (whole + body)[:-missing])
     else:
-        assert (framing.count, framing.begun) == (1, b"")
+        assert (framing.count, framing.partial_head) == (1, b"")
 
 
 @pytest.mark.parametrize("size", [MAX_HEAD_BYTES, MAX_HEAD_BYTES + 1])
@@ -83,7 +83,7 @@ def test_a_head_has_a_largest_size(size: int, places: list[int], before: bytes) 
         assert framing.fault == HEAD_TOO_LARGE
         assert list(framing.heads) == [before] * bool(before)
         assert b"".join(pieces).startswith(before)
-        assert b"Host: x" in framing.begun
+        assert b"Host: x" in framing.partial_head
     else:
         assert (framing.fault, b"".join(pieces)) == (None, before + large)
 
