@@ -18,7 +18,7 @@ from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 if TYPE_CHECKING:
     from emulator.assemble.shared.copying import Place
     from emulator.store import StoreDamaged
-    from emulator.store.check import CheckReport, Finding
+    from emulator.store.check import CheckReport
 
 FLAG_BY_NAME = {flag.name: flag for flag in FLAGS}
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
@@ -133,7 +133,7 @@ def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, An
     }
 
 
-def _finding(finding: Finding | StoreDamaged) -> dict[str, Any]:
+def _finding(finding: StoreDamaged) -> dict[str, Any]:
     return {"file": str(finding.file), "offset": finding.offset, "reason": finding.reason}
 
 
@@ -147,8 +147,7 @@ def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
     condition = "damaged" if report.findings else "intact"
     documents = counted(sum(report.documents.values()), "document")
     click.echo(f"{name}: {condition}, {documents} after {counted(report.sequence, 'change')}")
-    damage: list[Finding | StoreDamaged] = [*report.findings, *snapshots]
-    for bad in damage:
+    for bad in [*report.findings, *snapshots]:
         click.echo(f"  {bad.file.name} at byte {bad.offset}: {bad.reason}")
     if report.torn is not None:
         click.echo(f"  {report.torn.file.name} ends in a torn or damaged record; the next start drops it")

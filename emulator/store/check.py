@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,6 @@ from emulator.store.table import DocumentTable, indexed
 NO_KINDS: tuple[Kind[Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Damage at byte `offset` of `file`."""
-
-    file: Path
-    offset: int
-    reason: str
-    intact: bool = False  # the checksum is correct, see StoreDamaged
-
-
 @dataclass(slots=True)
 class CheckReport:
     """The result of checking or repairing a directory.
@@ -48,8 +38,8 @@ class CheckReport:
     in_use: str | None = None
     sequence: int = 0
     documents: dict[str, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    torn: Finding | None = None
+    findings: list[StoreDamaged] = field(default_factory=list)
+    torn: StoreDamaged | None = None
     actions: list[str] = field(default_factory=list)
     copies: Path | None = None
 
@@ -64,13 +54,27 @@ def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> CheckRepor
 
     With `kinds` the stored indexes are compared with the documents as well.
     """
+    return _report(directory, shared_lock(directory), lambda report: look(report, kinds))
+
+
+def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> CheckReport:
+    """Bring the directory into a state that a start accepts, with as little loss as the damage allows.
+
+    Files that change are copied to `damaged-<n>` in the directory first. A damaged journal is cut at the damage, and
+    later journals are removed. A damaged snapshot is replaced by one with every document that can still be read, or
+    removed if there is none. Raises StoreExhausted, StoreTooNew and OSError.
+    """
+    return _report(directory, _locked(directory), lambda report: _Repair(report, kinds).work())
+
+
+def _report(directory: Path, lock: AbstractContextManager[None], work: Callable[[CheckReport], None]) -> CheckReport:
     report = CheckReport(directory)
     if not directory.is_dir():
-        report.findings.append(Finding(directory, 0, "the directory does not exist"))
+        report.findings.append(StoreDamaged(directory, 0, "the directory does not exist"))
         return report
     try:
-        with shared_lock(directory):
-            look(report, kinds)
+        with lock:
+            work(report)
     except MemoryError as error:
         raise StoreExhausted(directory) from error
     except StoreLocked as locked:
@@ -87,18 +91,18 @@ def look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     try:
         recovered = recover(report.directory, Disk(), store)
     except StoreDamaged as damaged:
-        report.findings.append(Finding(damaged.file, damaged.offset, damaged.reason, damaged.intact))
+        report.findings.append(damaged)
         return
     tables = store.tables
     report.sequence = store.sequence
     report.documents.update({kind: len(table.rows) for kind, table in tables.items()})
     if recovered.torn is not None:
         file, offset, size = recovered.torn
-        report.torn = Finding(file, offset, f"the last record, {size} bytes, is torn or damaged")
+        report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
     for kind, table in tables.items():
         wrong = disagreement(table)
         if wrong is not None:
-            report.findings.append(Finding(report.directory / SNAPSHOT, 0, f"kind {kind}: {wrong}"))
+            report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, f"kind {kind}: {wrong}"))
 
 
 def disagreement(table: DocumentTable) -> str | None:
@@ -124,27 +128,6 @@ def _content(keys: Keys) -> object:
 _TABLE = re.compile(rb',("[^"\\]+"):\{')
 _ROW = re.compile(rb'"(\d+)":(\{.*\}),?')
 _SEQUENCE = re.compile(rb'"sequence":(\d+)')
-
-
-def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> CheckReport:
-    """Bring the directory into a state that a start accepts, with as little loss as the damage allows.
-
-    Files that change are copied to `damaged-<n>` in the directory first. A damaged journal is cut at the damage, and
-    later journals are removed. A damaged snapshot is replaced by one with every document that can still be read, or
-    removed if there is none. Raises StoreExhausted, StoreTooNew and OSError.
-    """
-    report = CheckReport(directory)
-    if not directory.is_dir():
-        report.findings.append(Finding(directory, 0, "the directory does not exist"))
-        return report
-    try:
-        with _locked(directory):
-            _Repair(report, kinds).work()
-    except MemoryError as error:
-        raise StoreExhausted(directory) from error
-    except StoreLocked as locked:
-        report.in_use = locked.holder
-    return report
 
 
 @contextmanager
@@ -207,7 +190,7 @@ class _Repair:
         finally:
             self._disk.close(out)
 
-    def _cut(self, finding: Finding) -> None:
+    def _cut(self, finding: StoreDamaged) -> None:
         """Cut a journal at the finding, and remove later journals, which depend on what was cut off."""
         first = segment_first(finding.file.name) or 0
         later = [

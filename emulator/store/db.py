@@ -17,7 +17,7 @@ from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, TableContent, decoded
-from emulator.store.tx import ReplacedTable, StoredContent, Undo, content_of, payload, repeat, unchanged, undo
+from emulator.store.tx import ReplacedTable, StoredContent, Undo, payload, repeat, unchanged, undo
 
 logger = logging.getLogger(__name__)
 
@@ -411,9 +411,12 @@ class Store(Documents):
         """
         if self.steps or self._unconfirmed:
             raise RuntimeError("a change of the log is applied while another change is in progress")
-        content, differences = content_of(decoded(change))
+        differences = decoded(change)
+        replaced = "content" in differences
+        if replaced:
+            differences = differences["then"]
         repeat(differences, self.table)
-        if content is not None or "replaced" in differences:
+        if replaced or "replaced" in differences:
             first = next(iter(self.tables.values()))
             first.numbers = first.numbers.copy()  # so that `content` is another object
         self.sequence += 1

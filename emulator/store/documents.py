@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from emulator.store.image import ROWS_AT_ONCE, Image, PreparedImage
-from emulator.store.index import Bucket, Crowd, SortedIndex, Value
+from emulator.store.index import Bucket, SortedIndex, Value
 from emulator.store.kinds import D, Document, Kind
 from emulator.store.table import DocumentTable
 
@@ -134,9 +134,7 @@ class Documents(ABC):
         table = self.tables[kind.name]
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
-    def _matching(
-        self, table: DocumentTable, equals: Mapping[str, Value | None]
-    ) -> tuple[int, ...] | list[int] | Crowd:
+    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> tuple[int, ...] | list[int]:
         bucket = self._bucket(table, equals)
         if bucket is None:
             return ()

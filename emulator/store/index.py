@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
-from typing import Any, overload
+from typing import Any
 
 from sortedcontainers import SortedList
 
@@ -24,50 +24,11 @@ Entry = tuple[Any, ...]
 """A document's entry in an order: `([group,] by, id)`."""
 
 
-class Crowd:
-    """The numbers of very many documents, ascending: each is removed as quickly as the last one."""
-
-    __slots__ = ("_numbers", "append")
-
-    def __init__(self, numbers: Iterable[int]) -> None:
-        self._numbers = SortedList(numbers)
-        self.append: Callable[[int], None] = self._numbers.add
-
-    def remove(self, number: int) -> None:
-        self._numbers.remove(number)
-
-    def copy(self) -> Crowd:
-        """A copy."""
-        return Crowd(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers)
-
-    @overload
-    def __getitem__(self, place: int) -> int: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[int]: ...
-    def __getitem__(self, place: int | slice) -> int | list[int]:
-        numbers: int | list[int] = self._numbers[place]
-        return numbers
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Crowd) and bool(self._numbers == other._numbers)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-Bucket = int | list[int] | Crowd
+Bucket = int | list[int]
+"""The numbers of the documents with a value, ascending; one alone is no list, as that takes a third of the memory."""
 
 # A list of fewer numbers is replaced, never changed in place, so that an image of the index may share it.
 SHARED_BELOW = 16
-
-# A list that reaches this length becomes a Crowd: removing from the front of a list moves all following elements.
-CROWDED_FROM = 4096
 
 
 class Index:
@@ -83,40 +44,22 @@ class Index:
     def add(self, value: Value, number: int) -> None:
         """Add the document `number` under `value`."""
         bucket = self.buckets.get(value)
-        if isinstance(bucket, list):
+        if bucket is None:
+            self.buckets[value] = number
+        elif isinstance(bucket, int):
+            self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
+        else:
             if len(bucket) < SHARED_BELOW:
                 bucket = self.buckets[value] = bucket.copy()
                 if len(bucket) == SHARED_BELOW - 1:
                     self.many.add(value)
-            elif len(bucket) >= CROWDED_FROM:
-                bucket = self.buckets[value] = Crowd(bucket)
-            if bucket[-1] < number:
-                bucket.append(number)
-            elif isinstance(bucket, list):
-                insort(bucket, number)
-            else:
-                bucket.append(number)
-        elif bucket is None:
-            self.buckets[value] = number
-        elif isinstance(bucket, Crowd):
-            bucket.append(number)
-        else:
-            self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
+            insort(bucket, number)
 
     def remove(self, value: Value, number: int) -> None:
         """Remove the document `number` from `value`."""
         bucket = self.buckets[value]
         if isinstance(bucket, int):
             del self.buckets[value]
-            return
-        if isinstance(bucket, Crowd):
-            bucket.remove(number)
-            if len(bucket) <= SHARED_BELOW:
-                self.buckets[value] = list(bucket)
-            return
-        if len(bucket) >= CROWDED_FROM:  # `Keys.enter` appends to lists of any length
-            bucket = self.buckets[value] = Crowd(bucket)
-            bucket.remove(number)
             return
         place = bisect_left(bucket, number)
         if len(bucket) > SHARED_BELOW:
@@ -131,9 +74,15 @@ class Index:
         buckets = self.buckets.copy()
         for value in tuple(self.many):
             bucket = buckets.get(value)
-            if isinstance(bucket, (list, Crowd)):
+            if isinstance(bucket, list):
                 buckets[value] = bucket.copy()
         return Index(buckets, self.many)
+
+    def set(self, value: Value, bucket: Bucket) -> None:
+        """Add a value that this index does not have."""
+        self.buckets[value] = bucket
+        if isinstance(bucket, list) and len(bucket) >= SHARED_BELOW:
+            self.many.add(value)
 
     def take_over(self, buckets: Iterable[tuple[Value, Bucket]], only: Container[int]) -> None:
         """Add values that this index does not have, with those of their numbers that are in `only`."""
@@ -143,12 +92,8 @@ class Index:
                     self.buckets[value] = bucket
                 continue
             numbers = [number for number in bucket if number in only]
-            if len(numbers) == 1:
-                self.buckets[value] = numbers[0]
-            elif numbers:
-                self.buckets[value] = numbers
-                if len(numbers) >= SHARED_BELOW:
-                    self.many.add(value)
+            if numbers:
+                self.set(value, numbers if len(numbers) > 1 else numbers[0])
 
 
 class _Top:

@@ -25,11 +25,10 @@ from zlib import crc32
 
 import orjson
 
-from emulator.store import index as held
 from emulator.store.disk import Disk, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.index import Bucket, Crowd, Entry, Index, Value
+from emulator.store.index import Bucket, Entry, Index, Value
 from emulator.store.kinds import Kind, by_name
 from emulator.store.table import decoded, encoded
 
@@ -235,7 +234,7 @@ def _put_index(index: Index, put: Out) -> None:
         if not isinstance(value, str):
             others.append((value, bucket))
         elif value in index.many:
-            many[value] = bucket if isinstance(bucket, int) else list(bucket)
+            many[value] = bucket
         else:
             few[value] = bucket
     put(b'{"few":')
@@ -279,16 +278,10 @@ def table_image(stored: dict[str, Any], texts: list[bytes], declared: Kind[Any] 
 def _index(stored: dict[str, Any]) -> Index:
     buckets: dict[Value, Bucket] = stored["few"]
     buckets.update(stored["many"])
-    many: set[Value] = set(stored["many"])
-    for value in many:
-        bucket = buckets[value]
-        if isinstance(bucket, list) and len(bucket) > held.CROWDED_FROM:
-            buckets[value] = Crowd(bucket)
+    index = Index(buckets, stored["many"])
     for value, bucket in stored["others"]:
-        buckets[value] = bucket
-        if isinstance(bucket, list) and len(bucket) >= held.SHARED_BELOW:
-            many.add(value)
-    return Index(buckets, many)
+        index.set(value, bucket)
+    return index
 
 
 def _entries(stored: dict[str, Any], ids: Mapping[int, str], group: str | None) -> list[Entry]:

@@ -116,7 +116,15 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     For a cleared kind, "put" has every present document. If the whole content was replaced by a stored one:
     `{"sequence", "content": file, "then": the differences since}`.
     """
-    return _differences(b'{"sequence":%d,' % sequence, steps, sequence)
+    head = b'{"sequence":%d,' % sequence
+    if StoredContent not in map(type, steps):
+        return _differences(head, steps)
+    for place, step in enumerate(steps):
+        if isinstance(step, StoredContent):
+            step.sequence = sequence
+            content, since = step, steps[place + 1 :]
+    then = _differences(b"{", since) or b'{"put":[]}'
+    return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
 
 
 _NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
@@ -128,29 +136,12 @@ def content_named(change: bytes) -> str | None:
     return None if named is None else named[1].decode()
 
 
-def content_of(change: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
-    """The content file of a decoded `payload`, or None, and its differences."""
-    return (change["content"], change["then"]) if "content" in change else (None, change)
-
-
-def _stored(steps: list[Undo], sequence: int) -> tuple[StoredContent, list[Undo]] | None:
-    """The last step that is a stored content, and the steps after it."""
-    stored = [(place, step) for place, step in enumerate(steps) if isinstance(step, StoredContent)]
-    for _, content in stored:
-        content.sequence = sequence
-    return (stored[-1][1], steps[stored[-1][0] + 1 :]) if stored else None
-
-
-def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
+def _differences(head: bytes, steps: list[Undo]) -> bytes | None:
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
     cleared: dict[DocumentTable, None] | None = None
     touched: Iterable[Any] = steps
     if ReplacedTable in map(type, steps):
-        if (stored := _stored(steps, sequence)) is not None:
-            content, since = stored
-            then = _differences(b"{", since, sequence) or b'{"put":[]}'
-            return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, ReplacedTable) and step.shrank)
         touched = _once(list(_other_changes(cleared, steps)))
         head += b'"replaced":true,'
@@ -183,7 +174,7 @@ def unchanged(sequence: int) -> bytes:
 
 
 def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:
-    """Apply a decoded `payload` to tables by name, without undo steps.
+    """Apply the differences of a decoded `payload` to tables by name, without undo steps.
 
     Removed and moved documents come first, since another document may have got their number. Raises ValueError,
     KeyError, TypeError or AttributeError for a change that does not fit these tables.

@@ -584,9 +584,10 @@ def test_what_a_repair_has_saved_is_there_after_a_start(state: Path) -> None:
 def test_what_cannot_be_mended_is_3_with_what_helps(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from emulator.cli.failure import Damaged
     from emulator.cli.state import check
-    from emulator.store.check import CheckReport, Finding
+    from emulator.store import StoreDamaged
+    from emulator.store.check import CheckReport
 
-    finding = Finding(state / "documents.json", 7, "it is wrong")
+    finding = StoreDamaged(state / "documents.json", 7, "it is wrong")
     monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: CheckReport(bank, findings=[finding]))
     with pytest.raises(Damaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
         check.main(["--repair", "--state", str(state)], standalone_mode=False)

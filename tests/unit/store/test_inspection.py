@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import StoreLocked, StoreTooNew, open_store
-from emulator.store.check import Finding, repair, verify
+from emulator.store.check import repair, verify
 from emulator.store.disk import shared_lock
 from emulator.store.journal import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
@@ -193,7 +193,12 @@ def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path) -> 
     damaged = sound.replace(b'"Title 001"', b'"Title 0011', 1)
     file.write_bytes(damaged)
     first_document = sound.index(b"\n") + 1
-    assert verify(killed).findings == [Finding(file, first_document, "the checksum of the documents is wrong")]
+    (finding,) = verify(killed).findings
+    assert (finding.file, finding.offset, finding.reason) == (
+        file,
+        first_document,
+        "the checksum of the documents is wrong",
+    )
     report = repair(killed, KINDS)
     assert report.sound
     assert report.documents == {"book": 4, "note": 3}
