@@ -18,7 +18,7 @@ from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
-from emulator.assemble.registry import NAMED_BANK, BankRegistry
+from emulator.assemble.registry import COMPACTING, NAMED_BANK, BankRegistry
 from emulator.assemble.turns import BankTurns, JournalTurns, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
@@ -34,7 +34,6 @@ IDLE = 0.25  # seconds without a request after which the process counts as idle
 JUDGED = 32  # observations for the conformance report that an idle process judges at a time
 PAUSE = 0.001  # seconds between two of these, in which requests are handled
 YOUNG = 10_000  # objects since the last garbage collection for which an idle process collects
-CLOSING = 8.0  # seconds from the stop to the end of the last compaction; the process exits within 10 (CONTRACT 1)
 INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
 Result = TypeVar("Result")
 
@@ -84,6 +83,7 @@ class BankApplication:
         self._handlers = handlers
         self._tls = tls
         self._idle: asyncio.TimerHandle | None = None
+        self._close_until: float | None = None
         self.notifier = Notifier(registry.services, registry.opened, change=self.change, post=post, alone=turns is None)
         registry.on_open = self.notifier.follow
         self._handled_before = 0
@@ -233,12 +233,12 @@ class BankApplication:
         if self._idle is not None:
             self._idle.cancel()
         self.notifier.stop()
-        self._registry.end_by(monotonic() + CLOSING)
+        self._close_until = monotonic() + COMPACTING
         self._turns.stop()
 
     def close(self) -> None:
         """Compact the documents and release the state directory."""
-        self._registry.close()
+        self._registry.close(self._close_until)
 
 
 def _collect_young() -> None:

@@ -45,7 +45,7 @@ from emulator.store import (
     memory_store,
     open_store,
 )
-from emulator.store.compaction import Abandoned
+from emulator.store.journal_log import Abandoned
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ NAMED_BANK = re.compile(rf"/banks/({NAME.pattern})(?=/|$)")  # the prefix of its
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
-COMPACTING = 8.0  # seconds in which `close` compacts the others; no data is lost without it
+COMPACTING = 8.0  # seconds in which `close` compacts the others; the process exits within 10 (CONTRACT 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class BankRegistry:
 
     def __init__(self, config: RegistryConfig) -> None:
         self.group = WriteGroup()
-        self._until: float | None = None
         self.config = config
         self._created: Counter[str] = Counter()  # new banks by name
         self._folders: Folders | None = None
@@ -394,12 +393,12 @@ class BankRegistry:
         """The open banks with watchers (event streams, consoles)."""
         return [self._open[name] for name in sorted(self._watched) if name in self._open]
 
-    def close(self) -> None:
-        """Close all banks, and compact their journals as far as there is time.
+    def close(self, until: float | None = None) -> None:
+        """Close all banks, and compact their journals until this time (of `monotonic`).
 
         The default bank comes first, then those with the largest journals; short journals get little time.
         """
-        until = monotonic() + COMPACTING if self._until is None else self._until
+        until = monotonic() + COMPACTING if until is None else until
         first = self._stores.get(DEFAULT)
         late = 0
         for documents in sorted(self._stores.values(), key=lambda d: (d is not first, -_journal_size(d))):
@@ -415,10 +414,6 @@ class BankRegistry:
             documents.close(in_time)
         if late:
             logger.warning("the journals of %d banks were not compacted: there was no time", late)
-
-    def end_by(self, until: float) -> None:
-        """Limit the compaction of `close` to this time (of `monotonic`)."""
-        self._until = until
 
 
 def _is_busy(service: BankService, documents: Store) -> bool:

@@ -29,7 +29,7 @@ from emulator.api.service import BankService
 from emulator.assemble.registry import NAMED_BANK, BankRegistry
 from emulator.bank.errors import BankError
 from emulator.store import JournalLog, Store, StoreUnwritable, WriteGroup, journal_of
-from emulator.store.compaction import Abandoned, Compaction
+from emulator.store.journal_log import Abandoned, Compaction
 from emulator.web.application import Turn
 
 T = TypeVar("T")

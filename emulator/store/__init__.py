@@ -2,8 +2,12 @@
 
 `documents.py` is the interface for the other packages; `db.py` implements it, with `tx.py` (the changes of a
 transaction), `table.py` (the documents of one kind) and `index.py`, and defines the interface of a log;
-`journal_log.py` is the log in a directory, with `journal.py`, `snapshot.py`, `compaction.py`, `recovery.py` and
+`journal_log.py` is the log in a directory, with `journal.py`, `snapshot.py`, `image.py`, `recovery.py` and
 `disk.py`. `check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
+
+A change on its way: `db.Store.put`, `table.DocumentTable.put`, and at the end of the transaction `tx.payload`,
+`journal_log.JournalLog.append`, `journal.Journal.append`. And back: `recovery.recover`, `db.Store.apply`, `tx.repeat`,
+`table.DocumentTable.set`.
 """
 
 from emulator.store.db import Change, Log, MemoryLog, Store, WriteGroup, memory_store

@@ -6,10 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, cast
-
-from tinydb import TinyDB
-from tinydb.storages import MemoryStorage
+from typing import Any, NamedTuple, Protocol
 
 from emulator.store.documents import Documents, Event
 from emulator.store.errors import StoreUnwritable
@@ -105,39 +102,6 @@ class MemoryLog:
         """Do nothing."""
 
 
-class TableDatabase(TinyDB):
-    """TinyDB with tables that are read and written by document; changes run within `changing`, a transaction."""
-
-    table_class = DocumentTable
-
-    def __init__(self, steps: list[Undo], changing: Callable[[], AbstractContextManager[None]]) -> None:
-        super().__init__(storage=MemoryStorage)  # the tables contain the documents, the log stores their changes
-        self._steps = steps
-        self._changing = changing
-        self._declared: dict[str, DocumentTable] = {}
-
-    def declare(self, name: str, kind: Kind[Any]) -> DocumentTable:
-        """The table of a kind."""
-        table = cast(DocumentTable, self.table(name, kind=kind, record=self._steps.append, changing=self._changing))
-        self._declared[name] = table
-        return table
-
-    def tables(self) -> set[str]:
-        """The names of all kinds."""
-        return set(self._declared)
-
-    def drop_table(self, name: str) -> None:
-        """Delete every document of a kind; the kind stays declared."""
-        if name in self._declared:
-            self._declared[name].truncate()
-
-    def drop_tables(self) -> None:
-        """Delete every document."""
-        with self._changing():
-            for table in self._declared.values():
-                table.truncate()
-
-
 class _StoreTransaction:
     """The context manager of `Store.transaction`: one object for all levels of nesting."""
 
@@ -211,7 +175,6 @@ class Store(Documents):
         self.shared = log.shared
         self._listeners: list[Listener] = []
         self._transaction = _StoreTransaction(self)
-        self.database = TableDatabase(self.steps, self.transaction)
         for name in self.kinds:
             self.table(name)
         log.load(self)
@@ -220,7 +183,9 @@ class Store(Documents):
         """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
         table = self.tables.get(name)
         if table is None:
-            table = self.tables[name] = self.database.declare(name, self.kinds.get(name) or Kind(name))
+            kind = self.kinds.get(name) or Kind(name)
+            table = DocumentTable(kind, record=self.steps.append, changing=self.transaction)
+            self.tables[name] = table
         return table
 
     # Changing

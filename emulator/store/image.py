@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, cast
 
-from tinydb.storages import MemoryStorage
-
 from emulator.store.index import Entry, Index, Keys, SortedIndex
 from emulator.store.kinds import Document, Kind
 from emulator.store.table import DocumentTable, TableContent, decoded, encoded, indexed
@@ -125,8 +123,8 @@ class FrozenTable:
         before = self._before.copy()  # last, so that it has every document in which the copies differ
         table = self._table
         if not before and table.keys is self._keys and table.next_number == self.next_number:  # nothing has changed
-            return TableImage(self.kind, self.next_number, dict.fromkeys(self._numbers, b""), ids, copies, sequences)
-        unchanged = {
+            return self._image(ids, copies, sequences)
+        names = {  # by number: those that have not changed
             number: identity
             for some in _pieces(ids.items(), pause)
             for identity, number in some
@@ -135,28 +133,26 @@ class FrozenTable:
         indexes = {member: Index() for member in copies}
         for member, index in indexes.items():
             for buckets in _pieces(copies[member].buckets.items(), pause):
-                index.take_over(buckets, unchanged)
+                index.take_over(buckets, names)
         orders = {}
         for name, rule in self.kind.ordered.items():
             some_entries = _pieces(sequences[name], pause)
             orders[name] = SortedIndex(
-                rule, [one for some in some_entries for one in some if ids.get(one[-1]) in unchanged]
+                rule, [one for some in some_entries for one in some if ids.get(one[-1]) in names]
             )
         keys = Keys(self.kind, indexes, orders)
-        names = unchanged
         for number, raw in before.items():
             if raw is not None and number < self.next_number:
                 document = decoded(raw)
                 names[number] = document["id"]
                 keys.add(keys.of(document), number, document["id"])
-        return TableImage(
-            self.kind,
-            self.next_number,
-            dict.fromkeys(self._numbers, b""),
-            {names[number]: number for number in self._numbers},
-            keys.indexes,
-            {name: list(order.entries) for name, order in keys.orders.items()},
-        )
+        ids = {names[number]: number for number in self._numbers}
+        return self._image(ids, keys.indexes, {name: list(order.entries) for name, order in keys.orders.items()})
+
+    def _image(
+        self, ids: dict[str, int], indexes: dict[str, Index], orders: Mapping[str, Sequence[Entry]]
+    ) -> TableImage:
+        return TableImage(self.kind, self.next_number, dict.fromkeys(self._numbers, b""), ids, indexes, orders)
 
 
 def _pieces(values: Iterable[T], pause: Callable[[], None]) -> Iterator[list[T]]:
@@ -189,8 +185,7 @@ class Image(NamedTuple):
 
         Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
         """
-        storage = MemoryStorage()  # type: ignore[no-untyped-call]
-        tables = {kind.name: DocumentTable(storage, kind.name, kind=kind) for kind in kinds}
+        tables = {kind.name: DocumentTable(kind) for kind in kinds}
         for kind, several in documents.items():
             for document in several:
                 tables[kind.name].put(document)

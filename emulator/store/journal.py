@@ -197,3 +197,38 @@ class Journal:
 
     def close(self) -> None:
         self._disk.close(self.file)
+
+
+class SyncTicket:
+    """An fsync that covers every change up to `sequence`: created and finished in the store's thread, `run` in any."""
+
+    def __init__(self, disk: Disk, directory: Path | None, file: int, *, sequence: int, segment: Segment) -> None:
+        self._disk = disk
+        self._directory = directory  # None once the name of the journal file is durable
+        self.sequence = sequence
+        self.segment = segment
+        self.size = segment.size
+        self.done = False
+        self.failed: Exception | None = None
+        self._duplicate: int | None = None
+        try:
+            # so that a compaction may close the journal's file meanwhile
+            self._duplicate = disk.duplicate(file)
+        except OSError:  # no descriptor is free: sync at once, in the store's thread
+            self._sync(file)
+
+    def run(self) -> None:
+        """Sync; never raises: see `failed`."""
+        if self._duplicate is not None:
+            self._sync(self._duplicate)
+            self._disk.close(self._duplicate)
+
+    def _sync(self, file: int) -> None:
+        try:
+            self._disk.sync(file)
+            if self._directory is not None:
+                self._disk.sync_directory(self._directory)
+        except Exception as failed:
+            self.failed = failed
+        finally:
+            self.done = True

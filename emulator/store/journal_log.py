@@ -1,10 +1,18 @@
 """The log in a bank's own directory: a snapshot of the documents, and a journal of every later change.
 
-A change is one record at the end of the journal. It is durable once the system has accepted the write, so that it
-survives a crash of the process. With `power` it is durable once an fsync has covered it (`begin_sync`, `finish_sync`),
-so that it survives a power failure.
+    documents.json                 the snapshot (snapshot.py)
+    journal-<first change>.jsonl   the changes after it, one record each (journal.py); more than one after a compaction
+    content-<id>.json              a whole content that a change refers to, so that the change itself stays small
+    lock                           names the process that has the directory open (disk.py)
 
-A journal that has outgrown the snapshot is compacted (compaction.py).
+`Store` calls `append` with each change. It survives a crash of the process once the system has accepted the write, and
+with `power` a power failure once an fsync has covered it (`begin_sync`, `finish_sync`); a record states which changes
+were synced before it, by which a start tells a torn end from damage (recovery.py).
+
+A journal that has outgrown the snapshot is compacted: new changes go to a new journal file while a thread writes a new
+snapshot beside the old one. Until the rename the state is the old snapshot with all journal files; after it, the new
+snapshot with the newest file, while older files only contain changes that the snapshot has. So a crash between any two
+system calls loses nothing.
 """
 
 from __future__ import annotations
@@ -16,18 +24,18 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
 
-from emulator.store.compaction import Abandoned, Compaction
 from emulator.store.db import Change, Store
 from emulator.store.disk import Disk, Lock
 from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image
-from emulator.store.journal import Journal, Segment, sealed
+from emulator.store.journal import Journal, Segment, SyncTicket, sealed
 from emulator.store.kinds import Kind
-from emulator.store.recovery import Progress, Recovery, content_name, recover
-from emulator.store.snapshot import write_snapshot
+from emulator.store.recovery import SNAPSHOT, Progress, Recovery, content_name, recover, unfinished_name
+from emulator.store.snapshot import Tables, write_snapshot
 from emulator.store.tx import StoredContent
 
 logger = logging.getLogger(__name__)
@@ -42,39 +50,71 @@ SMALL_JOURNAL = 16 << 20
 SLOW_JOURNAL = 1 << 20
 
 
-class SyncTicket:
-    """An fsync that covers every change up to `sequence`: created and finished in the store's thread, `run` in any."""
+class Abandoned(Exception):
+    """Raised by the `pause` of a compaction to cancel it."""
 
-    def __init__(self, disk: Disk, directory: Path | None, file: int, *, sequence: int, segment: Segment) -> None:
+
+class Compaction:
+    """The writing of one snapshot: created and finished in the store's thread, `run` in any.
+
+    `sequence`: the last change in it; `superseded`: the journal files that it makes needless, and `contents` those that
+    they name; `placed`: it is the snapshot now; `failed`: why it is not, or why the old files stay.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        disk: Disk,
+        tables: Tables,
+        *,
+        sequence: int,
+        superseded: list[Segment],
+        contents: list[str],
+    ) -> None:
+        self._directory = directory
         self._disk = disk
-        self._directory = directory  # None once the name of the journal file is durable
+        self._tables = tables
         self.sequence = sequence
-        self.segment = segment
-        self.size = segment.size
-        self.done = False
+        self.superseded = superseded
+        self.contents = contents
+        self.size = 0
+        self.placed = False
         self.failed: Exception | None = None
-        self._duplicate: int | None = None
-        try:
-            # so that a compaction may close the journal's file meanwhile
-            self._duplicate = disk.duplicate(file)
-        except OSError:  # no descriptor is free: sync at once, in the store's thread
-            self._sync(file)
+        self._abandoned = False
+        self._placing = ThreadLock()
 
-    def run(self) -> None:
-        """Sync; never raises: see `failed`."""
-        if self._duplicate is not None:
-            self._sync(self._duplicate)
-            self._disk.close(self._duplicate)
+    def run(self, pause: Callable[[], None] | None = None) -> None:
+        """Write, sync, rename, sync the directory, remove the old journal files. Never raises: see `failed`.
 
-    def _sync(self, file: int) -> None:
+        `pause` is called every few hundred documents; it may sleep, so that other threads run, or cancel the compaction
+        by raising Abandoned.
+        """
+        unfinished = self._directory / unfinished_name(self.sequence, id(self))
         try:
-            self._disk.sync(file)
-            if self._directory is not None:
+            self.size = write_snapshot(self._disk, unfinished, self._tables, self.sequence, pause)
+            with self._placing:
+                if self._abandoned:
+                    self._disk.remove(unfinished)
+                    return
+                self._disk.rename(unfinished, self._directory / SNAPSHOT)
                 self._disk.sync_directory(self._directory)
+                self.placed = True
+                for segment in self.superseded:
+                    self._disk.remove(segment.path)
+                for name in self.contents:
+                    self._disk.remove(self._directory / name)
         except Exception as failed:
-            self.failed = failed
-        finally:
-            self.done = True
+            # the directory of an abandoned compaction may not exist any more
+            if not (self._abandoned or isinstance(failed, Abandoned)):
+                self.failed = failed
+            if not self.placed:
+                with suppress(OSError):
+                    self._disk.remove(unfinished)
+
+    def abandon(self) -> None:
+        """Prevent it from becoming the snapshot if it is not yet; waits for a rename in progress."""
+        with self._placing:
+            self._abandoned = True
 
 
 class JournalLog:

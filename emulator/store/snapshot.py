@@ -296,13 +296,12 @@ def _entries(stored: dict[str, Any], ids: Mapping[int, str], group: str | None) 
 
 
 class Snapshot(NamedTuple):
-    """The content of a snapshot file: the number of its last change, its size in bytes, and the documents.
+    """The content of a snapshot file: the number of its last change, and the documents.
 
     `fits`: it has indexes, and they match the declared kinds.
     """
 
     sequence: int
-    size: int
     image: Image
     fits: bool
 
@@ -333,7 +332,7 @@ def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> S
     if rows.check_up_to(index_at) != int(head[3], 16):
         raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
     fits = not any(table.is_bare or (name in kinds and table.kind is not kinds[name]) for name, table in tables.items())
-    return Snapshot(sequence, size, Image(tables), fits)
+    return Snapshot(sequence, Image(tables), fits)
 
 
 class _Rows:
@@ -383,7 +382,7 @@ def _load_foreign(data: bytes, file: Path) -> Snapshot:
         raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
     whole.pop(INDEX_TABLE, None)
     tables = {kind: _foreign_table(kind, documents, file) for kind, documents in whole.items()}
-    return Snapshot(sequence, len(data), Image(tables), fits=False)
+    return Snapshot(sequence, Image(tables), fits=False)
 
 
 def _foreign_table(kind: str, documents: Any, file: Path) -> TableImage:

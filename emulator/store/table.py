@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import orjson
-from tinydb.storages import Storage
+from tinydb.storages import MemoryStorage
 from tinydb.table import Table
 
 from emulator.store.index import Keys
@@ -87,32 +87,27 @@ def indexed(kind: Kind[Any], rows: Mapping[int, bytes]) -> tuple[dict[str, int],
 class DocumentTable(Table):
     """The documents of one kind.
 
-    `rows`: number -> encoded document; `numbers`: id -> number. Every change is passed to `record`.
+    `rows`: number -> encoded document; `numbers`: id -> number. Every change is passed to `record`; those of TinyDB's
+    methods are within the context of `changing`.
     `before`: while a snapshot is written, the previous content of the rows that have changed since it began, stored
     before the change; and `next_number` grows before a new document is indexed (see FrozenTable). `dependants` are
     called at every change, including undone changes and their undoing.
     """
 
-    default_query_cache_capacity = 0
-
     def __init__(
         self,
-        storage: Storage,
-        name: str,
-        cache_size: int = 0,
-        persist_empty: bool = False,
+        kind: Kind[Any],
         *,
-        kind: Kind[Any] | None = None,
         record: Callable[[Step], object] = lambda _: None,
         changing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self.kind = kind or Kind(name)
+        super().__init__(MemoryStorage(), kind.name, cache_size=0)  # type: ignore[no-untyped-call]
+        self.kind = kind
+        self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order, self.before = TableContent.empty(self.kind)
+        self.rows, self.numbers, self.next_number, self.keys, self.in_order, self.before = TableContent.empty(kind)
         self._record = record
         self._changing = changing
-        super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
-        self.json_name = orjson.dumps(name)
 
     # By id
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from emulator.store import Image, Kind, Ordered, Store, memory_store, open_store
-from emulator.store.compaction import Compaction
+from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import snapshot_bytes
 
 PAYMENT = Kind[dict[str, Any]](

@@ -369,5 +369,5 @@ class SharedRegistry(BankRegistry):
         for opened in scope.banks.values():
             opened.undo()
 
-    def close(self) -> None:
+    def close(self, _until: float | None = None) -> None:
         """Nothing to do: every change is stored."""

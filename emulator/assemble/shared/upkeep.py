@@ -16,7 +16,7 @@ from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.running import TurnRunner, Unanswered
 from emulator.assemble.turns import rests
 from emulator.store import StoreError
-from emulator.store.compaction import Abandoned
+from emulator.store.journal_log import Abandoned
 from emulator.store.postgres import Pool, Work
 from emulator.store.snapshot import snapshot_bytes
 

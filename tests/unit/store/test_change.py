@@ -13,7 +13,6 @@ from hypothesis import given
 
 from emulator.store import Document, Kind, Store, open_store
 from emulator.store.journal import Records
-from emulator.store.table import DocumentTable
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
 KINDS = (A, B)
@@ -34,8 +33,7 @@ def held(store: Store) -> dict[Place, tuple[int, Any]]:
     """Every document with its number."""
     differences = {}
     for kind in KINDS:
-        table = store.database.table(kind.name)
-        assert isinstance(table, DocumentTable)
+        table = store.tables[kind.name]
         differences.update(
             {(kind.name, identity): (number, store.get(kind, identity)) for identity, number in table.numbers.items()}
         )

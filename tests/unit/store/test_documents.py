@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from emulator.store import Document, Kind, Store, memory_store
-from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, book
 
 
@@ -147,7 +146,6 @@ def test_names_that_the_file_needs_for_itself_are_no_kinds() -> None:
 def test_documents_are_kept_in_bytes_of_exact_size() -> None:
     store = memory_store(KINDS)
     store.put(NOTE, {"id": "n", "text": "x" * 700})
-    table = store.database.table("note")
-    assert isinstance(table, DocumentTable)
+    table = store.tables["note"]
     (raw,) = table.rows.values()
     assert raw == b'{"id":"n","text":"' + b"x" * 700 + b'"}'

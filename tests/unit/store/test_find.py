@@ -10,7 +10,6 @@ import pytest
 from emulator.store import Store, open_store
 from emulator.store.check import disagreement
 from emulator.store.index import SHARED_BELOW
-from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, book
 
 
@@ -95,8 +94,7 @@ def test_exactly_one_declared_index_is_searched(store: Store) -> None:
 def test_many_under_one_value_come_and_go(store: Store) -> None:
     """Past SHARED_BELOW a value's documents are held in another way."""
     many = 3 * SHARED_BELOW
-    table = store.database.table("book")
-    assert isinstance(table, DocumentTable)
+    table = store.tables["book"]
     for number in range(many):
         store.put(BOOK, book(f"b{number}", author="a"))
     assert ids(store.find(BOOK, author="a")) == [f"b{number}" for number in range(many)]

@@ -320,7 +320,7 @@ def test_a_record_whose_checksum_holds_is_never_cut(killed: Path, journal: Path)
 def test_stored_indexes_that_lie_are_found_and_mended(killed: Path) -> None:
     store = open_store(killed, KINDS)
     before = answers(store)
-    store.database.table("book").keys.indexes["author"].add("nobody", 1)
+    store.tables["book"].keys.indexes["author"].add("nobody", 1)
     store.put(NOTE, {"id": "n9"})
     store.close()
     assert "indexes" in verify(killed, KINDS).findings[0].reason

@@ -15,9 +15,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, table
 from emulator.store.check import disagreement
-from emulator.store.compaction import Compaction
+from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from emulator.store.table import DocumentTable
 
 A = Kind[Document](
     "a",
@@ -234,8 +233,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def indexes_fit(self) -> None:
         for kind in KINDS:
-            table = self.store.database.table(kind.name)
-            assert isinstance(table, DocumentTable)
+            table = self.store.tables[kind.name]
             assert disagreement(table) is None
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from emulator.store import Store
-from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, NOTE, book
 
 
@@ -91,8 +90,7 @@ def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
 
 def test_a_group_that_is_gone_is_forgotten(filled: Store) -> None:
     """Or a bank that lives long would hold the name of every account it ever had."""
-    table = filled.database.table("book")
-    assert isinstance(table, DocumentTable)
+    table = filled.tables["book"]
     assert table.keys.orders["shelf"].groups() == {"left": 3, "right": 1}
     filled.delete(BOOK, "y")
     filled.put(BOOK, book("x"))

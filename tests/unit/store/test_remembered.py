@@ -45,7 +45,7 @@ def _inserted_and_undone(documents: Store) -> None:
         lambda documents: documents.put(SESSION, {"id": "2"}),
         lambda documents: documents.delete(PSU, "1"),
         lambda documents: documents.restore(documents.image()),
-        lambda documents: documents.database.table("psu").insert({"id": "2"}),
+        lambda documents: documents.tables["psu"].insert({"id": "2"}),
         _undone,
         _inserted_and_undone,
         _restored_and_undone,

@@ -24,9 +24,7 @@ def filled(store: Store) -> Store:
 
 
 def table(store: Store) -> DocumentTable:
-    books = store.database.table("book")
-    assert isinstance(books, DocumentTable)
-    return books
+    return store.tables["book"]
 
 
 def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:
@@ -139,13 +137,3 @@ def test_what_tinydb_wrote_survives_a_kill(directory: Path) -> None:
     table(store).remove(where("id") == "b0")
     table(store).insert(Numbered({"id": "b8"}, doc_id=20))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-
-
-def test_the_databases_own_tables_are_the_stores(filled: Store) -> None:
-    assert filled.database.tables() == {"book", "note"}
-    filled.database.drop_table("book")
-    assert filled.count(BOOK) == 0
-    filled.put(BOOK, book("b1", author="a"))
-    assert filled.count(BOOK, author="a") == 1
-    filled.database.drop_tables()
-    assert filled.dump() == {"book": [], "note": []}
