@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
 
+from emulator import assemble
+from emulator.cli.main import run
+from emulator.settings import ServeSettings
 from emulator.store.postgres import (
     NOWHERE,
     SERVICE,
@@ -23,6 +27,7 @@ from emulator.store.postgres import (
     layout,
 )
 from emulator.store.postgres.records import LARGE
+from tests.postgres.server import ROLE, PostgreSQL
 
 SCHEMA = "bank_emulator"
 BANK = "red"
@@ -63,6 +68,21 @@ async def test_tables_of_something_else_are_left_alone(store_url: str, database:
         await connection.execute("CREATE TABLE other.thing (id int)")
     with pytest.raises(StoreUnusable, match="--store-schema"):
         await Database(store_url, "other").prepare()
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_may_have_any_encoding(tmp_path: Path, postgresql: PostgreSQL, encoding: str) -> None:
+    url = postgresql.url(encoding.lower())
+    with postgresql.admin() as admin:
+        admin.execute(
+            f"CREATE DATABASE {encoding.lower()} OWNER {ROLE} ENCODING '{encoding}' TEMPLATE template0".encode()
+        )
+    try:
+        for _ in range(2):
+            assemble.assemble(ServeSettings(store=url, state=tmp_path / "state")).close()
+        assert run(["state", "check", "--store", url]) == 0
+    finally:
+        postgresql.drop(url)
 
 
 async def test_a_second_process_waits_for_the_head_and_gets_the_tail(store_url: str, database: Database) -> None:

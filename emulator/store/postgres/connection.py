@@ -39,7 +39,7 @@ def options(url: str) -> dict[str, Any]:
         "keepalives_count": 3,
     }
     given = {name: value for name, value in defaults.items() if name not in asked}
-    return {**given, "prepare_threshold": None}
+    return {**given, "client_encoding": "utf8", "prepare_threshold": None}
 
 
 class DatabaseConnection:
