@@ -1,4 +1,44 @@
-"""One turn: fetches what it needs, acts and commits; if it needs more, it is undone and run again."""
+"""Runs one turn: fetches what it needs, acts and commits; if it needs more, it is undone and run again.
+
+A turn goes through these steps, in the order of `TurnRunner._attempt`; nothing is awaited within 4 and within 6.
+
+1. Order. Turns of this process that use the same bank run one after the other (`TurnOrder`), each over a connection
+   of its own. A turn that uses several banks takes them by name, so that two turns never wait for each other.
+2. Begin. If the turn may change something, a transaction locks the row of each of its banks, by name as well, and of
+   the service (the row with the empty name) where banks or TPPs change. With the locks, one statement reads the head
+   of each bank and the changes that other processes have appended. A turn that only reads locks nothing.
+3. Catch up. The changes of others are applied to the documents in memory. What takes long (a whole bank, a long tail)
+   is read without a lock, and the turn begins again. So nobody waits for a process that starts or was stopped.
+4. Act. The requests are answered in memory, with nothing awaited: no other turn of this process sees half of it. A
+   turn that asks for what was not fetched or locked raises NotFetched; it is undone, and begins again with more in
+   its Needs.
+5. Commit. All that the turn has changed in all of its banks is appended, its heads are advanced, and the transaction
+   is committed. Nobody else can have appended meanwhile: the rows are locked.
+6. Confirm. The turn is now part of the service: events are published, and the answers leave. If 5 fails, everything
+   in memory is undone instead.
+
+Steps 5 and 6 of one turn overlap with other banks' turns. The exception is a change of the service: from step 4 to
+its commit no other turn acts (`_settled`), as it would see banks that may never be stored.
+
+A read of banks that no other process has changed recently skips 2 and 3 (`_read`): it acts on what is in memory, and
+one statement then checks that every head is still at the position that it has read, and stores its log entries. If
+one has moved, the answer is thrown away, and the turn begins again with step 2.
+
+Where this ends when something fails:
+
+- The connection breaks, or PostgreSQL does not answer, before COMMIT was sent: nothing is stored; StoreError,
+  answered 503. At the first statement a new connection is tried once: the old one may have broken while it was idle.
+- It breaks after COMMIT was sent: the outcome is looked up by the turn's UUID, over a new connection, with the
+  bank's row locked, which waits for the server to be done with the transaction. WRITTEN: the turn is confirmed. LOST:
+  nothing was stored, and the turn is run again. UNKNOWN (nothing answers for LOOKING seconds): Unanswered, the
+  clients' connections are closed without an answer, and the bank is loaded again before its next use.
+- The server ends the transaction, since the process was stopped in it for longer than IDLE seconds: LOST as well. The
+  last repetition asks for a longer lock, so that a busy machine is not taken for a stopped one for ever.
+- The process is killed: the server rolls back when the connection ends. Requests without an answer may be stored; the
+  client's repetition with its X-Request-ID finds out.
+- Anything else that is raised while the turn acts: it is undone, the transaction is rolled back, and the error is
+  that of its requests (500).
+"""
 
 from __future__ import annotations
 

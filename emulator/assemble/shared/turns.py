@@ -1,14 +1,6 @@
 """Turns over a shared store (see `web.application.Turn`): one at a time for each bank, several banks at the same time.
 
-A turn fetches the banks that its requests name, with what other processes have changed since, and answers the requests;
-what they changed is appended and committed before any answer leaves. Where a request may change something the banks are
-locked first, so that no other process appends to them; reads need no lock. A read of banks that no other process has
-changed recently is answered from memory, and one statement sees afterwards that this was all that is stored. A turn
-that turns out to need more, the lock or something that is not in memory, is undone and run again with it.
-
-Answering is synchronous, so that two turns never answer at the same time; they wait for the store at the same time. A
-turn that changes the service (which banks and TPPs there are) concerns every other: from its answers to the end of its
-commit no other turn answers.
+Requests wait here for a turn of their bank, which answers up to LONGEST of them; `running.py` says how a turn runs.
 
 What takes long (see `Unfinished`) is a turn for each step: the lock is given back after it, and the next step sees what
 other processes have changed. A step that needs more begins the request again, unless something of it was done before.
