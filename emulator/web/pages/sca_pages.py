@@ -17,7 +17,7 @@ from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
-from emulator.bank.documents import Sca
+from emulator.bank.documents import Account, Card, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
@@ -148,7 +148,8 @@ class _ScaVisit:
     def _approve(self, form: PageForm) -> Response:
         chosen: list[str] | None = None
         if self._document["purpose"] in sca.ACCOUNT_ACCESS:
-            offered = {account["id"] for account in _accounts_to_share(self._bank, self._document)}
+            accounts, cards = _to_share(self._bank, self._document)
+            offered = {account["id"] for account in accounts} | {card["id"] for card in cards}
             chosen = form.all("account")
             if offered and not chosen:
                 return self._page(wrong="access_none", ticked=chosen)
@@ -185,18 +186,17 @@ class _ScaVisit:
 
     def _to_approve(self) -> dict[str, object]:
         document = self._document
-        purpose = document["purpose"]
         _, agreement_id = sca.acting_as(self._bank, document)
         agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
         lines = _lines(self._bank, document)
-        accounts = _accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
+        accounts, cards = _to_share(self._bank, document)
         return {
-            "kind": _TITLES.get(purpose, "payments" if len(lines) > 1 else "payment"),
+            "kind": _TITLES.get(document["purpose"], "payments" if len(lines) > 1 else "payment"),
             "lines": lines,
             "totals": _totals(lines),
             "payment_kind": payment_kind,
-            "accounts": [account for account in accounts if account["kind"] == "account"],
-            "cards": [account for account in accounts if account["kind"] == "card"],
+            "accounts": accounts,
+            "cards": cards,
             "company": agreement["name"] if agreement else None,
         }
 
@@ -215,31 +215,13 @@ def methods(language: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def _accounts_to_share(bank: Bank, document: Sca) -> list[dict[str, str]]:
-    """The accounts and cards of the identified person in its context: `{id, name, number, currency, kind}`."""
+def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
+    """The accounts and cards of the identified person in its context, if the SCA gives access to accounts."""
+    if document["purpose"] not in sca.ACCOUNT_ACCESS:
+        return [], []
     context, agreement = sca.acting_as(bank, document)
     person = document["person"]
-    shown = [
-        {
-            "id": account["id"],
-            "name": account["name"],
-            "number": account["bban"],
-            "currency": account["currency"],
-            "kind": "account",
-        }
-        for account in people.accounts_of(bank, person, context, agreement)
-    ]
-    shown += [
-        {
-            "id": card["id"],
-            "name": card.get("name") or card.get("product") or "",
-            "number": card.get("maskedPan") or "",
-            "currency": card["currency"],
-            "kind": "card",
-        }
-        for card in people.cards_of(bank, person, context)
-    ]
-    return shown
+    return people.accounts_of(bank, person, context, agreement), people.cards_of(bank, person, context)
 
 
 def _lines(bank: Bank, document: Sca) -> list[Line]:
