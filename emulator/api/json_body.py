@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -31,18 +32,23 @@ _BRACKET = re.compile(r"[][{}]")
 _LONGEST_NUMBER = 400  # characters
 
 
-class _DuplicateMember(Exception):
-    """An object has a member more than once."""
+class _ObjectWithDuplicates(dict[str, Any]):
+    """An object, and the names that appear in it more than once."""
+
+    duplicates: tuple[str, ...] = ()
 
 
 class _NumberRefused(ValueError):
     """A number that JSON does not allow, or that is too long or out of range."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise _DuplicateMember
+def _object(marked: list[_ObjectWithDuplicates], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object with these members, added to `marked` if one of them appears more than once."""
+    if len(value := dict(pairs)) == len(pairs):
+        return value
+    value = _ObjectWithDuplicates(value)
+    value.duplicates = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+    marked.append(value)
     return value
 
 
@@ -70,11 +76,6 @@ def _integer(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
         raise _NumberRefused(f"the number {_cut(text)} is too long or out of range")
     return int(text)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=_decimal, parse_int=_integer, parse_constant=_refuse_constant
-)
 
 
 def read_json(body: bytes, headers: Headers) -> Any:
@@ -108,14 +109,18 @@ def read_with_duplicates(body: bytes, headers: Headers) -> tuple[Any, list[Messa
         raise _malformed("it begins with a byte order mark")
     if text.count("{") + text.count("[") > DEEPEST and too_deep(text):
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
-    try:
-        return _decoded(text, _DECODER), []
-    except _DuplicateMember:
-        value = _decoded(text, _DUPLICATES_DECODER)
-        return value, list(islice(_duplicate_members(value), MOST_MESSAGES))
+    marked: list[_ObjectWithDuplicates] = []
+    value = _decoded(text, marked)
+    return value, list(islice(_duplicate_members(value), MOST_MESSAGES)) if marked else []
 
 
-def _decoded(text: str, decoder: json.JSONDecoder) -> Any:
+def _decoded(text: str, marked: list[_ObjectWithDuplicates]) -> Any:
+    decoder = json.JSONDecoder(
+        object_pairs_hook=partial(_object, marked),
+        parse_float=_decimal,
+        parse_int=_integer,
+        parse_constant=_refuse_constant,
+    )
     try:
         return decoder.decode(text)
     except _NumberRefused as error:
@@ -164,39 +169,23 @@ def too_deep(text: str) -> bool:
     return False
 
 
-class _ObjectWithDuplicates(dict[str, Any]):
-    """An object, and the names that appear in it more than once."""
-
-    duplicates: tuple[str, ...] = ()
-
-
-def _with_duplicates(pairs: list[tuple[str, Any]]) -> _ObjectWithDuplicates:
-    value = _ObjectWithDuplicates(pairs)
-    if len(value) != len(pairs):
-        value.duplicates = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-    return value
-
-
-_DUPLICATES_DECODER = json.JSONDecoder(
-    object_pairs_hook=_with_duplicates, parse_float=_decimal, parse_int=_integer, parse_constant=_refuse_constant
-)
-
-
-def _duplicate_members(value: Any) -> Iterator[Message]:
+def _duplicate_members(body: Any) -> Iterator[Message]:
     """A message for each member that appears more than once."""
-    for path, inner in _objects(value, ""):
-        for name in inner.duplicates:
-            yield Message("FORMAT_ERROR", "This member appears more than once.", member_path(path, name))
+    for path, _, value in _parts(body):
+        if isinstance(value, _ObjectWithDuplicates):
+            for name in value.duplicates:
+                yield Message("FORMAT_ERROR", "This member appears more than once.", member_path(path, name))
 
 
-def _objects(value: Any, path: str) -> Iterator[tuple[str, _ObjectWithDuplicates]]:
-    if isinstance(value, _ObjectWithDuplicates):
-        yield path, value
-        for name, inner in value.items():
-            yield from _objects(inner, member_path(path, name))
+def _parts(value: Any, path: str = "", name: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Path, name and value of a body and of everything in it; an item of a list has no name."""
+    yield path, name, value
+    if isinstance(value, dict):
+        for member, inner in value.items():
+            yield from _parts(inner, member_path(path, member), member)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _objects(inner, f"{path}[{index}]")
+            yield from _parts(inner, f"{path}[{index}]")
 
 
 def member_path(path: str, name: str) -> str:
@@ -218,7 +207,7 @@ def is_plain(body: bytes) -> bool:
 
 def check_strings(value: Any) -> list[Message]:
     """FORMAT_ERROR for every string (also member names) with characters that the bank cannot process (SPEC 1)."""
-    return [] if _all_processable(value) else list(islice(_refused_strings(value, ""), MOST_MESSAGES))
+    return [] if _all_processable(value) else list(islice(_refused_strings(value), MOST_MESSAGES))
 
 
 def _all_processable(value: Any) -> bool:
@@ -229,19 +218,9 @@ def _all_processable(value: Any) -> bool:
     return not isinstance(value, list) or all(map(_all_processable, value))
 
 
-def _refused_strings(value: Any, path: str) -> Iterator[Message]:
-    if isinstance(value, str):
-        if match := UNPROCESSABLE.search(value):
-            yield Message("FORMAT_ERROR", _cannot_process(match.group()), path or None)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            if match := UNPROCESSABLE.search(name):
-                yield Message("FORMAT_ERROR", _cannot_process(match.group()), member_path(path, name))
-            yield from _refused_strings(inner, member_path(path, name))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _refused_strings(inner, f"{path}[{index}]")
-
-
-def _cannot_process(character: str) -> str:
-    return f"The bank's systems cannot process {kind_of(character)}."
+def _refused_strings(body: Any) -> Iterator[Message]:
+    for path, name, value in _parts(body):
+        for text in (name, value):
+            if isinstance(text, str) and (match := UNPROCESSABLE.search(text)):
+                reason = f"The bank's systems cannot process {kind_of(match.group())}."
+                yield Message("FORMAT_ERROR", reason, path or None)

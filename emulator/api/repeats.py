@@ -15,67 +15,63 @@ from emulator.bank.documents import Repeat
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import REPEAT
 from emulator.bank.tpp import prefix
+from emulator.store import Documents
 
 WINDOW = timedelta(hours=24)
 SWEEP = 16  # creations between two searches for expired ones
 
 
-class Repeats:
-    """The stored creations of one bank."""
+def once(call: Call) -> Reply:
+    """The stored answer for a repeat, else the answer of the operation's handler, stored if it is a 201."""
+    request_id = call.headers.get("x-request-id")
+    if request_id is None:
+        return call.operation.handler(call)
+    identity = prefix(call.tpp.id) + request_id
+    fingerprint = _fingerprint(call)
+    if call.bank.documents.exists(REPEAT, identity):
+        stored = _stored(call.bank, identity, fingerprint)
+        if stored is not None:
+            return stored
+    reply = call.operation.handler(call)
+    if reply.status == 201:
+        _remember(call.bank, identity, fingerprint, reply)
+    return reply
 
-    def __init__(self, bank: Bank) -> None:
-        self._bank = bank
 
-    def once(self, call: Call) -> Reply:
-        """The stored answer for a repeat, else the answer of the operation's handler, stored if it is a 201."""
-        request_id = call.headers.get("x-request-id")
-        if request_id is None:
-            return call.operation.handler(call)
-        identity = prefix(call.tpp.id) + request_id
-        fingerprint = _fingerprint(call)
-        if self._bank.documents.exists(REPEAT, identity):
-            stored = self._stored(identity, fingerprint)
-            if stored is not None:
-                return stored
-        reply = call.operation.handler(call)
-        if reply.status == 201:
-            self._remember(identity, fingerprint, reply)
-        return reply
+def _stored(bank: Bank, identity: str, fingerprint: str) -> Reply | None:
+    """The earlier 201, or None if it has expired; CONFLICT if the id was used for another request."""
+    stored = bank.documents.get(REPEAT, identity)
+    if stored is None:
+        return None
+    if stored["created"] <= later(bank.clock.stamp(), -WINDOW):
+        # Deleted first, so that its replacement becomes the newest document.
+        bank.documents.delete(REPEAT, identity)
+        return None
+    if stored["print"] != fingerprint:
+        text = "This X-Request-ID was used for another request within the last 24 hours."
+        raise BankError("CONFLICT", text, "X-Request-ID")
+    headers = tuple((name, value) for name, value in stored["headers"])
+    # Decoding and encoding preserve every byte of the body.
+    return Reply(201, encode(stored["body"]), headers)
 
-    def _stored(self, identity: str, fingerprint: str) -> Reply | None:
-        """The earlier 201, or None if it has expired; CONFLICT if the id was used for another request."""
-        documents = self._bank.documents
-        stored = documents.get(REPEAT, identity)
-        if stored is None:
-            return None
-        if stored["created"] <= later(self._bank.clock.stamp(), -WINDOW):
-            # Deleted first, so that its replacement becomes the newest document.
-            documents.delete(REPEAT, identity)
-            return None
-        if stored["print"] != fingerprint:
-            text = "This X-Request-ID was used for another request within the last 24 hours."
-            raise BankError("CONFLICT", text, "X-Request-ID")
-        headers = tuple((name, value) for name, value in stored["headers"])
-        # Decoding and encoding preserve every byte of the body.
-        return Reply(201, encode(stored["body"]), headers)
 
-    def _remember(self, identity: str, fingerprint: str, reply: Reply) -> None:
-        """Store a 201 for 24 hours of bank time, and delete expired ones; the answer is sent as it is stored."""
-        documents = self._bank.documents
-        now = self._bank.clock.stamp()
-        if documents.count(REPEAT) % SWEEP == 0:
-            self._sweep(later(now, -WINDOW))
-        reply.body = body = encode(reply.body)
-        headers = list(reply.headers)
-        documents.put(REPEAT, Repeat(id=identity, created=now, print=fingerprint, headers=headers, body=Fragment(body)))
+def _remember(bank: Bank, identity: str, fingerprint: str, reply: Reply) -> None:
+    """Store a 201 for 24 hours of bank time, and delete expired ones; the answer is sent as it is stored."""
+    documents = bank.documents
+    now = bank.clock.stamp()
+    if documents.count(REPEAT) % SWEEP == 0:
+        _sweep(documents, later(now, -WINDOW))
+    reply.body = body = encode(reply.body)
+    headers = list(reply.headers)
+    documents.put(REPEAT, Repeat(id=identity, created=now, print=fingerprint, headers=headers, body=Fragment(body)))
 
-    def _sweep(self, over: str) -> None:
-        """Delete up to two expired documents per creation, so that their number shrinks without one long sweep."""
-        documents = self._bank.documents
-        if any(oldest["created"] <= over for oldest in documents.range(REPEAT, "created", limit=1)):
-            for old in documents.range(REPEAT, "created", limit=2 * SWEEP):
-                if old["created"] <= over:
-                    documents.delete(REPEAT, old["id"])
+
+def _sweep(documents: Documents, over: str) -> None:
+    """Delete up to two expired documents per creation, so that their number shrinks without one long sweep."""
+    if any(oldest["created"] <= over for oldest in documents.range(REPEAT, "created", limit=1)):
+        for old in documents.range(REPEAT, "created", limit=2 * SWEEP):
+            if old["created"] <= over:
+                documents.delete(REPEAT, old["id"])
 
 
 def _fingerprint(call: Call) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from cryptography.x509 import Certificate
 
 from emulator import __version__
-from emulator.api import customer, render
+from emulator.api import customer, render, repeats
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
@@ -27,7 +27,6 @@ from emulator.api.negotiation import VARY, content_coded, content_language, unac
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.render import failed
-from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.validate import read_and_validate
@@ -132,7 +131,6 @@ class BankService:
         self._router = router
         self._trusted_ca = trusted_ca
         self._signer = signer
-        self._repeats = Repeats(bank)
 
     def handle(self, request: Request) -> Response:
         """Apply due steps, answer one request to `/v1`, and do what is left to do before the answer is sent."""
@@ -315,7 +313,7 @@ class BankService:
             return scripted
         with self.bank.documents.transaction():
             call.caller = customer.admit(call)
-            return self._repeats.once(call) if operation.remembers else operation.handler(call)
+            return repeats.once(call) if operation.remembers else operation.handler(call)
 
     def _signed(self, call: Call, exchange: Exchange) -> None:
         request, headers, settings = call.request, call.headers, self.bank.settings

@@ -13,7 +13,7 @@ from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.render import encode
-from emulator.api.repeats import SWEEP, WINDOW, Repeats
+from emulator.api.repeats import SWEEP, WINDOW, once
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, REPEAT
@@ -55,7 +55,7 @@ def create(
     route = Route.of(row, {})
     headers = Headers((("X-Request-ID", request_id), ("PSU-ID", psu[0]), ("PSU-Corporate-ID", psu[1])))
     call = Call(bank, request or asked(), route, row, {}, headers, "", "", tpp=AuthenticatedTpp(tpp, tpp, frozenset()))
-    return Repeats(bank).once(call)
+    return once(call)
 
 
 @given(body=ANSWERS)
