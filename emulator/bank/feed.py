@@ -13,8 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import orjson
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from emulator.bank.conditions import Condition, Members, compiled, fits
-from emulator.bank.operators import Single
+from emulator.bank.conditions import Condition, Members, Single, compiled, fits
 from emulator.bank.problems import Problem
 from emulator.bank.validation import Maybe, Model, Reads, Text, Unfit, json_schema, validate_as
 

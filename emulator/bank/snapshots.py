@@ -44,13 +44,11 @@ class Snapshots:
         self._saved: dict[str, SavedSnapshot] = {}
         self._saving: set[str] = set()
 
-    def save(self, bank: Bank, name: str) -> None:
-        """Save the bank's current state; a snapshot of the same name is replaced."""
-        for _ in self.saving(bank, name):
-            pass
-
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
-        """`save` in steps, between which the bank may be used; the state of the first step is saved."""
+        """Save the bank's current state; a snapshot of the same name is replaced.
+
+        In steps, between which the bank may be used; the state of the first step is saved.
+        """
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")

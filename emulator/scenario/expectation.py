@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from emulator.bank.conditions import ABSENT, compiled
-from emulator.bank.operators import Nested, Single
+from emulator.bank.conditions import ABSENT, Nested, Single, compiled
 from emulator.bank.problems import written
 from emulator.bank.validation import Maybe, Model, validate
 from emulator.scenario.transport import ReceivedAnswer

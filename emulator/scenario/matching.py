@@ -26,10 +26,9 @@ from emulator.api.operation import Call
 from emulator.api.operations import table
 from emulator.api.router import split_target
 from emulator.bank import conditions, products
-from emulator.bank.conditions import ABSENT, Condition, Constant, Members, compiled, wildcard
+from emulator.bank.conditions import ABSENT, Condition, Constant, Members, Nested, Operators, Single, compiled, wildcard
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PSU
-from emulator.bank.operators import Nested, Operators, Single
 from emulator.bank.problems import Path
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse

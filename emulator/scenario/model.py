@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
-from emulator.bank.operators import NAMED, Scalar
+from emulator.bank.conditions import NAMED, Scalar
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, json_schema, matching, refuse
 from emulator.scenario.actors import As, NewTpp, Persona, acting
 from emulator.scenario.rule import MOST_RULES, Rule

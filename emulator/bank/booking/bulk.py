@@ -111,15 +111,13 @@ def _shown(bank: Bank, payment: Payment, debtor: Account, index: int) -> tuple[T
 
 
 def _debit(payment: Payment, debtor: Account, index: int, shown: TransactionDetails, date: str) -> TransactionMembers:
-    entry = payment["entries"][index]
     return entries.debit(
         shown,
         products.of(payment),
         payment["initiation"]["payments"][index],
+        payment["entries"][index],
         payment_id=payment["id"],
-        amount=Decimal(entry["amount"]),
         currency=debtor["currency"],
-        rate=entry.get("rate"),
         date=date,
     )
 

@@ -12,7 +12,15 @@ from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
 from emulator.bank.booking.exchange import exchange_member, table
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, AccountRef, BatchEntry, Texts, TransactionDetails, TransactionMembers
+from emulator.bank.documents import (
+    Account,
+    AccountRef,
+    BatchEntry,
+    Price,
+    Texts,
+    TransactionDetails,
+    TransactionMembers,
+)
 from emulator.bank.money import plain
 from emulator.bank.products import Product
 from emulator.bank.reference import digits_of, iban_of
@@ -105,27 +113,26 @@ def debit(
     shown: TransactionDetails,
     product: Product,
     initiation: Mapping[str, Any],
+    price: Price,
     *,
     payment_id: str,
-    amount: Decimal,
     currency: str,
-    rate: str | None,
     date: str,
 ) -> TransactionMembers:
-    """The debtor's transaction: `amount` in the account's `currency`, converted at `rate` if it is not None."""
+    """The debtor's transaction in the account's `currency`; `price`: of the payment, or of the entry of a bulk."""
     members: TransactionMembers = {
         **shown,
-        "amount": -amount,
+        "amount": -Decimal(price["amount"]),
         "bookingDate": date,
         "valueDate": date,
         "bankTransactionCode": product.issued,
         "proprietaryBankTransactionCode": product.code,
         "paymentId": payment_id,
     }
-    if rate is not None:
+    if "rate" in price:
         instructed = initiation["instructedAmount"]["currency"]
         members["currencyExchange"] = exchange_member(
-            source=currency, target=instructed, unit=instructed, rate=Decimal(rate), date=date
+            source=currency, target=instructed, unit=instructed, rate=Decimal(price["rate"]), date=date
         )
     return members
 

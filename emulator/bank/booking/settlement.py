@@ -96,10 +96,9 @@ def _debit(
         shown,
         product,
         initiation,
+        payment,
         payment_id=payment["id"],
-        amount=Decimal(payment["amount"]),
         currency=debtor["currency"],
-        rate=payment.get("rate"),
         date=date,
     )
     return debit, shown, date

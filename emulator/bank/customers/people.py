@@ -6,6 +6,7 @@ persons of its agreements. Each TPP has its own PSU-ID for a person (CONTRACT 4)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU,
 
 PRIVATE = "PRIVATE"
 CORPORATE = "CORPORATE"
+ROLES = ("VIEW", "REGISTER")
 
 
 def customer(bank: Bank, number: str) -> Customer | None:
@@ -109,6 +111,17 @@ def _is_guest(bank: Bank, agreement: Agreement, national_id: str) -> bool:
     admitting = (e["customer"] for e in agreement["engagements"] if e.get("admits"))
     guests = (bank.documents.get(CUSTOMER, customer_id) for customer_id in admitting)
     return any(guest is not None and guest["customerNumber"] == national_id for guest in guests)
+
+
+def engagement(identity: str, customer_id: str, account: Account, roles: Iterable[str] = ROLES) -> Engagement:
+    """What a customer may do with an account under an agreement; by default everything."""
+    return {
+        "id": identity,
+        "customer": customer_id,
+        "accountId": account["id"],
+        "iban": account["iban"],
+        "roles": list(dict.fromkeys(roles)),
+    }
 
 
 def admit(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:

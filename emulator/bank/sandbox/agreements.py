@@ -67,13 +67,7 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
             wrong = too_fine(format(decimal(body[name]), "f"), account["currency"])
             if wrong is not None:
                 raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
-    engagement: Engagement = {
-        "id": bank.ids.new(),
-        "customer": customer["id"],
-        "accountId": account["id"],
-        "iban": account["iban"],
-        "roles": list(dict.fromkeys(body["roles"])),
-    }
+    engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
     for name in _LIMITS:
         if body.get(name) is not None:
             engagement[name] = body[name]
@@ -124,17 +118,9 @@ def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:
 
     Automatic engagements are not stored; their ids are the ids of their accounts.
     """
-    own: list[Engagement] = [
-        {
-            "id": account["id"],
-            "customer": agreement["owner"],
-            "accountId": account["id"],
-            "iban": account["iban"],
-            "roles": ["VIEW", "REGISTER"],
-            "joined": True,
-        }
-        for account in people.own_in(bank, agreement)
-    ]
+    own = [people.engagement(account["id"], agreement["owner"], account) for account in people.own_in(bank, agreement)]
+    for engagement in own:
+        engagement["joined"] = True
     return [*agreement["engagements"], *own]
 
 

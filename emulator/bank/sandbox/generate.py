@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
-from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction, TransactionDetails
+from emulator.bank.customers import people
+from emulator.bank.documents import Account, Agreement, Customer, Person, Transaction, TransactionDetails
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, TRANSACTION
@@ -243,14 +244,9 @@ class _Generator:
 
     def _agreement(self, customer: Customer, person: Person, accounts: list[Account]) -> Agreement:
         identity = fixed_id(f"agreement:{customer['customerNumber']}:generated")
-        engagements: list[Engagement] = [
-            {
-                "id": self._bank.ids.fixed(f"engagement:{identity}:{account['bban']}"),
-                "customer": customer["id"],
-                "accountId": account["id"],
-                "iban": account["iban"],
-                "roles": ["VIEW", "REGISTER"],
-            }
+        fixed = self._bank.ids.fixed
+        engagements = [
+            people.engagement(fixed(f"engagement:{identity}:{account['bban']}"), customer["id"], account)
             for account in accounts
         ]
         return {

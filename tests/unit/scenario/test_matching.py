@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.api.messages import Request
-from emulator.bank.operators import Operators
+from emulator.bank.conditions import Operators
 from emulator.scenario import matching
 from emulator.scenario.matching import Facts
 from tests.unit.effort import calls

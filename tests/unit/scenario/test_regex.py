@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank.operators import LONGEST_TEXT, expression
+from emulator.bank.conditions import LONGEST_TEXT, expression
 from tests.unit.scenario.reading import problems_of
 
 PIECES = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "(a|b)", "(?:ab)", "(|a)", "^", "\\.", "[a-c1-3]"])

@@ -24,6 +24,11 @@ from emulator.store.disk import Disk
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
 
 
+def save(snapshots: Snapshots, bank: Bank, name: str) -> None:
+    for _ in snapshots.saving(bank, name):
+        pass
+
+
 @pytest.fixture
 def bank() -> Bank:
     bank = Bank(memory_store(KINDS))
@@ -35,7 +40,7 @@ def bank() -> Bank:
 def test_a_snapshot_is_gone_back_to_as_often_as_one_likes(bank: Bank, tmp_path: Path, on_disk: bool) -> None:
     saved = FileSnapshots(tmp_path / "snapshots") if on_disk else Snapshots()
     before = bank.documents.dump()
-    saved.save(bank, "a")
+    save(saved, bank, "a")
     for _ in range(2):
         bank.change_settings({"calendar": "norway"})
         bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
@@ -57,7 +62,7 @@ def test_a_live_clock_runs_on_from_the_moment_of_the_save(
     bank.clock.set(mode="live")
     stored = FileSnapshots(tmp_path)
     before = bank.documents.dump()
-    stored.save(bank, "a")
+    save(stored, bank, "a")
     assert bank.documents.dump() == before
     if restarted:
         stored = FileSnapshots(tmp_path)
@@ -71,7 +76,7 @@ def test_a_live_clock_runs_on_from_the_moment_of_the_save(
 
 def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -> None:
     folder = tmp_path / "bank" / "snapshots"
-    FileSnapshots(folder).save(bank, "b.1")
+    save(FileSnapshots(folder), bank, "b.1")
     before = bank.documents.dump()
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -89,13 +94,13 @@ def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -
 def test_they_are_listed_newest_first_and_replaced_by_name(bank: Bank) -> None:
     saved = Snapshots()
     for name in ("a", "b", "c", "a"):
-        saved.save(bank, name)
+        save(saved, bank, name)
     assert [entry["name"] for entry in saved.listing()] == ["a", "c", "b"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"_":1}', b"\xff\xfe"])
 def test_a_file_that_cannot_be_read_changes_nothing(bank: Bank, tmp_path: Path, damage: bytes) -> None:
-    FileSnapshots(tmp_path).save(bank, "a")
+    save(FileSnapshots(tmp_path), bank, "a")
     (tmp_path / "a.snapshot.json").write_bytes(damage)
     before = bank.documents.dump()
     with pytest.raises(BankError, match="CONFLICT"):
@@ -104,7 +109,7 @@ def test_a_file_that_cannot_be_read_changes_nothing(bank: Bank, tmp_path: Path, 
 
 
 def test_a_file_that_is_gone_is_unknown(bank: Bank, tmp_path: Path) -> None:
-    FileSnapshots(tmp_path).save(bank, "a")
+    save(FileSnapshots(tmp_path), bank, "a")
     saved = FileSnapshots(tmp_path)
     (tmp_path / "a.snapshot.json").unlink()
     with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
@@ -119,13 +124,13 @@ def test_a_disk_that_takes_nothing_is_told_and_nothing_is_kept(
         raise OSError(28, "No space left on device")
 
     saved = FileSnapshots(tmp_path)
-    saved.save(bank, "a")
+    save(saved, bank, "a")
     content = (tmp_path / "a.snapshot.json").read_bytes()
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreUnwritable, match="No space left"):
-        saved.save(bank, "a")
+        save(saved, bank, "a")
     with pytest.raises(StoreUnwritable):
-        saved.save(bank, "b")
+        save(saved, bank, "b")
     assert [entry["name"] for entry in saved.listing()] == ["a"]
     assert (tmp_path / "a.snapshot.json").read_bytes() == content
 
@@ -134,13 +139,13 @@ def test_there_is_an_end_to_how_many(bank: Bank, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(snapshots, "MOST", 2)
     saved = Snapshots()
     for name in ("a", "b", "a"):
-        saved.save(bank, name)
+        save(saved, bank, name)
     with pytest.raises(BankError, match="delete one first"):
-        saved.save(bank, "c")
+        save(saved, bank, "c")
 
 
 def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_path: Path) -> None:
-    FileSnapshots(tmp_path).save(bank, "a")
+    save(FileSnapshots(tmp_path), bank, "a")
     for name in ("a b", ".hid", "x" * 64):
         (tmp_path / f"{name}.snapshot.json").write_bytes((tmp_path / "a.snapshot.json").read_bytes())
     (tmp_path / "folder.snapshot.json").mkdir()
@@ -160,7 +165,7 @@ def test_half_a_file_is_removed(bank: Bank, tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreUnwritable):
-        saved.save(bank, "a")
+        save(saved, bank, "a")
     assert [path.name for path in tmp_path.iterdir()] == [".mine.new"]
 
 
@@ -175,8 +180,8 @@ def test_with_power_names_are_on_the_medium(
 
     monkeypatch.setattr(Disk, "sync_directory", sync)
     saved = FileSnapshots(tmp_path / "snapshots", power=power)
-    saved.save(bank, "a")
-    saved.save(bank, "a")
+    save(saved, bank, "a")
+    save(saved, bank, "a")
     saved.delete("a")
     expected = [(tmp_path.name, ["snapshots"]), *[("snapshots", ["a.snapshot.json"])] * 2, ("snapshots", [])]
     assert synced == (expected if power else [])
@@ -189,10 +194,14 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
         raise OSError(5, "Input/output error")
 
     saved = FileSnapshots(tmp_path, power=True)
-    saved.save(bank, "old")
+    save(saved, bank, "old")
     with monkeypatch.context() as patch:
         patch.setattr(Disk, "sync_directory", broken)
-        for change in (lambda: saved.save(bank, "new"), lambda: saved.save(bank, "old"), lambda: saved.delete("old")):
+        for change in (
+            lambda: save(saved, bank, "new"),
+            lambda: save(saved, bank, "old"),
+            lambda: saved.delete("old"),
+        ):
             with pytest.raises(OSError, match="Input/output"):
                 change()
     assert [entry["name"] for entry in saved.listing()] == ["old"]
@@ -219,7 +228,7 @@ def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
     next(saving)
     bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
     with pytest.raises(BankError, match="being saved"):
-        stored.save(bank, "a")
+        save(stored, bank, "a")
     may_write.set()
     list(saving)
     assert [saved["name"] for saved in stored.listing()] == ["a"]
@@ -234,7 +243,7 @@ def test_a_large_one_that_cannot_be_written_is_not_listed(
     (tmp_path / "file").write_text("x")
     saved = FileSnapshots(tmp_path / "file" / "snapshots")
     with pytest.raises(StoreUnwritable):
-        saved.save(bank, "a")
+        save(saved, bank, "a")
     assert saved.listing() == []
 
 
