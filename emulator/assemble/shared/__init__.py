@@ -6,9 +6,3 @@ are, `open_bank.py` one of them in memory; `upkeep.py` follows other processes a
 the CA, `flags.py` what the processes must have in common. `copying.py` copies a whole service between
 directories and PostgreSQL, whose tables `shared_store.py` reads and writes; `checking.py` checks these.
 """
-
-from emulator.assemble.shared.authority import SharedAuthority
-from emulator.assemble.shared.registry import SharedRegistry
-from emulator.assemble.shared.turns import SharedTurns
-
-__all__ = ["SharedAuthority", "SharedRegistry", "SharedTurns"]

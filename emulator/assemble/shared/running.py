@@ -90,22 +90,14 @@ class BeginAgain(Exception):
 
 
 class TurnRunner:
-    """Runs the turns of one process.
+    """Runs the turns of one process."""
 
-    `done` is called after each, with what it has changed and the banks whose checkpoint is due.
-    """
-
-    def __init__(
-        self,
-        pool: Pool,
-        registry: SharedRegistry,
-        authority: SharedAuthority,
-        done: Callable[[Work, Iterable[str]], None],
-    ) -> None:
+    def __init__(self, pool: Pool, registry: SharedRegistry, authority: SharedAuthority) -> None:
         self._pool = pool
         self._registry = registry
         self._authority = authority
-        self._done = done
+        self.done: Callable[[Work, Iterable[str]], None] = lambda *_: None
+        """Called after each turn, with what it has changed and the banks whose checkpoint is due."""
         self.order = TurnOrder()
         self._settled = asyncio.Event()  # no change of the service waits for its commit
         self._settled.set()
@@ -152,32 +144,27 @@ class TurnRunner:
         needs.drawn += start.numbers
         try:
             if not await self._caught_up(database, start, needs, names, known):
-                await database.end()
                 return None
             while not self._settled.is_set():  # from then on to the end of `_acted` nothing is awaited
                 await self._settled.wait()
-        except BaseException:
-            await database.end()
-            raise
-        # whoever reads the request log sees the numbers of this turn's exchanges; others get theirs as they are stored
-        numbers = needs.drawn if needs.parts else None
-        scope = registry.enter(names, numbers, service=needs.service, parts=needs.parts)
-        if scope.service:
-            self._settled.clear()
-        try:
-            acted = self._acted(scope, act, needs)
-            due = None if acted is None else await self._stored(database, scope, acted[1], needs)
-            if acted is None or due is None:
-                await database.end()
-                return None
-        except BaseException:
-            await database.end()
-            raise
-        finally:
+            # whoever reads the request log sees the numbers of this turn's exchanges; others get theirs as they are
+            # stored
+            numbers = needs.drawn if needs.parts else None
+            scope = registry.enter(names, numbers, service=needs.service, parts=needs.parts)
             if scope.service:
-                self._settled.set()
+                self._settled.clear()
+            try:
+                acted = self._acted(scope, act, needs)
+                due = None if acted is None else await self._stored(database, scope, acted[1], needs)
+            finally:
+                if scope.service:
+                    self._settled.set()
+        finally:
+            await database.end()  # without a commit nothing was changed
+        if acted is None or due is None:
+            return None
         self.note(None)
-        self._done(acted[1], due)
+        self.done(acted[1], due)
         return (acted[0],)
 
     async def _read(self, database: Database, act: Callable[[], T], needs: Needs, names: set[str]) -> tuple[T] | None:
@@ -204,7 +191,7 @@ class TurnRunner:
             return None
         self._confirm(scope, work, numbers)
         self.note(None)
-        self._done(work, ())
+        self.done(work, ())
         return (result,)
 
     def _acted(self, scope: Scope, act: Callable[[], T], needs: Needs) -> tuple[T, Work] | None:
@@ -250,8 +237,6 @@ class TurnRunner:
         try:
             if work.needs_lock or work.exchanges:
                 committed = await self._committed(database, work, needs)
-            elif needs.write:
-                await database.end()
         except BaseException:
             self._undo(scope)
             raise

@@ -28,7 +28,7 @@ from emulator.assemble.shared.running import BeginAgain, TurnRunner, Unanswered
 from emulator.assemble.shared.upkeep import SharedUpkeep
 from emulator.bank.errors import BankError
 from emulator.store import StoreError, StoreUnwritable
-from emulator.store.postgres import Pool, Work
+from emulator.store.postgres import Pool
 
 logger = logging.getLogger(__name__)
 
@@ -47,16 +47,13 @@ class SharedTurns:
 
     def __init__(self, pool: Pool, registry: SharedRegistry, authority: SharedAuthority) -> None:
         self._registry = registry
-        self._runner = TurnRunner(pool, registry, authority, self._look_after)
+        self._runner = TurnRunner(pool, registry, authority)
         self._upkeep = SharedUpkeep(pool, registry, authority, self._runner)
         self.answers: Callable[[Request], Answered]
         """What answers a request within a turn, or does the next step of it; set by whoever serves."""
         self._waiting: dict[str, deque[Waiting]] = {}  # by bank
         self._unfinished: WeakKeyDictionary[Unfinished, Needs] = WeakKeyDictionary()
         self.count = 0  # requests so far
-
-    def _look_after(self, work: Work, due: Iterable[str]) -> None:
-        self._upkeep.look_after(work, due)
 
     def start(self) -> None:
         """Start to follow other processes."""

@@ -34,6 +34,7 @@ class SharedUpkeep:
         self._registry = registry
         self._authority = authority
         self._runner = runner
+        runner.done = self._look_after
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._checkpoints: set[str] = set()
@@ -97,7 +98,7 @@ class SharedUpkeep:
         except Exception:
             logger.exception("what other processes do cannot be seen")
 
-    def look_after(self, work: Work, due: Iterable[str]) -> None:
+    def _look_after(self, work: Work, due: Iterable[str]) -> None:
         """Write the checkpoints that are due, delete former ones and trim request logs, while turns run."""
         for name in due:
             if name in self._registry.open_banks and name not in self._checkpoints:
