@@ -285,7 +285,7 @@ class RequestLog:
 
     def count(self, fits: Callable[[Exchange], bool]) -> int:
         """The number of stored exchanges that fit."""
-        return sum(1 for exchange in self._ring if fits(exchange))
+        return sum(1 for exchange in self.newest() if fits(exchange))
 
     def clear(self) -> None:
         """Delete all exchanges; the numbering continues."""

@@ -65,6 +65,13 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
     )
 
 
+def sandbox_window(call: Call) -> dict[str, Any]:
+    """The dates, offset and limit of a sandbox listing (SPEC 4.6)."""
+    query = call.query
+    dates = {"first": query.get("fromDate"), "last": query.get("toDate")}
+    return {**dates, "offset": query["offset"], "limit": query["limit"]}
+
+
 def page_links(call: Call, asked: Window, account: str, *, more: bool) -> dict[str, Any]:
     """`self`, `account`, and `next` and `previous` if there is such a page; they contain the dates of this page.
 

@@ -16,7 +16,7 @@ from emulator.bank.errors import BankError, Message, quoted
 LARGEST_INT = 2**31 - 1  # int32 (SPEC 4.6)
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the result must be UTF-8."
@@ -136,7 +136,7 @@ def _read(parameter: QueryParameter, value: str | None) -> tuple[Any, str | None
 
 def is_date(text: str) -> bool:
     """Whether this is a real date in the plain form YYYY-MM-DD."""
-    if not _DATE.fullmatch(text):
+    if not DATE.fullmatch(text):
         return False
     try:
         date.fromisoformat(text)

@@ -81,10 +81,6 @@ class SharedRequestLog(RequestLog):
         """The exchange with this id, or None if it is not stored."""
         return next((exchange for exchange in self.newest() if str(exchange.id) == exchange_id), None)
 
-    def count(self, fits: Callable[[Exchange], bool]) -> int:
-        """How many stored exchanges fit."""
-        return sum(1 for exchange in self.newest() if fits(exchange))
-
     def clear(self) -> None:
         """Delete all exchanges."""
         if self._before is None:
@@ -141,6 +137,11 @@ class SharedRequestLog(RequestLog):
     def _without(left_out: Iterable[Exchange], exchanges: Iterable[Exchange]) -> deque[Exchange]:
         these = set(map(id, left_out))
         return deque((exchange for exchange in exchanges if id(exchange) not in these), maxlen=MOST_EXCHANGES)
+
+    def _older(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
+        """Those that are not of this turn."""
+        new = set(map(id, self._new))
+        return [exchange for exchange in exchanges if id(exchange) not in new]
 
     def known(self) -> list[int]:
         """The numbers of the exchanges that need not be read again."""

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Reply, operation
-from emulator.api.operations.sandbox_transactions import window
-from emulator.api.paging import SANDBOX_TRANSACTION_LIST
+from emulator.api.paging import SANDBOX_TRANSACTION_LIST, sandbox_window
 from emulator.bank.accounts import cards
 from emulator.bank.documents import Card, CardTransaction
 from emulator.bank.kinds import CARD, CARD_TRANSACTION
@@ -110,7 +109,7 @@ def list_sandbox_card_account_transactions(call: Call) -> Reply:
     Newest first.
     """
     card = cards.find(call.bank, _card_id(call))
-    entries = sandbox.list_entries(call.bank, CARD_TRANSACTION, card["id"], **window(call))
+    entries = sandbox.list_entries(call.bank, CARD_TRANSACTION, card["id"], **sandbox_window(call))
     return Reply(200, [_entry_shown(call, entry) for entry in entries])
 
 

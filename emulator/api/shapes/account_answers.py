@@ -22,6 +22,7 @@ from emulator.api.shapes.parts import (
     Text140,
     closed,
 )
+from emulator.api.shapes.payments import CardReference
 
 BankTransactionCode = Annotated[str, Field(min_length=4, max_length=14)]
 BalanceType = Literal["closingBooked", "expected", "interimAvailable", "forwardAvailable"]
@@ -172,21 +173,13 @@ class CardRef(TypedDict):
 
 
 @closed
-class SettlementReference(TypedDict):
-    """The value of debtorAccount.other in a payment from the card account (SPEC 2.4)."""
-
-    identification: str
-    schemeNameProprietary: Literal["creditCardAccount"]
-
-
-@closed
 class RelatedAccount(TypedDict):
     """The account that payments from a card account are debited to."""
 
     bban: NotRequired[str]
     iban: NotRequired[str]
     currency: NotRequired[Currency]
-    other: SettlementReference
+    other: CardReference
 
 
 @closed

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date
 from decimal import Decimal
 from math import isfinite
 from typing import Annotated, Any, Literal, NotRequired
@@ -16,6 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
+from emulator.api.query import DATE, is_date
 from emulator.bank.errors import Message
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
 from emulator.bank.reference import COUNTRIES
@@ -33,7 +33,6 @@ closed = with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_
 # A rule over several members; it takes the body as sent, whose members may have any type.
 Rule = Callable[[Any], Iterable[Message]]
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CURRENCIES = frozenset(CURRENCIES)
 _COUNTRIES = frozenset(COUNTRIES)
 
@@ -60,13 +59,11 @@ EXPECTED: Mapping[str, str] = {
 
 def is_real_date(text: str) -> str:
     """`text` if it is an existing date in ISO 8601 (YYYY-MM-DD); raises ValueError."""
-    if _DATE.fullmatch(text):
-        try:
-            date.fromisoformat(text)
-        except ValueError:
-            raise ValueError(f"There is no date {text}.") from None
+    if is_date(text):
         return text
-    raise ValueError("A date of the form YYYY-MM-DD was expected")
+    raise ValueError(
+        f"There is no date {text}." if DATE.fullmatch(text) else "A date of the form YYYY-MM-DD was expected"
+    )
 
 
 def _known_currency(text: str) -> str:

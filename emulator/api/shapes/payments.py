@@ -56,7 +56,7 @@ References = Annotated[list[StructuredReference], Field(min_length=1)]
 
 @closed
 class CardReference(TypedDict):
-    """A card account to pay from, by the reference in its relatedAccount (SPEC 2.4)."""
+    """The account that a card account is settled through, as a card account to pay from (SPEC 2.4)."""
 
     identification: Filled35
     schemeNameProprietary: Literal["creditCardAccount"]

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
+    AccountRef,
     Country,
     Currency,
     Filled,
@@ -194,15 +195,6 @@ class PostedAccount(TypedDict):
 
 
 @closed
-class AccountReference(TypedDict):
-    """The counterparty's account."""
-
-    iban: NotRequired[Annotated[str, Field(max_length=34)]]
-    bban: NotRequired[Annotated[str, Field(max_length=30)]]
-    currency: NotRequired[Currency]
-
-
-@closed
 class PostedTransaction(TypedDict):
     """A booked transaction of an account (SPEC 2.10)."""
 
@@ -212,9 +204,9 @@ class PostedTransaction(TypedDict):
     bookingDate: NotRequired[LooseDate]
     remittanceInformationUnstructured: NotRequired[Text140]
     creditorName: NotRequired[Text70]
-    creditorAccount: NotRequired[AccountReference]
+    creditorAccount: NotRequired[AccountRef]
     debtorName: NotRequired[Text70]
-    debtorAccount: NotRequired[AccountReference]
+    debtorAccount: NotRequired[AccountRef]
     bankTransactionCode: NotRequired[TransactionCode]
     ultimateDebtor: NotRequired[Text70]
     ultimateCreditor: NotRequired[Text70]
