@@ -17,7 +17,7 @@ from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.customers import consents, people, sessions
-from emulator.bank.documents import Agreement, Sca, ScaTarget
+from emulator.bank.documents import Agreement, Sca, ScaTarget, Session
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
 
@@ -314,13 +314,7 @@ def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
             consent_id=sca.get("target"),
             tpp_name=sca["tppName"],
         )
-    redirect = success_redirect(
-        sca["redirectUri"],
-        psu_id=session["psuId"],
-        agreement=agreement,
-        session_id=session["tppSessionId"],
-        context=context,
-    )
+    redirect = success_redirect(sca["redirectUri"], session)
     _close(bank, sca, "finalised", redirect)
     return redirect
 
@@ -434,12 +428,12 @@ def _appended(uri: str, values: Mapping[str, str]) -> str:
     return f"{address}?{'&'.join([*others, urlencode(values, quote_via=quote)])}"
 
 
-def success_redirect(uri: str, *, psu_id: str, agreement: str | None, session_id: str, context: str) -> str:
+def success_redirect(uri: str, session: Session) -> str:
     """The address after a completed SCA."""
-    values = {"psu-id": psu_id}
-    if agreement is not None:
-        values["psu-corporate-id"] = agreement
-    values |= {"tpp-session-id": session_id, "context": context}
+    values = {"psu-id": session["psuId"]}
+    if session["agreement"] is not None:
+        values["psu-corporate-id"] = session["agreement"]
+    values |= {"tpp-session-id": session["tppSessionId"], "context": session["context"]}
     return _appended(uri, values)
 
 

@@ -17,7 +17,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
-from emulator.bank.documents import Account, BulkEntry, Payment, TransactionDetails, TransactionMembers
+from emulator.bank.documents import Account, Payment, TransactionDetails, TransactionMembers
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 
@@ -48,14 +48,6 @@ def outcome(payment: Payment) -> str:
     return "PART" if any(paid) else "RJCT"
 
 
-def _cost(entry: BulkEntry) -> Decimal:
-    return Decimal(entry["amount"]) + _fee(entry)
-
-
-def _fee(entry: BulkEntry) -> Decimal:
-    return Decimal(entry.get("fee", "0"))
-
-
 def item(payment: Payment, index: int) -> dict[str, Any]:
     """An entry in the form of a single payment: its members and the bulk's debtor account."""
     initiation = payment["initiation"]
@@ -80,12 +72,12 @@ def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: b
     for index, entry in enumerate(payment["entries"]):
         if entry["status"] == OPEN:
             still_open += 1
-            if force or _cost(entry) <= free:
+            if force or settlement.cost(entry) <= free:
                 chosen.append(index)
-                free -= _cost(entry)
+                free -= settlement.cost(entry)
     if not chosen or (whole and len(chosen) < still_open):
         return False
-    total = sum((_cost(payment["entries"][index]) for index in chosen), ZERO)
+    total = sum((settlement.cost(payment["entries"][index]) for index in chosen), ZERO)
     ledger.reserve(bank, debtor["id"], total, at=at)
     payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
     for index in chosen:
@@ -100,7 +92,7 @@ def _held(payment: Payment) -> list[int]:
 
 
 def _fees(payment: Payment, chosen: list[int]) -> Decimal:
-    return sum((_fee(payment["entries"][index]) for index in chosen), ZERO)
+    return sum((settlement.fee(payment["entries"][index]) for index in chosen), ZERO)
 
 
 def _shown(bank: Bank, payment: Payment, debtor: Account, index: int) -> tuple[TransactionDetails, Account | None]:
@@ -182,12 +174,7 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
     """Release the reservation and reopen its entries."""
-    held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
-    if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
-        ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
-    if batch_pending is not None:
-        ledger.withdraw(bank, batch_pending)
-    settlement.release_fee(bank, payment)
+    settlement.release(bank, payment, at)
     for entry in payment["entries"]:
         if entry["status"] == HELD:
             entry["status"] = OPEN

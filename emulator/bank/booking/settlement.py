@@ -13,7 +13,7 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, Payment, TransactionDetails, TransactionMembers
+from emulator.bank.documents import Account, Payment, Price, TransactionDetails, TransactionMembers
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import NOT_EXECUTED
@@ -35,25 +35,19 @@ def book_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
         ledger.book(bank, payment["debtorAccountId"], _fee_members(payment, amount, at), pending=pending, at=at)
 
 
-def release_fee(bank: Bank, payment: Payment) -> None:
-    """Remove the pending fee."""
-    pending = payment.pop("feePendingId", None)
-    if pending is not None:
-        ledger.withdraw(bank, pending)
-
-
 def _fee_members(payment: Payment, amount: Decimal, at: str) -> TransactionMembers:
     date = oslo_date(moment(at)).isoformat()
     return entries.fee(products.of(payment), payment_id=payment["id"], amount=amount, date=date)
 
 
-def cost(payment: Payment) -> Decimal:
-    """The amount that one execution debits, including the fee."""
-    return Decimal(payment["amount"]) + _fee(payment)
+def cost(price: Price) -> Decimal:
+    """The amount that one execution of a payment, or of an entry of a bulk, debits, including the fee."""
+    return Decimal(price["amount"]) + fee(price)
 
 
-def _fee(payment: Payment) -> Decimal:
-    return Decimal(payment.get("fee", "0"))
+def fee(price: Price) -> Decimal:
+    """The fee of one execution; 0 if there is none."""
+    return Decimal(price.get("fee", "0"))
 
 
 def funds_available(bank: Bank, payment: Payment) -> bool:
@@ -75,7 +69,7 @@ def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
     payment["held"] = plain(needed, debtor["currency"])
     members = entries.pending(_debit(bank, payment, debtor, None, at)[0], payment.get("executeAt", at))
     payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
-    pend_fee(bank, payment, _fee(payment), at=at)
+    pend_fee(bank, payment, fee(payment), at=at)
     return True
 
 
@@ -114,17 +108,17 @@ def settle(bank: Bank, payment: Payment, at: str, debtor: Account | None = None)
     creditor = _creditor(bank, payment)
     debit, shown, date = _debit(bank, payment, debtor, creditor, at)
     ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
-    book_fee(bank, payment, _fee(payment), at=at)
+    book_fee(bank, payment, fee(payment), at=at)
     if creditor is not None:
         credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
         ledger.book(bank, creditor["id"], credit, at=at)
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
-    """Release the reservation and remove the pending transaction."""
-    held, pending = payment.pop("held", None), payment.pop("pendingId", None)
+    """Release the reservation, and remove the pending transactions of the payment and of its fee."""
+    held = payment.pop("held", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
-    if pending is not None:
-        ledger.withdraw(bank, pending)
-    release_fee(bank, payment)
+    for pending in (payment.pop("pendingId", None), payment.pop("feePendingId", None)):
+        if pending is not None:
+            ledger.withdraw(bank, pending)

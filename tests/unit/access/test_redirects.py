@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -12,7 +13,8 @@ PSU = "0b9f9b6e-7f0a-4f0e-9a3e-3f6f1f4c2a11"
 
 
 def success(uri: str, agreement: str | None = None) -> str:
-    return sca.success_redirect(uri, psu_id=PSU, agreement=agreement, session_id="s 1", context="PRIVATE")
+    session: Any = {"psuId": PSU, "agreement": agreement, "tppSessionId": "s 1", "context": "PRIVATE"}
+    return sca.success_redirect(uri, session)
 
 
 def test_success_appends_the_four_parameters_in_order() -> None:
