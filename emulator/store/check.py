@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from emulator.store.db import memory_store
-from emulator.store.disk import LOCK, Disk, Lock, shared_lock, write_whole
+from emulator.store.disk import LOCK, Disk, Lock, closing, shared_lock, write_whole
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.image import TableImage
 from emulator.store.index import Index, Keys, Value
@@ -183,12 +183,9 @@ class _Repair:
         copy = self._report.copies / file.name
         if copy.exists():
             return
-        out = self._disk.create(copy)
-        try:
+        with closing(self._disk, self._disk.create(copy)) as out:
             write_whole(self._disk, out, self._disk.read(file))
             self._disk.sync(out)
-        finally:
-            self._disk.close(out)
 
     def _cut(self, finding: StoreDamaged) -> None:
         """Cut a journal at the finding, and remove later journals, which depend on what was cut off."""
@@ -200,12 +197,9 @@ class _Repair:
             self._copy(file)
         if finding.offset:
             lost = _lost(self._disk.read(finding.file)[finding.offset :])
-            out = self._disk.open_to_append(finding.file)
-            try:
+            with closing(self._disk, self._disk.open_to_append(finding.file)) as out:
                 self._disk.cut(out, finding.offset)
                 self._disk.sync(out)
-            finally:
-                self._disk.close(out)
             self._record(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}; {lost}")
         else:
             self._remove(finding.file, finding.reason)

@@ -1,4 +1,10 @@
-"""The documents of one bank in memory, with indexes, orders and transactions; a log stores and orders their changes."""
+"""The documents of one bank in memory, with indexes, orders and transactions; a log stores and orders their changes.
+
+A transaction collects how to undo each of its changes (tx.py), and the events that are published meanwhile. At its end
+they are written as one change of the log; if that fails they are undone and the events dropped. Within a turn, a
+finished transaction waits for `flush`, which writes those of all requests as one change. With a log that `confirms`, a
+change that was written can still be undone until `confirm` or `revert`, and its events wait until then.
+"""
 
 from __future__ import annotations
 
@@ -146,10 +152,6 @@ class Store(Documents):
     """Documents in memory; every change is appended to `log` before its call returns, or at the `flush` of a turn.
 
     `sequence` is the number of the last change and never decreases. For one thread.
-
-    Events published within a transaction are delivered to the listeners after its change was appended, and dropped if
-    it is undone. With a log that `confirms`, an appended change can still be reverted until `confirm`, and its events
-    wait until then.
     """
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:

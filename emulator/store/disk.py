@@ -39,11 +39,8 @@ class Disk:
     @contextmanager
     def reading(self, path: Path) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
         """A function that reads `(offset, size)` of a file, and the size of the file."""
-        file = os.open(path, os.O_RDONLY)
-        try:
+        with closing(self, os.open(path, os.O_RDONLY)) as file:
             yield lambda offset, size: _read_at(file, size, offset), os.fstat(file).st_size
-        finally:
-            os.close(file)
 
     def size(self, path: Path) -> int:
         """The size of the file in bytes."""
@@ -76,11 +73,8 @@ class Disk:
 
     def sync_directory(self, path: Path) -> None:
         """Return once the directory's names are on the medium."""
-        file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with closing(self, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) as file:
             os.fsync(file)
-        finally:
-            os.close(file)
 
     def duplicate(self, file: int) -> int:
         return os.dup(file)
@@ -104,6 +98,15 @@ def _read_at(file: int, size: int, offset: int) -> bytes:
             break
         piece += more
     return piece
+
+
+@contextmanager
+def closing(disk: Disk, file: int) -> Iterator[int]:
+    """A `with` block that closes the file at its end."""
+    try:
+        yield file
+    finally:
+        disk.close(file)
 
 
 def write_whole(disk: Disk, file: int, data: bytes) -> None:

@@ -1,4 +1,9 @@
-"""Images of the whole content of a store, cheap to create and to restore."""
+"""Images of the whole content of a store, cheap to create and to restore.
+
+An `Image` is a copy that never changes, as a snapshot of a bank; `Store.restore` copies it again. A `PreparedImage` is
+a copy of an image, made in a thread, that one `restore` takes over at once. A `FrozenTable` is a table at one moment,
+which a thread writes to a file while the table continues to change.
+"""
 
 from __future__ import annotations
 

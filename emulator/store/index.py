@@ -241,25 +241,6 @@ class Keys:
         # the types of values that need no check: none once an order has numbers, among which text cannot be sorted
         self._plain = _NOTHING if any(order.numeric for order in self.orders.values()) else _TEXTS
 
-    @classmethod
-    def build(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
-        """Build indexes and orders of documents (number, id and values); raises ValueError as `check` does."""
-        keys = cls(kind)
-        entries: dict[SortedIndex, list[Entry]] = {order: [] for order in keys.orders.values()}
-        for number, identity, values in documents:
-            keys.check(values)
-            for place, index in keys._indexed:
-                for value in _searched(values[place]):
-                    index.add(value, number)
-            for order, entry in keys._entries(values, identity):
-                if entry is not None:
-                    entries[order].append(entry)
-        try:
-            orders = {name: SortedIndex(order.rule, entries[order]) for name, order in keys.orders.items()}
-        except TypeError as wrong:
-            raise ValueError(f"text and numbers cannot be sorted together: {wrong}") from wrong
-        return cls(kind, keys.indexes, orders)
-
     def of(self, document: Mapping[str, Any]) -> list[Any]:
         """The values of the members that are indexed or sorted by."""
         return list(map(document.get, self.members))

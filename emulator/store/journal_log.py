@@ -29,7 +29,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from emulator.store.db import Change, Store
-from emulator.store.disk import Disk, Lock
+from emulator.store.disk import Disk, Lock, closing
 from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image
 from emulator.store.journal import Journal, Segment, SyncTicket, sealed
@@ -166,22 +166,14 @@ class JournalLog:
         if recovered.torn is not None:
             path, offset, size = recovered.torn
             logger.warning("%s: dropped %d bytes at %d, a last record that is torn or damaged", path, size, offset)
-            with self._appending(path) as file:
+            with closing(self._disk, self._disk.open_to_append(path)) as file:
                 self._disk.cut(file, offset)
         if self.confirms:
             # changes that a killed process wrote will be served, so they must be durable too
             for segment in recovered.segments:
-                with self._appending(segment.path) as file:
+                with closing(self._disk, self._disk.open_to_append(segment.path)) as file:
                     self._disk.sync(file)
         return Journal(self.directory, self._disk, recovered.segments, following=self._store.sequence + 1)
-
-    @contextmanager
-    def _appending(self, path: Path) -> Iterator[int]:
-        file = self._disk.open_to_append(path)
-        try:
-            yield file
-        finally:
-            self._disk.close(file)
 
     @property
     def journal(self) -> Journal:

@@ -25,7 +25,7 @@ from zlib import crc32
 
 import orjson
 
-from emulator.store.disk import Disk, write_whole
+from emulator.store.disk import Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
 from emulator.store.index import Bucket, Entry, Index, Value
@@ -128,8 +128,7 @@ def write_snapshot(
 
     `pause` is called between parts of the work.
     """
-    file = disk.create(path)
-    try:
+    with closing(disk, disk.create(path)) as file:
         pieces: list[bytes] = []
         size = waiting = 0
 
@@ -149,8 +148,6 @@ def write_snapshot(
         write_whole(disk, file, b"".join(pieces))
         disk.write_at(file, body.head(), 0)
         disk.sync(file)
-    finally:
-        disk.close(file)
     return size
 
 

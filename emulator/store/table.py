@@ -71,17 +71,16 @@ def indexed(kind: Kind[Any], rows: Mapping[int, bytes]) -> tuple[dict[str, int],
 
     Raises ValueError for a row that is no document of this kind.
     """
-    keys = Keys(kind)
     numbers: dict[str, int] = {}
-    documents: list[tuple[int, str, list[Any]]] = []
+    keys = Keys(kind)
     for number, raw in rows.items():
         document = decoded(raw)
         identity = document.get("id") if isinstance(document, dict) else None
         if not isinstance(identity, str) or identity in numbers:
             raise ValueError(f"number {number} has no text member 'id' of its own")
         numbers[identity] = number
-        documents.append((number, identity, keys.of(document)))
-    return numbers, Keys.build(kind, documents)
+        keys.enter(document, number, identity)
+    return numbers, keys
 
 
 class DocumentTable(Table):
@@ -117,8 +116,12 @@ class DocumentTable(Table):
         identity: str = document["id"]
         number = self.numbers.get(identity)
         if number is None:
-            number = self.next_number
-            self._insert(identity, number, document, raw)
+            number = self.next_number  # the same as `_insert`, without a call: most requests create documents
+            self.next_number = number + 1
+            if self.keys.members:
+                self.keys.enter(document, number, identity)
+            self.rows[number] = raw
+            self.numbers[identity] = number
             self._record((self, identity, None, None, number, raw))
         else:
             old = self.rows[number]

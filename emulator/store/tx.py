@@ -1,4 +1,9 @@
-"""The changes of a transaction: undoing them, writing them for the log, and applying them again."""
+"""The changes of a transaction: undoing them, writing them for the log, and applying them again.
+
+The steps of a transaction are in the order of the changes, each with what was there before: one document, a whole
+table, or the whole content. `undo` goes through them from the last to the first; `payload` compares what was before the
+first with what is there now; `repeat` brings other tables to the same content, under the same numbers.
+"""
 
 from __future__ import annotations
 

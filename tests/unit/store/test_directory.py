@@ -217,7 +217,7 @@ def test_declarations_that_would_sort_text_with_numbers_are_an_error(directory: 
     store.put(BOOK, book("b1", odd="text"))
     store.put(BOOK, book("b2", odd=7))
     store.close()
-    with pytest.raises(StoreDamaged, match="cannot be sorted together"):
+    with pytest.raises(StoreDamaged, match="cannot be sorted among"):
         open_store(directory, (Kind[Document]("book", ordered={"odd": Ordered(by="odd")}),))
 
 
