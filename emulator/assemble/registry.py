@@ -378,7 +378,7 @@ class BankRegistry:
             return
         del self._used[name]
         service, documents = self._open[name], self._stores[name]
-        if _is_busy(service, documents):
+        if is_busy(service, documents):
             self._used[name] = monotonic()
             return
         del self._open[name], self._stores[name]
@@ -416,7 +416,7 @@ class BankRegistry:
             logger.warning("the journals of %d banks were not compacted: there was no time", late)
 
 
-def _is_busy(service: BankService, documents: Store) -> bool:
+def is_busy(service: BankService, documents: Store) -> bool:
     """Whether a bank has work to do: watchers, long work, unwritten changes, or notifications."""
     bank, log = service.bank, journal_of(documents)
     on_disk = documents.waiting or (log is not None and (log.sync_needed or log.compaction is not None))

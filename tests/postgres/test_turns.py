@@ -8,14 +8,15 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 
 import psycopg
 import pytest
 
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
+from emulator.assemble.shared import registry, upkeep
 from emulator.assemble.shared import snapshots as shared_snapshots
-from emulator.assemble.shared import upkeep
 from emulator.bank import snapshots
 from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import data
@@ -71,6 +72,21 @@ async def test_one_batch_of_requests_to_several_banks_is_answered_bank_by_bank(s
         assert not red.done()
         assert not second.done()
     assert (await status(red), await status(second)) == (404, 404)
+
+
+async def test_a_bank_without_requests_leaves_memory_and_comes_back(
+    one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("red", "blue"):
+        await one.control("PUT", f"banks/{name}", status=201)
+        await one.control("PUT", "settings", {"progression": "manual"}, bank=name)
+    later = monotonic() + 25 * 3600
+    monkeypatch.setattr(registry, "monotonic", lambda: later)
+    await one.control("GET", "clock", bank="blue")
+    await one.turns._upkeep._look()
+    assert set(one.registry.open_banks) == {"default", "blue"}
+    assert (await one.control("GET", "settings", bank="red"))["progression"] == "manual"
+    assert set(one.registry.open_banks) == {"default", "blue", "red"}
 
 
 async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:

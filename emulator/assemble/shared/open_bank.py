@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import time_ns
+from time import monotonic, time_ns
 from typing import Any
 from uuid import UUID
 
@@ -54,6 +54,7 @@ class OpenBank:
     position: Position
     counts: bytes = NOTHING_COUNTED
     weight: int = 0  # bytes of its last checkpoint
+    used: float = field(default_factory=monotonic)  # when a turn has last used it
     still: bool = True  # no other process had changed it when this one last read its position
     incarnation: int = field(init=False)  # of its documents, also where the position is forgotten
 

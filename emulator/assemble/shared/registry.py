@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from random import getrandbits
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ import orjson
 
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
-from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile
+from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile, is_busy
 from emulator.assemble.shared.flags import Flags, compare
 from emulator.assemble.shared.open_bank import OpenBank, counters_of, fill
 from emulator.assemble.shared.snapshots import SharedSnapshots
@@ -293,6 +294,22 @@ class SharedRegistry(BankRegistry):
         if self.on_open is not None:
             self.on_open(opened.service)
 
+    def idle(self) -> list[str]:
+        """The named banks in memory that no turn has used for --idle-hours, and that have nothing to do."""
+        limit = self.config.idle_seconds
+        return [
+            name
+            for name, opened in self.open_banks.items()
+            if limit
+            and monotonic() - opened.used > limit
+            and not (name == DEFAULT or opened.requests.waiting or is_busy(opened.service, opened.documents))
+        ]
+
+    def unload(self, name: str) -> None:
+        """Remove a bank from memory if it is idle; the next turn loads it."""
+        if name in self.idle():
+            self._close(name)
+
     def are_still(self, names: Iterable[str]) -> bool:
         """Whether the banks are in memory, probably as they are stored."""
         opened = self.open_banks
@@ -307,7 +324,9 @@ class SharedRegistry(BankRegistry):
         """
         banks = {name: self.open_banks[name] for name in names if name in self.open_banks}
         scope = self._scope = Scope(banks, deque(numbers or ()), service, parts, numbers is None)
+        now = monotonic()
         for opened in banks.values():
+            opened.used = now
             opened.requests.number_waiting()
         return scope
 

@@ -89,6 +89,9 @@ class SharedUpkeep:
         await asyncio.gather(*map(self._look_at, turns))
         if self._authority.new_folders():
             await self._look_at(Needs(set(), write=True, service=True), self._authority.adopt)
+        for name in self._registry.idle():
+            async with self._runner.order.of([name]):  # no turn uses it
+                self._registry.unload(name)
 
     async def _look_at(self, needs: Needs, act: Callable[[], None] = lambda: None) -> None:
         try:
