@@ -33,6 +33,31 @@ def test_the_seed_of_the_first_process_is_that_of_all(tmp_path: Path, store_url:
         node.kill()
 
 
+def test_a_scenario_is_applied_by_the_first_process_that_names_it(tmp_path: Path, store_url: str) -> None:
+    def progression(url: str) -> str:
+        return str(control(url, "GET", "settings")["progression"])
+
+    first, second = (tmp_path / f"{name}.yaml" for name in ("first", "second"))
+    for file, setting in ((first, "manual"), (second, "time")):
+        start = f"start: {{from: current, settings: {{progression: {setting}}}}}"
+        file.write_text(f"scenario: {file.stem}\nsummary: A setting.\n{start}\n")
+    flags = ("--store", store_url, "--scenario", str(first))
+    one = Node("one", tmp_path / "one", flags).start()
+    two = Node("two", tmp_path / "two", flags)
+    try:
+        assert progression(one.url) == "manual"
+        control(one.url, "PUT", "settings", {"progression": "immediate"})
+        two.start()
+        assert progression(two.url) == progression(one.url) == "immediate"
+        two.kill()
+        two.flags = ("--store", store_url, "--scenario", str(second))
+        two.start()
+        assert progression(one.url) == "time"
+    finally:
+        one.kill()
+        two.kill()
+
+
 def test_other_flags_are_logged_at_both_processes(tmp_path: Path, store_url: str) -> None:
     first = Node("first", tmp_path / "first", ("--store", store_url, "--weather", "rough")).start()
     second = Node("second", tmp_path / "second", ("--store", store_url)).start()

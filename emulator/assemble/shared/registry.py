@@ -9,7 +9,7 @@ of other banks come between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,6 +55,7 @@ class Scope:
     service: bool
     parts: Collection[Part]
     numbered_later: bool = False  # exchanges get their numbers as they are stored
+    begun: bool = False  # scenarios were applied for the service
     undo: list[Callable[[], None]] = field(default_factory=list)
     new_banks: list[str] = field(default_factory=list)
     deleted: list[tuple[str, OpenBank | None]] = field(default_factory=list)
@@ -63,7 +64,7 @@ class Scope:
     @property
     def changed(self) -> bool:
         """Whether the turn has changed the service."""
-        return bool(self.published or self.new_banks or self.deleted)
+        return bool(self.published or self.new_banks or self.deleted or self.begun)
 
 
 class SharedRegistry(BankRegistry):
@@ -131,6 +132,16 @@ class SharedRegistry(BankRegistry):
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Publish an event about the service to the watchers of every bank, at every process."""
         self._with_service().published.append((kind, name, status))
+
+    def begins_with(self, scenarios: Sequence[str]) -> bool:
+        """Whether no process before has started with just these; from now on one has."""
+        if self._about.get("scenarios") == list(scenarios):
+            return False
+        scope = self._with_service()
+        scope.undo.append(partial(setattr, self, "_about", self._about))
+        self._about = {**self._about, "scenarios": list(scenarios)}
+        scope.begun = True
+        return True
 
     def open(self, name: str) -> BankService:
         """Create a bank from --fixtures, the default one of a new store."""

@@ -140,6 +140,7 @@ class SharedStore:
             self.query("DELETE FROM {schema}.secret")
             service, about = heads[SERVICE][0] + 1, orjson.loads(heads[SERVICE][1])
             latest, created = about.get("made", 0), about.get("created", {})
+            about.pop("scenarios", None)  # of the banks that are replaced
             copied = Copied()
             for bank in banks:
                 latest += 1

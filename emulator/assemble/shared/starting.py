@@ -50,10 +50,13 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         await turns.act(lambda: registry.exists(DEFAULT) or registry.open(DEFAULT))
         await turns.act(lambda: registry.find(DEFAULT), write=False)
         application = application_of(registry, settings, authority, turns)
-        if settings.scenario:
-            await turns.act(
-                lambda: apply_all(settings.scenario, application.scenario_target(registry.default)), write=True
-            )
+
+        def begin() -> None:
+            if registry.begins_with(settings.scenario):
+                apply_all(settings.scenario, application.scenario_target(registry.default))
+
+        if settings.scenario:  # once for the service: a process that joins or comes back leaves the bank as it is
+            await turns.act(begin)
         return application
     finally:
         await pool.close()  # the loop that serves has connections of its own
