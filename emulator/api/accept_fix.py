@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from emulator.api.operation import Call
@@ -26,19 +25,8 @@ DEFAULT_FROM: Mapping[str, date] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fixes:
-    """The fixes that apply to the answer to one request; each set of fixes has one object, so it can be a cache key."""
-
-    applied: frozenset[str]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.applied
-
-    def amounts(self, body: Any) -> Any:
-        """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
-        return body if AMOUNT_AS_STRING in self.applied else _with_numbers(body)
-
+Fixes = frozenset[str]
+"""The names of the fixes that apply to the answer to one request."""
 
 _ALL_NAMES = frozenset(DEFAULT_FROM)
 # Bank time is in UTC: when this day begins in UTC, it has begun in Oslo.
@@ -49,19 +37,19 @@ def fixes(call: Call) -> Fixes:
     """The fixes that apply because of x-accept-fix or the date; unknown names are ignored (CONTRACT 3.2)."""
     clock = call.bank.clock
     if clock.stamp() >= _ALL_FROM:
-        return _of(_ALL_NAMES)
+        return _ALL_NAMES
     return _applied(call.headers.get("x-accept-fix") or "", clock.today())
 
 
 @lru_cache(maxsize=64)
 def _applied(header: str, today: date) -> Fixes:
     requested = {name.strip() for name in header.split(",")}
-    return _of(frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since))
+    return frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since)
 
 
-@cache
-def _of(applied: frozenset[str]) -> Fixes:
-    return Fixes(applied)
+def amounts(body: Any, fix: Fixes) -> Any:
+    """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
+    return body if AMOUNT_AS_STRING in fix else _with_numbers(body)
 
 
 def _with_numbers(value: Any) -> Any:

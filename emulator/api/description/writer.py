@@ -109,9 +109,9 @@ def query_parameter(parameter: QueryParameter) -> Part:
     }
 
 
-def path_parameter(name: str, *, values: Sequence[str] = (), schema: Part | None = None, example: Any = None) -> Part:
-    """A parameter of the path: non-empty text, one of `values`, or with the given `schema`."""
-    shown = schema or ({"type": "string", "enum": list(values)} if values else {"type": "string", "minLength": 1})
+def path_parameter(name: str, *, values: Sequence[str] = (), example: Any = None) -> Part:
+    """A parameter of the path: non-empty text, or one of `values`."""
+    shown = {"type": "string", "enum": list(values)} if values else {"type": "string", "minLength": 1}
     entry: Part = {"name": name, "in": "path", "required": True, "schema": shown}
     return entry if example is None else {**entry, "example": example}
 

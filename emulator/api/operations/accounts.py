@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from emulator.api import accept_fix, render
-from emulator.api.accept_fix import Fixes, fixes
+from emulator.api.accept_fix import Fixes, amounts, fixes
 from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
 from emulator.api.render import RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS, json_list
@@ -39,7 +39,7 @@ def get_accounts(call: Call) -> Reply:
     shown = [
         _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call)))
     ]
-    return Reply(200, fix.amounts({"accounts": shown}))
+    return Reply(200, amounts({"accounts": shown}, fix))
 
 
 @_operation("GET", "/v1/accounts/{id}", {200: f"{_ANSWERS}:AccountDetails"}, query=WITH_BALANCE)
@@ -47,7 +47,7 @@ def get_account(call: Call) -> Reply:
     """One account."""
     fix = fixes(call)
     account = accounts.find(call.bank, call.params["id"])
-    return Reply(200, fix.amounts({"account": _account(call, account, fix)}))
+    return Reply(200, amounts({"account": _account(call, account, fix)}, fix))
 
 
 def _account(call: Call, account: Account, fix: Fixes) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def get_balances(call: Call) -> Reply:
     """The balances of an account."""
     account = accounts.find(call.bank, call.params["id"])
     body = {"account": accounts.reference(account), "balances": accounts.balances(call.bank, account)}
-    return Reply(200, fixes(call).amounts(body))
+    return Reply(200, amounts(body, fixes(call)))
 
 
 @_operation(
@@ -101,7 +101,7 @@ def get_transactions(call: Call) -> Reply:
         if shelf in page.texts
     }
     listed["_links"] = page_links(call, requested, f"/v1/accounts/{account['id']}", more=page.more)
-    return Reply(200, fix.amounts({"account": accounts.reference(account), "transactions": listed}))
+    return Reply(200, amounts({"account": accounts.reference(account), "transactions": listed}, fix))
 
 
 @lru_cache(maxsize=RENDERERS)
@@ -114,7 +114,7 @@ def _renderer(fix: Fixes, links_base: str | None) -> Callable[[tuple[bytes, ...]
 
     @lru_cache(maxsize=RENDERED_ENTRIES)
     def entry(text: bytes) -> bytes:
-        return render.encode(fix.amounts(_entry(orjson.loads(text), links_base)))
+        return render.encode(amounts(_entry(orjson.loads(text), links_base), fix))
 
     @lru_cache(maxsize=RENDERED_LISTS)
     def listed(texts: tuple[bytes, ...]) -> orjson.Fragment:
@@ -159,4 +159,4 @@ def get_transaction_details(call: Call) -> Reply:
         for number, detail in enumerate(details, 1):
             detail["_links"] = {"transactionDetails": _details_link(call.links_base, entry, f"{entry['id']}.{number}")}
         shown = {**shown, "entryDetails": details}
-    return Reply(200, fixes(call).amounts({"transactionsDetails": shown}))
+    return Reply(200, amounts({"transactionsDetails": shown}, fixes(call)))

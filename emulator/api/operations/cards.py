@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from emulator.api import accept_fix, render
-from emulator.api.accept_fix import Fixes, fixes
+from emulator.api.accept_fix import Fixes, amounts, fixes
 from emulator.api.operation import Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
@@ -31,7 +31,7 @@ def get_card_accounts(call: Call) -> Reply:
     """
     fix = fixes(call)
     shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call)))]
-    return Reply(200, fix.amounts({"cardAccounts": shown}))
+    return Reply(200, amounts({"cardAccounts": shown}, fix))
 
 
 @_operation("GET", "/v1/card-accounts/{id}", {200: f"{_ANSWERS}:CardAccountDetails"}, query=WITH_BALANCE)
@@ -39,7 +39,7 @@ def get_card_account(call: Call) -> Reply:
     """One card account."""
     fix = fixes(call)
     card = cards.find(call.bank, call.params["id"])
-    return Reply(200, fix.amounts({"cardAccount": _card(call, card, fix)}))
+    return Reply(200, amounts({"cardAccount": _card(call, card, fix)}, fix))
 
 
 def _card(call: Call, card: Card, fix: Fixes) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def get_card_balances(call: Call) -> Reply:
     """The balances of a card account."""
     card = cards.find(call.bank, call.params["id"])
     body = {"cardAccount": cards.card_reference(card), "balances": cards.balances(call.bank, card)}
-    return Reply(200, fixes(call).amounts(body))
+    return Reply(200, amounts(body, fixes(call)))
 
 
 @_operation(
@@ -85,7 +85,7 @@ def get_card_transactions(call: Call) -> Reply:
         if shelf in page.texts
     }
     listed["_links"] = page_links(call, requested, f"/v1/card-accounts/{card['id']}", more=page.more)
-    return Reply(200, fix.amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}))
+    return Reply(200, amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}, fix))
 
 
 @lru_cache(maxsize=RENDERERS)
@@ -95,6 +95,6 @@ def _renderer(fix: Fixes) -> Callable[[bytes], bytes]:
     @lru_cache(maxsize=RENDERED_ENTRIES)
     def rendered(text: bytes) -> bytes:
         entry = cards.entry_view(orjson.loads(text), swapped=accept_fix.SWITCHED_AMOUNTS not in fix)
-        return render.encode(fix.amounts(entry))
+        return render.encode(amounts(entry, fix))
 
     return rendered

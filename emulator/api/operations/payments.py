@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from emulator.api.accept_fix import fixes
+from emulator.api.accept_fix import amounts, fixes
 from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.negotiation import content_language
@@ -106,7 +106,7 @@ def create_payment(call: Call) -> Reply:
     path = f"/v1/{product.service}/{product.name}/{payment['id']}"
     body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
-        body |= fixes(call).amounts(payment_views.fees(payment))
+        body |= amounts(payment_views.fees(payment), fixes(call))
     if "payeeVerification" in payment:
         body["payeeVerification"] = payment["payeeVerification"]
     warnings = [*call.warnings, *initiation.warnings(call.bank, call.body), *payee.warnings(payment)]
@@ -148,7 +148,7 @@ def get_payment(call: Call) -> Reply:
     payment = _readable(call)
     body = payment_views.details(call.bank, payment, language=content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
-    return Reply(200, fixes(call).amounts(body))
+    return Reply(200, amounts(body, fixes(call)))
 
 
 @_operation("GET", f"{_PAYMENT}/status", {200: f"{_ANSWERS}:PaymentStatus"})
