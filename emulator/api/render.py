@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -55,9 +56,22 @@ def encode(body: Any) -> bytes:
     return orjson.dumps(body)
 
 
-def json_list(items: Iterable[bytes]) -> orjson.Fragment:
-    """A JSON list of encoded items, to be part of a body that is encoded later."""
-    return orjson.Fragment(b"[" + b",".join(items) + b"]")
+def list_renderer(view: Callable[[Any], Any]) -> Callable[[Sequence[bytes]], orjson.Fragment]:
+    """A function that renders a list of documents, given as JSON texts, as `view` shows each of them.
+
+    Entries and lists are cached by these texts, so a document that does not change is rendered once. `view` must depend
+    on the document alone. A renderer is to be kept in a cache of RENDERERS.
+    """
+
+    @lru_cache(maxsize=RENDERED_ENTRIES)
+    def entry(text: bytes) -> bytes:
+        return encode(view(orjson.loads(text)))
+
+    @lru_cache(maxsize=RENDERED_LISTS)
+    def listed(texts: tuple[bytes, ...]) -> orjson.Fragment:
+        return orjson.Fragment(b"[" + b",".join(map(entry, texts)) + b"]")
+
+    return lambda texts: listed(tuple(texts))
 
 
 def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Response:

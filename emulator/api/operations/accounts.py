@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-import orjson
-
-from emulator.api import accept_fix, render
+from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, amounts, fixes
 from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
-from emulator.api.render import RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS, json_list
+from emulator.api.render import RENDERERS, list_renderer
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts
@@ -96,7 +94,7 @@ def get_transactions(call: Call) -> Reply:
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, call.links_base if corporate else None)
     listed: dict[str, Any] = {
-        shelf: rendered(tuple(page.texts[shelf]))
+        shelf: rendered(page.texts[shelf])
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
@@ -105,22 +103,9 @@ def get_transactions(call: Call) -> Reply:
 
 
 @lru_cache(maxsize=RENDERERS)
-def _renderer(fix: Fixes, links_base: str | None) -> Callable[[tuple[bytes, ...]], orjson.Fragment]:
-    """A function that renders a list of entries from their documents as JSON texts; `links_base` for corporate callers.
-
-    Entries and lists are cached by these texts: the result depends only on them and on the arguments, so a changed
-    document is rendered again.
-    """
-
-    @lru_cache(maxsize=RENDERED_ENTRIES)
-    def entry(text: bytes) -> bytes:
-        return render.encode(amounts(_entry(orjson.loads(text), links_base), fix))
-
-    @lru_cache(maxsize=RENDERED_LISTS)
-    def listed(texts: tuple[bytes, ...]) -> orjson.Fragment:
-        return json_list(map(entry, texts))
-
-    return listed
+def _renderer(fix: Fixes, links_base: str | None) -> Callable[[Sequence[bytes]], Any]:
+    """Renders lists of transactions; `links_base` for corporate callers."""
+    return list_renderer(lambda entry: amounts(_entry(entry, links_base), fix))
 
 
 def _entry(entry: Transaction, links_base: str | None) -> dict[str, Any]:

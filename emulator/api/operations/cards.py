@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-import orjson
-
-from emulator.api import accept_fix, render
+from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, amounts, fixes
 from emulator.api.operation import Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
-from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
+from emulator.api.render import RENDERERS, list_renderer
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.customers.access import shared_cards
 from emulator.bank.documents import Card
@@ -79,8 +77,9 @@ def get_card_transactions(call: Call) -> Reply:
     card = cards.find(call.bank, call.params["id"])
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
+    rendered = _renderer(fix)
     listed: dict[str, Any] = {
-        shelf: json_list(map(_renderer(fix), page.texts[shelf]))
+        shelf: rendered(page.texts[shelf])
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
@@ -89,12 +88,6 @@ def get_card_transactions(call: Call) -> Reply:
 
 
 @lru_cache(maxsize=RENDERERS)
-def _renderer(fix: Fixes) -> Callable[[bytes], bytes]:
-    """A function that renders an entry of a list from its document as JSON text; results are cached by that text."""
-
-    @lru_cache(maxsize=RENDERED_ENTRIES)
-    def rendered(text: bytes) -> bytes:
-        entry = cards.entry_view(orjson.loads(text), swapped=accept_fix.SWITCHED_AMOUNTS not in fix)
-        return render.encode(amounts(entry, fix))
-
-    return rendered
+def _renderer(fix: Fixes) -> Callable[[Sequence[bytes]], Any]:
+    swapped = accept_fix.SWITCHED_AMOUNTS not in fix
+    return list_renderer(lambda entry: amounts(cards.entry_view(entry, swapped=swapped), fix))
