@@ -166,10 +166,10 @@ def declined(bank: Bank, basket_id: str) -> None:
             payments.declined(bank, payment_id)
 
 
-def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
+def summary(bank: Bank, basket_id: str) -> list[payment_views.ApprovalItem]:
     """The items that the customer approves: `payment_views.summary` of each payment that waits for a signature."""
     basket = bank.documents.get(BASKET, basket_id)
-    items = []
+    items: list[payment_views.ApprovalItem] = []
     for payment in basket_members(bank, basket) if basket is not None else []:
         if payment["status"] in UNSIGNED:
             items += payment_views.summary(bank, payment["id"])

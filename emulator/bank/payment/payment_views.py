@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired, cast
+
+from typing_extensions import TypedDict
 
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import date_time
-from emulator.bank.documents import Payment, PsuMessage
+from emulator.bank.documents import PartyNameMatch, Payment, PsuMessage
 from emulator.bank.kinds import ACCOUNT, PAYMENT
 from emulator.bank.payment import flows
 from emulator.bank.scheme.rules import says_kid, structured_references
@@ -84,13 +86,27 @@ def details(bank: Bank, payment: Payment, *, language: str = "en") -> dict[str, 
     return shown
 
 
-def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
-    """The items that the customer approves, one per payment or entry of a bulk.
+class ApprovalItem(flows.PaymentDates, TypedDict):
+    """A payment, or an entry of a bulk, as the customer approves it."""
 
-    `{service, product, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
-    message?, kid?, reference?, payee?, payeeName?}`, all text (`payee` is a PartyNameMatch). A standing order has
-    frequency, startDate, endDate? and the members of `days_in_words` instead of the date.
-    """
+    service: str
+    product: str
+    amount: str
+    currency: str
+    creditorName: str
+    creditorAccount: str
+    debtorAccount: str
+    debtorAccountName: str
+    fee: NotRequired[str]
+    message: NotRequired[str]
+    kid: NotRequired[str]
+    reference: NotRequired[str]
+    payee: NotRequired[PartyNameMatch]
+    payeeName: NotRequired[str]
+
+
+def summary(bank: Bank, payment_id: str) -> list[ApprovalItem]:
+    """The items that the customer approves, one per payment or entry of a bulk."""
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         return []
@@ -103,11 +119,11 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str | None) -> dict[str, Any]:
+def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str | None) -> ApprovalItem:
     account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     creditor = initiation["creditorAccount"]
     amount = initiation["instructedAmount"]
-    item = {
+    item: ApprovalItem = {
         "service": payment["service"],
         "product": payment["product"],
         "amount": amount["amount"],
@@ -117,22 +133,21 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
         "debtorAccount": account["iban"] or account["bban"] if account is not None else "",
         "debtorAccountName": account["name"] if account is not None else "",
     }
+    item.update(cast(ApprovalItem, flows.of(payment).dates(bank, payment)))
     if fee is not None:
         item["fee"] = f"{fee} {payment['currency']}"
     if "payeeVerification" in payment:
         item["payee"] = payment["payeeVerification"]["partyNameMatch"]
         item["payeeName"] = payment["payeeVerification"].get("matchedName", "")
-    return {**item, **flows.of(payment).dates(bank, payment), **_remittance(initiation)}
-
-
-def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
-    """The text for the creditor: `message`, or the references as `kid` and `reference`."""
     if message := initiation.get("remittanceInformationUnstructured"):
-        return {"message": message}
-    by_kind: dict[str, list[str]] = {}
-    for _, reference in structured_references(initiation):
-        by_kind.setdefault("kid" if says_kid(reference) else "reference", []).append(reference["reference"])
-    return {name: ", ".join(references) for name, references in by_kind.items()}
+        item["message"] = message
+        return item
+    references = [reference for _, reference in structured_references(initiation)]
+    if kids := [one["reference"] for one in references if says_kid(one)]:
+        item["kid"] = ", ".join(kids)
+    if others := [one["reference"] for one in references if not says_kid(one)]:
+        item["reference"] = ", ".join(others)
+    return item
 
 
 def view(bank: Bank, payment: Payment) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, NotRequired
+from typing import NotRequired
 from urllib.parse import parse_qs, urlsplit
 
 from typing_extensions import TypedDict
@@ -60,7 +60,7 @@ class OwnPayment(TypedDict):
     tppName: str
     agreement: str | None
     signedBy: list[str]
-    summary: list[dict[str, Any]]
+    summary: list[payment_views.ApprovalItem]
 
 
 class PersonOverview(TypedDict):

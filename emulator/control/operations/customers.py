@@ -13,6 +13,7 @@ from emulator.api.query import QueryParameter
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.customers.consents import OwnConsent, Read
 from emulator.bank.payment import self_service
+from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.validation import Maybe, Model, Text200, Text512
 from emulator.control.forms import Who, closed
@@ -65,7 +66,7 @@ class People(TypedDict):
 
 
 # What a person sees and does is the same here and on the page /my.
-for _shape in (OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverview, Decision):
+for _shape in (ApprovalItem, OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverview, Decision):
     closed(_shape)
 
 

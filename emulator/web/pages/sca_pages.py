@@ -21,6 +21,7 @@ from emulator.bank.documents import Account, Card, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
+from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import see_other
 from emulator.web.pages.texts import translated
@@ -29,8 +30,6 @@ from emulator.web.pages.wording import NORWEGIAN, day
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
-
-Line = dict[str, Any]
 
 
 class ScaPages:
@@ -224,8 +223,8 @@ def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
     return people.accounts_of(bank, person, context, agreement), people.cards_of(bank, person, context)
 
 
-def _lines(bank: Bank, document: Sca) -> list[Line]:
-    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payment_views.summary`."""
+def _lines(bank: Bank, document: Sca) -> list[ApprovalItem]:
+    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9)."""
     if document["purpose"] in ("payment", "cancellation"):
         return payment_views.summary(bank, document["target"])
     if document["purpose"] == "basket":
@@ -233,7 +232,7 @@ def _lines(bank: Bank, document: Sca) -> list[Line]:
     return []
 
 
-def payment_kind(language: str, line: Line) -> str:
+def payment_kind(language: str, line: ApprovalItem) -> str:
     """The kind of a payment in words: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
     product = products.table()[line["service"], line["product"]]
     words = product.norwegian if language == NORWEGIAN else product.words
@@ -247,7 +246,7 @@ def payment_kind(language: str, line: Line) -> str:
     )
 
 
-def _totals(payments: list[Line]) -> list[tuple[str, str]]:
+def _totals(payments: list[ApprovalItem]) -> list[tuple[str, str]]:
     """The sum of several payments as (amount, currency), one for each currency; none for a single payment."""
     if len(payments) < 2:
         return []

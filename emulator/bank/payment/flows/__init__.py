@@ -13,6 +13,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
@@ -28,6 +30,18 @@ TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
 NO_WAIT = timedelta(0)
 Planned = tuple[str, Sequence[PsuMessage]]  # the status of an accepted payment, and for ACWC what was changed
 AUTHORISED: Planned = ("ACTC", ())
+
+
+class PaymentDates(TypedDict, total=False):
+    """The days on which a payment is made, as the customer approves them."""
+
+    date: str  # of a single payment
+    frequency: str  # of a standing order, as are the other members
+    startDate: str
+    endDate: str
+    first: str  # the date of the first execution if it is approved now
+    months: str  # of a variable order, such as `1, 6, 12`
+    day: str  # of the month, if it counts in months; the last day of a month that is too short
 
 
 class Flow:
@@ -157,7 +171,7 @@ class Flow:
         """Further members of the details of an authorised payment."""
         return {}
 
-    def dates(self, bank: Bank, payment: Payment) -> Mapping[str, str]:
+    def dates(self, bank: Bank, payment: Payment) -> PaymentDates:
         """The days on which it is paid, for the page where it is approved."""
         date = payment["initiation"].get("requestedExecutionDate")
         return {} if date is None else {"date": date}

@@ -16,7 +16,7 @@ from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, oslo_date, stamp
 from emulator.bank.documents import Execution, Payment
 from emulator.bank.kinds import ACCOUNT
-from emulator.bank.payment.flows import AUTHORISED, Flow, Planned
+from emulator.bank.payment.flows import AUTHORISED, Flow, PaymentDates, Planned
 from emulator.bank.products import PERIODIC
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.schedule import DAYS, next_execution, schedule_of
@@ -54,10 +54,20 @@ class _Standing(Flow):
     def details(self, payment: Payment) -> Mapping[str, Any]:
         return {"executions": executions(payment)}
 
-    def dates(self, bank: Bank, payment: Payment) -> Mapping[str, str]:
+    def dates(self, bank: Bank, payment: Payment) -> PaymentDates:
         initiation = payment["initiation"]
-        plan = {name: initiation[name] for name in ("frequency", "startDate", "endDate") if name in initiation}
-        return plan | days_in_words(bank, payment)
+        schedule = schedule_of(initiation)
+        days: PaymentDates = {"frequency": initiation["frequency"], "startDate": initiation["startDate"]}
+        if "endDate" in initiation:
+            days["endDate"] = initiation["endDate"]
+        first = _next(bank, payment, None)
+        if first is not None:
+            days["first"] = oslo_date(_moment(bank, payment, first, bank.clock.now())).isoformat()
+        if schedule.months:
+            days["months"] = ", ".join(map(str, schedule.months))
+        if schedule.frequency not in DAYS:
+            days["day"] = str(schedule.day or schedule.start.day)
+        return days
 
 
 FLOW = _Standing(
@@ -69,22 +79,6 @@ FLOW = _Standing(
 
 
 EXECUTIONS_KEPT = 100
-
-
-def days_in_words(bank: Bank, payment: Payment) -> dict[str, str]:
-    """The days on which it is paid, for the page where it is approved: `{first?, months?, day?}`.
-
-    `first`: the date of the first execution if it is approved now; `months`: of a variable order, such as `1, 6, 12`;
-    `day`: of the month, for an order that counts in months (the last day of a month that is too short).
-    """
-    schedule = schedule_of(payment["initiation"])
-    first = _next(bank, payment, None)
-    days = {} if first is None else {"first": oslo_date(_moment(bank, payment, first, bank.clock.now())).isoformat()}
-    if schedule.months:
-        days["months"] = ", ".join(map(str, schedule.months))
-    if schedule.frequency not in DAYS:
-        days["day"] = str(schedule.day or schedule.start.day)
-    return days
 
 
 def begin(bank: Bank, payment: Payment, at: datetime) -> None:
