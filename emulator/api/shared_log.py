@@ -27,8 +27,8 @@ from emulator.bank.customers.access import Caller
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.store import Documents
 
-StoredExchange = tuple[int, bytes | None]
-"""The number of an exchange and its JSON; None if this process has the exchange already."""
+FetchedExchange = tuple[int, bytes | None]
+"""The number of a stored exchange and its JSON; None if this process has the exchange already."""
 
 
 class SharedRequestLog(RequestLog):
@@ -147,7 +147,7 @@ class SharedRequestLog(RequestLog):
         """The numbers of the exchanges that need not be read again."""
         return [exchange.id for exchange in self._ring]
 
-    def merge(self, rows: Iterable[StoredExchange]) -> list[Exchange]:
+    def merge(self, rows: Iterable[FetchedExchange]) -> list[Exchange]:
         """Replace all exchanges by the stored ones; returns those that are new here, oldest first."""
         here = {exchange.id: exchange for exchange in self._ring}
         stored = {number: here.get(number) or self._read(number, body or b"{}") for number, body in rows}

@@ -58,6 +58,7 @@ def answer_before_the_commit() -> None:
     """Answers leave while the transaction is still under way."""
     statements.APPEND = NAP
     whole, begin, start = database.Database.commit, database.Database.begin, SharedTurns.start
+    end = database.Database.end
     under_way: dict[Any, asyncio.Task[Any]] = {}
     serving = []
 
@@ -80,7 +81,13 @@ def answer_before_the_commit() -> None:
             await asyncio.wait([under_way.pop(self)])
         return await begin(self, *positions, **options)
 
+    async def ended(self: Any) -> None:
+        task = under_way.get(self)
+        if task is None or task.done() or task is asyncio.current_task():
+            await end(self)
+
     database.Database.commit, database.Database.begin = commit, begun  # type: ignore[method-assign]
+    database.Database.end = ended  # type: ignore[method-assign]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

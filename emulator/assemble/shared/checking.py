@@ -31,7 +31,7 @@ class Checked:
 
 def check(stored: SharedStore) -> list[Checked]:
     """Everything that is stored, as of one moment; StoreError if it cannot be read."""
-    with stored.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+    with stored.open():
         return [_check_service(stored), *(_check_bank(stored, name) for name in stored.names())]
 
 

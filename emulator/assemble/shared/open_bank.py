@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 
 from emulator.api.service import BankService
-from emulator.api.shared_log import SharedRequestLog
+from emulator.api.shared_log import FetchedExchange, SharedRequestLog
 from emulator.assemble.shared.snapshots import SharedSnapshots
 from emulator.bank.kinds import KINDS
 from emulator.conformance.shared import SharedConformance
@@ -175,7 +175,7 @@ class OpenBank:
         self.documents.confirm(sequence)
         self.tell_of(answered)
 
-    def fetched(self, rows: Sequence[tuple[int, bytes | None]], most: int) -> None:
+    def fetched(self, rows: Sequence[FetchedExchange], most: int) -> None:
         """Replace the request log by the stored exchanges, at most `most` of them."""
         exchanges = self.requests.merge(rows)
         self.observer.collect(exchanges)

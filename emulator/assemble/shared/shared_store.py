@@ -57,8 +57,8 @@ class SharedStore:
         return self._connection.execute(query, values, binary=True)
 
     @contextmanager
-    def open(self, begin: str, *, writes: bool = False) -> Iterator[None]:
-        """A transaction; with `writes` tables are made or migrated before it.
+    def open(self, *, writes: bool = False) -> Iterator[None]:
+        """A transaction that reads as of one moment, or one that `writes`; before that, tables are made or migrated.
 
         StoreError for a server that cannot be used and a layout that this program does not know.
         """
@@ -74,7 +74,9 @@ class SharedStore:
         try:
             with psycopg.connect(self._url, autocommit=True, **options(self._url)) as connection:
                 self._connection = connection
-                connection.execute(begin)
+                connection.execute(
+                    f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}"
+                )
                 yield
                 connection.execute("COMMIT")
         except psycopg.Error as error:
@@ -85,7 +87,7 @@ class SharedStore:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Everything as of one moment, also while processes write."""
-        with self.open("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+        with self.open():
             if not self.names():
                 raise Missing(f"{self} holds no bank")
             yield
@@ -126,7 +128,7 @@ class SharedStore:
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
         """Replace the content of the store by what is given, in one transaction."""
-        with self.open("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True):
+        with self.open(writes=True):
             locked = self.query("SELECT name, sequence, counts FROM {schema}.bank ORDER BY name FOR UPDATE")
             heads = {name: (sequence, counts) for name, sequence, counts in locked}
             present = sorted(heads.keys() - {SERVICE})
