@@ -325,7 +325,7 @@ def check_headers(
         if lower in _SINGLE:
             name = _SINGLE[lower]
             problems.append(Message("FORMAT_ERROR", f"The header {name} appears more than once.", name))
-    if not _all_fit(checked, values_of(headers)) or not _others_fit(headers):
+    if not all(map(_fits, checked, values_of(headers))) or not _others_fit(headers):
         problems += _malformed(headers)
     return problems
 
@@ -374,11 +374,6 @@ def _excused(lower: str, sent: Collection[str], column: str, session_optional: b
     if session_optional and lower in _UNTIL_FIRST_SCA:
         return True
     return lower == "psu-id" and column in _IDENTITY_REPLACES_PSU_ID and "x-psu-identity" in sent
-
-
-@lru_cache(maxsize=256)
-def _all_fit(names: tuple[str, ...], values: tuple[str, ...]) -> bool:
-    return all(map(_fits, names, values))
 
 
 @lru_cache(maxsize=1024)

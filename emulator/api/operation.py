@@ -158,33 +158,28 @@ class Operation:
     acts: bool = field(init=False)  # the customer acts in a context; listing its agreements does not require one
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "summary", self.summary.removesuffix("."))  # a title, which other words may follow
         object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))
         object.__setattr__(self, "acts", self.access is not Access.SESSION and not self.path.startswith(_OF_THE_TPP))
+
+
+def described(handler: Callable[..., Any]) -> dict[str, Any]:
+    """The members of an operation that its handler gives: `get_accounts` is getAccounts; the docstring is its texts."""
+    first, *words = handler.__name__.split("_")
+    summary, *paragraphs = (" ".join(text.split()) for text in (handler.__doc__ or "").split("\n\n"))
+    return {
+        "id": first + "".join(map(str.capitalize, words)),
+        "summary": summary,
+        "description": "\n\n".join(filter(None, paragraphs)) or summary,
+        "handler": handler,
+    }
 
 
 def operation(
     method: str, path: str, answers: Mapping[int, str | None], **members: Any
 ) -> Callable[[Handler], Operation]:
-    """Make an operation of its handler: `get_accounts` is getAccounts, its docstring has summary and description.
-
-    `members`: others of Operation.
-    """
-
-    def described(handler: Handler) -> Operation:
-        first, *words = handler.__name__.split("_")
-        summary, *paragraphs = (" ".join(text.split()) for text in (handler.__doc__ or "").split("\n\n"))
-        return Operation(
-            id=first + "".join(map(str.capitalize, words)),
-            method=method,
-            path=path,
-            summary=summary.removesuffix("."),
-            description="\n\n".join(filter(None, paragraphs)) or summary,
-            handler=handler,
-            answers=answers,
-            **members,
-        )
-
-    return described
+    """Make an operation of its handler, see `described`; `members`: others of Operation."""
+    return lambda handler: Operation(**described(handler), method=method, path=path, answers=answers, **members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.api.operation import described
 from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.api.service import BankService
@@ -179,22 +180,13 @@ def operation(
     yaml: bool = False,
 ) -> Callable[[Handler], ControlOperation]:
     """Make an operation of its handler: `list_rules` is listRules, and the docstring has summary and description."""
-
-    def described(handler: Handler) -> ControlOperation:
-        first, *others = handler.__name__.split("_")
-        summary, *paragraphs = (" ".join(text.split()) for text in (handler.__doc__ or "").split("\n\n"))
-        return ControlOperation(
-            id=first + "".join(map(str.capitalize, others)),
-            method=method,
-            path=path,
-            summary=summary,
-            description="\n\n".join(filter(None, paragraphs)) or summary,
-            handler=handler,
-            answers=answers,
-            query=query,
-            body=body,
-            example=example,
-            yaml=yaml,
-        )
-
-    return described
+    return lambda handler: ControlOperation(
+        **described(handler),
+        method=method,
+        path=path,
+        answers=answers,
+        query=query,
+        body=body,
+        example=example,
+        yaml=yaml,
+    )
