@@ -27,7 +27,7 @@ BANK = "/_emulator/banks/x"
 def asked(application: BankApplication, method: str, target: str, body: Any = None) -> tuple[int, Any]:
     request = Request(method, target, HEADERS, json.dumps(body or {}).encode() if method == "PUT" else b"")
     answer = application.handle(request)
-    application._turns.documents_of(request)
+    application._turns._documents_of(request)  # as the end of its turn does
     assert isinstance(answer, Response)
     return answer.status, json.loads(answer.body) if answer.body else None
 
