@@ -275,5 +275,5 @@ async def test_a_content_is_stored_at_the_server_that_takes_writes(tmp_path: Pat
 
 def written_to(stored: SharedStore) -> None:
     """Write as `state copy` does."""
-    with stored.open("BEGIN", writes=True):
+    with stored.open(writes=True):
         stored.query("DELETE FROM {schema}.checkpoint WHERE sequence < 0")

@@ -47,5 +47,5 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     faults, seconds, least, kinds = PLANTED[fault]
     notes = jepsen.run(seconds, faults=faults, program=("-m", "tests.postgres.faulty", fault), least=least)
     # a process that refuses the bank since a change is missing has found it, too
-    found = [problem for problem in notes.problems if problem.kind in kinds or "is damaged: " in problem.text]
-    assert found, jepsen.report(notes)
+    problems = [problem for problem in notes.problems if problem.kind in kinds or "is damaged: " in problem.text]
+    assert problems, jepsen.report(notes)
