@@ -179,9 +179,9 @@ class Journal:
             self.segments.append(self.last)
         return self.segments[:-1]
 
-    def forget(self, gone: list[Segment]) -> None:
-        """Remove segments that the snapshot contains now."""
-        self.segments = [segment for segment in self.segments if segment not in gone]
+    def forget(self, sequence: int) -> None:
+        """Remove the segments with changes up to this one, which the snapshot contains now."""
+        self.segments = [segment for segment in self.segments if segment.first > sequence]
         self.size = sum(segment.size for segment in self.segments)
 
     def moved(self, directory: Path) -> None:

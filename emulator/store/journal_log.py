@@ -32,7 +32,7 @@ from emulator.store.db import Change, Store
 from emulator.store.disk import Disk, Lock, closing
 from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image
-from emulator.store.journal import Journal, Segment, SyncTicket, sealed
+from emulator.store.journal import Journal, SyncTicket, sealed
 from emulator.store.kinds import Kind
 from emulator.store.recovery import SNAPSHOT, Progress, Recovery, content_name, recover, unfinished_name
 from emulator.store.snapshot import Tables, write_snapshot
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 Durability = Literal["process", "power"]
 
 # A journal is left alone until it is a twelfth as large as the snapshot, and this large at least: a start replays it
-# four to five times as slowly as it loads a snapshot, and after a kill it is to take at most half as long again as
+# five to six times as slowly as it loads a snapshot, and after a kill it is to take at most half as long again as
 # after a stop.
 SMALL_JOURNAL = 16 << 20
 # One that is this large at a start is compacted soon: the next start need not read it again.
@@ -57,26 +57,16 @@ class Abandoned(Exception):
 class Compaction:
     """The writing of one snapshot: created and finished in the store's thread, `run` in any.
 
-    `sequence`: the last change in it; `superseded`: the journal files that it makes needless, and `contents` those that
-    they name; `placed`: it is the snapshot now; `failed`: why it is not, or why the old files stay.
+    `sequence`: the last change in it; `needless`: the files that it replaces; `placed`: it is the snapshot now;
+    `failed`: why it is not, or why those files stay.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        disk: Disk,
-        tables: Tables,
-        *,
-        sequence: int,
-        superseded: list[Segment],
-        contents: list[str],
-    ) -> None:
+    def __init__(self, directory: Path, disk: Disk, tables: Tables, *, sequence: int, needless: list[Path]) -> None:
         self._directory = directory
         self._disk = disk
         self._tables = tables
+        self._needless = needless
         self.sequence = sequence
-        self.superseded = superseded
-        self.contents = contents
         self.size = 0
         self.placed = False
         self.failed: Exception | None = None
@@ -99,10 +89,8 @@ class Compaction:
                 self._disk.rename(unfinished, self._directory / SNAPSHOT)
                 self._disk.sync_directory(self._directory)
                 self.placed = True
-                for segment in self.superseded:
-                    self._disk.remove(segment.path)
-                for name in self.contents:
-                    self._disk.remove(self._directory / name)
+                for path in self._needless:
+                    self._disk.remove(path)
         except Exception as failed:
             # the directory of an abandoned compaction may not exist any more
             if not (self._abandoned or isinstance(failed, Abandoned)):
@@ -149,8 +137,7 @@ class JournalLog:
         recovered = recover(self.directory, self._disk, store, self._progress)
         self.written = max((self._disk.written(path) for path in recovered.sources), default=0.0)
         self._journal = self._open_journal(recovered)
-        for path, sequence, size in recovered.contents:
-            self._contents[path.name] = StoredContent(path.name, size=size, sequence=sequence)
+        self._contents = recovered.contents
         self._synced = store.sequence
         self._synced_size = self._journal.last.size
         self._new_name = True  # the name of the newest journal file may not be durable yet
@@ -214,10 +201,6 @@ class JournalLog:
 
         stored = self._contents[name] = StoredContent(name, size=size, remove=remove)
         return stored
-
-    def _contained(self, sequence: int) -> list[str]:
-        """The files that no change after this one names."""
-        return [name for name, stored in self._contents.items() if 0 < stored.sequence <= sequence]
 
     def _stating_synced(self, change: Change) -> bytes:
         """The payload, with the number of the last change that was synced when it was written."""
@@ -300,18 +283,16 @@ class JournalLog:
             raise StoreUnwritable(self.refusal)
         sequence, journal = self._store.sequence, self.journal
         try:
-            superseded = journal.begin_segment(sequence + 1)
+            needless = [segment.path for segment in journal.begin_segment(sequence + 1)]
         except OSError as failed:
             self._compact_at = journal.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_size = True, journal.last.size
+        needless += [
+            self.directory / name for name, stored in self._contents.items() if 0 < stored.sequence <= sequence
+        ]
         self.compaction = Compaction(
-            self.directory,
-            self._disk,
-            self._store.freeze(),
-            sequence=sequence,
-            superseded=superseded,
-            contents=self._contained(sequence),
+            self.directory, self._disk, self._store.freeze(), sequence=sequence, needless=needless
         )
         return self.compaction
 
@@ -328,9 +309,10 @@ class JournalLog:
         self._store.thaw()
         if compaction.placed:
             self._snapshot_size = compaction.size
-            self.journal.forget(compaction.superseded)
-            for name in compaction.contents:
-                self._contents.pop(name, None)
+            self.journal.forget(compaction.sequence)
+            for name, stored in list(self._contents.items()):
+                if 0 < stored.sequence <= compaction.sequence:
+                    del self._contents[name]
             self._outdated = False
             self._compact_at = self._threshold()
         else:

@@ -19,7 +19,7 @@ from emulator.store.disk import Disk
 from emulator.store.errors import StoreDamaged
 from emulator.store.journal import Records, Segment, segment_first
 from emulator.store.snapshot import load
-from emulator.store.tx import content_named
+from emulator.store.tx import StoredContent, content_named
 
 SNAPSHOT = "documents.json"
 REPORTED = 1 << 20  # bytes between two reports of progress
@@ -55,8 +55,7 @@ class Recovery:
 
     `sources`: the files that were read; `snapshot_size` in bytes; `fits`: the snapshot has the declared indexes;
     `segments`: the journal files to continue with, sizes without a torn tail; `torn`: (file, offset, bytes) of an
-    incomplete or damaged last record; `contents`: file, change and size of each content file that a change refers to;
-    `stale`: files to remove.
+    incomplete or damaged last record; `contents`: by file, those that a change refers to; `stale`: files to remove.
     """
 
     def __init__(self, directory: Path, disk: Disk, store: Store, progress: Progress | None) -> None:
@@ -65,7 +64,7 @@ class Recovery:
         self.fits = True
         self.segments: list[Segment] = []
         self.torn: tuple[Path, int, int] | None = None
-        self.contents: list[tuple[Path, int, int]] = []
+        self.contents: dict[str, StoredContent] = {}
         self.stale: list[Path] = []
         self._directory = directory
         self._disk = disk
@@ -96,9 +95,8 @@ class Recovery:
             if self._load_journal(path, files[path], journals):
                 self.stale += journals
                 break
-        used = {path for path, _, _ in self.contents}
-        self.sources += used
-        self.stale += [directory / name for name in names if _is_content(name) and directory / name not in used]
+        self.sources += [directory / name for name in self.contents]
+        self.stale += [directory / name for name in names if _is_content(name) and name not in self.contents]
 
     def _report(self, position: int) -> None:
         """Report that the present file was read up to `position`."""
@@ -155,8 +153,8 @@ class Recovery:
             return
         try:
             if (content := content_named(payload)) is not None:
-                file = self._directory / content
-                self.contents.append((file, sequence, self._load_content(file, path, offset)))
+                size = self._load_content(self._directory / content, path, offset)
+                self.contents[content] = StoredContent(content, size=size, sequence=sequence)
             store.apply(payload)
         except orjson.JSONDecodeError as wrong:  # of a document, whose text is valid JSON (see `decoded`)
             raise MemoryError("no memory to apply a change") from wrong
