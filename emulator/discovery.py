@@ -24,6 +24,19 @@ def modules(folder: Iterable[str], package: str) -> Iterator[ModuleType]:
         yield importlib.import_module(f"{package}.{module.name}")
 
 
+def instances(
+    folder: Iterable[str], package: str, kind: type[Value], *, names: Callable[[Value], Iterable[str]]
+) -> tuple[Value, ...]:
+    """The values of type `kind` in the modules of `folder`; raises MalformedModule for a second one of a name."""
+    values = [value for module in modules(folder, package) for value in vars(module).values() if type(value) is kind]
+    seen: set[str] = set()
+    for name in (name for value in values for name in names(value)):
+        if name in seen:
+            raise MalformedModule(f"there is a second {name}")
+        seen.add(name)
+    return tuple(values)
+
+
 def constants(folder: Iterable[str], package: str, constant: str) -> Iterator[tuple[str, Any]]:
     """The name of each module in `folder`, in alphabetical order, and its `constant`, None if it has none."""
     for module in modules(folder, package):

@@ -246,6 +246,8 @@ def junit(shown: Mapping[str, Any]) -> str:
 
     The verdicts not-seen, skipped and known are skipped tests; warn is a passed test with its text in system-out.
     """
+    from emulator.scenario.player import xml_text  # the player takes its time to import
+
     rows = shown["checks"]
     suite = ElementTree.Element(
         "testsuite",
@@ -258,12 +260,14 @@ def junit(shown: Mapping[str, Any]) -> str:
     for row in rows:
         case = ElementTree.SubElement(suite, "testcase", classname=f"conformance.{row['group']}", name=row["check"])
         if row["verdict"] == "fail":
-            failure = ElementTree.SubElement(case, "failure", message=row["text"])
-            failure.text = json.dumps(row["failures"], indent=2, ensure_ascii=False)
+            failure = ElementTree.SubElement(case, "failure", message=xml_text(row["text"]))
+            failure.text = xml_text(json.dumps(row["failures"], indent=2, ensure_ascii=False))
         elif row["verdict"] in ("not-seen", "skipped", "known"):
-            ElementTree.SubElement(case, "skipped", message=f"{row['verdict']}: {row['text'] or row['about']}")
+            ElementTree.SubElement(
+                case, "skipped", message=xml_text(f"{row['verdict']}: {row['text'] or row['about']}")
+            )
         elif row["verdict"] == "warn":
-            ElementTree.SubElement(case, "system-out").text = f"warning: {row['text']}"
+            ElementTree.SubElement(case, "system-out").text = xml_text(f"warning: {row['text']}")
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
 

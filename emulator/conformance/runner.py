@@ -92,17 +92,10 @@ def control_of(base: str, *, token: str | None = None, ca: str | None = None) ->
         except TransportFailed as failed:
             raise RunFailed(str(failed)) from None
         if answer.lost or answer.status >= 400:
-            raise RunFailed(f"{method} /_emulator{path} answered {answer.status or 'nothing'}: {_text(answer.body)}")
+            raise RunFailed(f"{method} /_emulator{path} answered {answer.status or 'nothing'}: {answer.refusal()}")
         return answer.json()
 
     return ask
-
-
-def _text(body: bytes) -> str:
-    try:
-        return " ".join(entry["text"] for entry in json.loads(body)["tppMessages"])
-    except (ValueError, KeyError, TypeError):
-        return body[:200].decode("utf-8", "replace")
 
 
 def run(

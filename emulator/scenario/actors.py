@@ -140,8 +140,7 @@ class Actors:
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.transport.control(method, path, body)
         if answer.lost or answer.status >= 400:
-            messages = (answer.json() or {}).get("tppMessages") or [{}]
-            raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {messages[0].get('text', '')}")
+            raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {answer.refusal()}")
         return answer.json()
 
     def _identity(self, wanted: NewTpp) -> tuple[Identity, str]:

@@ -47,7 +47,7 @@ KNOWN: Mapping[str, Collection[str]] = {
 
 
 class Facts:
-    """The facts of one request, each computed when a rule needs it.
+    """The facts of one request, each computed when a rule needs it; `exchange`: its entry in the log, with its answer.
 
     A fact is a tuple of values of which any may match: a header that is sent twice has two, a person has a national
     identity number and a PSU-ID, and an absent fact has none.
@@ -57,16 +57,6 @@ class Facts:
         self._request = request
         self._call = call
         self._exchange = exchange
-
-    @classmethod
-    def of_call(cls, call: Call) -> Facts:
-        """The facts of a request in progress."""
-        return cls(call.request, call)
-
-    @classmethod
-    def of_exchange(cls, exchange: Exchange) -> Facts:
-        """The facts of a request in the log, including its status and the payment that it created."""
-        return cls(exchange.request, exchange.call, exchange)
 
     def header(self, name: str) -> tuple[Any, ...]:
         """The values of a header, its name in any case."""

@@ -188,18 +188,18 @@ def junit_report(stories: Sequence[Played]) -> str:
                 suite,
                 "testcase",
                 classname=story.scenario,
-                name=_clean(f"{step.number} {step.written or step.title}"),
+                name=xml_text(f"{step.number} {step.written or step.title}"),
                 time=f"{step.seconds:.3f}",
             )
             if step.outcome == SKIPPED:
                 ElementTree.SubElement(case, "skipped")
             elif step.outcome == FAILED:
-                failure = ElementTree.SubElement(case, "failure", message=_clean("; ".join(step.differences)))
-                failure.text = _clean(json.dumps(step.as_json(), ensure_ascii=False, indent=2))
+                failure = ElementTree.SubElement(case, "failure", message=xml_text("; ".join(step.differences)))
+                failure.text = xml_text(json.dumps(step.as_json(), ensure_ascii=False, indent=2))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _clean(text: str) -> str:
+def xml_text(text: str) -> str:
     """Text with the characters replaced that XML does not allow."""
     return _NOT_XML.sub("?", text)

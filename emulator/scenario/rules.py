@@ -225,7 +225,7 @@ class RuleSet:
         from emulator.scenario.matching import Facts
 
         taken = self._taken_by(call)
-        facts = Facts.of_call(call)
+        facts = Facts(call.request, call)
         acting = ActingRules()
         for name, active in rules.candidates(facts):
             rule = active.rule

@@ -44,6 +44,12 @@ class ReceivedAnswer:
         except ValueError:
             return None
 
+    def refusal(self) -> str:
+        """The texts of its tppMessages in one line; the beginning of the body if it has none."""
+        value = self.json()
+        messages = value.get("tppMessages") if isinstance(value, dict) else None
+        return " ".join(one["text"] for one in messages) if messages else self.body[:200].decode("utf-8", "replace")
+
 
 class Transport(Protocol):
     """A bank to play on."""

@@ -58,6 +58,14 @@ def test_junit_has_a_test_for_each_check_and_a_failure_for_each_must(failing: di
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["repeats-a-lost-answer"]
 
 
+def test_junit_is_xml_whatever_the_tpp_has_sent(failing: dict[str, Any]) -> None:
+    spoiled = {
+        **failing,
+        "checks": [{**row, "text": "a \ufffe\x01", "failures": ["\ufffe"]} for row in failing["checks"]],
+    }
+    assert ElementTree.fromstring(report.junit(spoiled)).find("testcase/failure") is not None
+
+
 def test_the_page_names_first_what_was_not_seen_and_escapes_what_the_tpp_sent(failing: dict[str, Any]) -> None:
     spoiled = {**failing, "checks": [{**row, "about": "<script>"} for row in failing["checks"]]}
     page = report.html(spoiled)

@@ -7,19 +7,13 @@ from functools import cache
 from emulator.api.operation import Operation
 from emulator.bank.errors import BankError
 from emulator.bank.problems import unknown
-from emulator.discovery import modules
+from emulator.discovery import instances
 
 
 @cache
 def table() -> tuple[Operation, ...]:
     """All operations, in the order of the file names."""
-    rows = [row for module in modules(__path__, __name__) for row in vars(module).values() if type(row) is Operation]
-    seen: set[str] = set()
-    for row in rows:
-        if row.id in seen:
-            raise ValueError(f"two operations have the id {row.id}")
-        seen.add(row.id)
-    return tuple(rows)
+    return instances(__path__, __name__, Operation, names=lambda row: (row.id,))
 
 
 def check_operation(name: str | None) -> None:

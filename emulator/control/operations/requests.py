@@ -196,7 +196,7 @@ def count_requests(call: ControlCall[Any]) -> Json:
     from emulator.scenario.matching import Facts
 
     fits = call.body.match.matcher.fits
-    count = call.service.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))
+    count = call.service.log.count(lambda exchange: fits(Facts(exchange.request, exchange.call, exchange)))
     return {"count": count}
 
 
