@@ -216,6 +216,10 @@ class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
         self._verify = True if ca is None else ssl.create_default_context(cafile=str(ca))
         self._session: ClientSession | None = None
 
+    async def request(self, method: str, path: str, **options: Unpack[Options]) -> TppResponse:
+        """As `TppClient.request`; signed when the coroutine runs, as the bank refuses an old Date."""
+        return await self.send(self.prepare(method, path, **options))
+
     async def send(self, prepared: Prepared) -> TppResponse:
         from yarl import URL  # comes with aiohttp
 

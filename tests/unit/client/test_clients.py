@@ -365,6 +365,13 @@ async def test_the_asynchronous_client_does_the_same(server: str, credentials: C
     await tpp.close()
 
 
+async def test_an_asynchronous_request_is_signed_when_it_runs(server: str, credentials: Credentials) -> None:
+    async with AsyncTppClient(server, credentials) as tpp:
+        request = tpp.get("/v1/x", tamper="nothing")
+        with pytest.raises(ValueError, match="the tamperings are"):
+            await request
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 async def test_a_request_whose_answer_is_lost_is_sent_once_by_both_clients(
     credentials: Credentials, method: str
