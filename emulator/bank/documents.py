@@ -499,7 +499,7 @@ class PayeeVerification(TypedDict):
     matchedName: NotRequired[str]  # the holder's name, of CMTC
 
 
-# What the customer is told about a payment; `payment_views.TEXTS` has the texts.
+# Messages to the customer about a payment; `payment_views.TEXTS` has the texts.
 PsuMessage = Literal[
     "declined",
     "notApproved",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,10 +201,8 @@ def _address(text: str, state: Path) -> Iterator[str]:
 
 
 def _require_psycopg() -> None:
-    try:
-        import psycopg  # noqa: F401
-    except ModuleNotFoundError:
-        raise Failed("copying and a shared store need psycopg: pip install 'bank-emulator[postgresql]'") from None
+    if find_spec("psycopg") is None:
+        raise Failed("copying and a shared store need psycopg: pip install 'bank-emulator[postgresql]'")
 
 
 def _place(address: str, schema: str) -> Place:

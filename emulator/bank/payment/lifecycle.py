@@ -31,8 +31,8 @@ REASONS: Mapping[str, PsuMessage] = {"RJCT": "rejected", "ACWC": "changed"}
 def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: Sequence[PsuMessage] = ()) -> None:
     """Set the payment's status at a moment, with all consequences; the caller stores the document.
 
-    `reasons`: for ACWC and RJCT, what the customer is told (CONTRACT 13). Does nothing if the payment has this status
-    already.
+    `reasons`: the messages to the customer, for ACWC and RJCT (CONTRACT 13). Does nothing if the payment has this
+    status already.
     """
     if status == payment["status"]:
         return
