@@ -322,8 +322,8 @@ async def test_slow_headers_that_began_before_the_last_answer_are_cut_after_it()
 
 @both_loops
 async def test_a_connection_between_requests_is_idle_and_not_slow() -> None:
-    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))
+    async with serving(limits=Limits(head_seconds=0.25, idle_seconds=FAR)) as served:
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.3))
         client = await served.connect()
         await client.send(get("/"))
         assert (await client.answer()).status == 200
