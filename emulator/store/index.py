@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from sortedcontainers import SortedList
 
@@ -24,11 +24,14 @@ Entry = tuple[Any, ...]
 """A document's entry in an order: `([group,] by, id)`."""
 
 
-Bucket = int | list[int]
+Bucket: TypeAlias = int | list[int] | SortedList
 """The numbers of the documents with a value, ascending; one alone is no list, as that takes a third of the memory."""
 
 # A list of fewer numbers is replaced, never changed in place, so that an image of the index may share it.
 SHARED_BELOW = 16
+
+# A list of as many becomes a SortedList when a number is removed: a removal moves all that follow it in a list.
+SORTED_FROM = 4096
 
 
 class Index:
@@ -38,7 +41,7 @@ class Index:
 
     def __init__(self, buckets: dict[Value, Bucket] | None = None, many: Iterable[Value] = ()) -> None:
         self.buckets: dict[Value, Bucket] = {} if buckets is None else buckets
-        # values whose list is changed in place
+        # values whose list or SortedList is changed in place
         self.many: set[Value] = set(many)
 
     def add(self, value: Value, number: int) -> None:
@@ -48,6 +51,8 @@ class Index:
             self.buckets[value] = number
         elif isinstance(bucket, int):
             self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
+        elif isinstance(bucket, SortedList):
+            bucket.add(number)
         else:
             if len(bucket) < SHARED_BELOW:
                 bucket = self.buckets[value] = bucket.copy()
@@ -60,6 +65,13 @@ class Index:
         bucket = self.buckets[value]
         if isinstance(bucket, int):
             del self.buckets[value]
+            return
+        if len(bucket) >= SORTED_FROM and isinstance(bucket, list):
+            bucket = self.buckets[value] = SortedList(bucket)
+        if isinstance(bucket, SortedList):
+            bucket.remove(number)
+            if len(bucket) == SHARED_BELOW:
+                self.buckets[value] = list(bucket)
             return
         place = bisect_left(bucket, number)
         if len(bucket) > SHARED_BELOW:
@@ -74,7 +86,7 @@ class Index:
         buckets = self.buckets.copy()
         for value in tuple(self.many):
             bucket = buckets.get(value)
-            if isinstance(bucket, list):
+            if isinstance(bucket, (list, SortedList)):
                 buckets[value] = bucket.copy()
         return Index(buckets, self.many)
 
@@ -258,8 +270,8 @@ class Keys:
             if value not in buckets:
                 if value is not None:
                     buckets[value] = number
-            elif value in index.many:
-                buckets[value].append(number)
+            elif value in index.many and type(bucket := buckets[value]) is list:
+                bucket.append(number)
             else:
                 index.add(value, number)
         for by, group, order in self._sorted:

@@ -231,7 +231,7 @@ def _put_index(index: Index, put: Out) -> None:
         if not isinstance(value, str):
             others.append((value, bucket))
         elif value in index.many:
-            many[value] = bucket
+            many[value] = bucket if isinstance(bucket, int) else list(bucket)
         else:
             few[value] = bucket
     put(b'{"few":')

@@ -223,6 +223,7 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
 ) -> None:
     monkeypatch.setattr(image, "VALUES_AT_ONCE", 9)
     monkeypatch.setattr(image, "ROWS_AT_ONCE", 9)
+    monkeypatch.setattr(index, "SORTED_FROM", 20)
     monkeypatch.setattr(table_module, "SEVERAL", 5)
     random = Random(seed)
     store = memory_store(KINDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, open_store
+from emulator.store import Store, index, open_store
 from emulator.store.check import disagreement
 from emulator.store.index import SHARED_BELOW
 from tests.unit.store.making import BOOK, KINDS, book
@@ -108,8 +108,9 @@ def test_many_under_one_value_come_and_go(store: Store) -> None:
 
 
 def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
-    directory: Path,
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(index, "SORTED_FROM", 20)
     store = open_store(directory, KINDS)
     with store.transaction():
         for number in range(60):
@@ -132,6 +133,9 @@ def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
         assert disagreement(store.tables["book"]) is None
 
     check(store)
+    assert not isinstance(store.tables["book"].keys.indexes["author"].buckets["one"], list), (
+        "the first is removed as quickly as the last"
+    )
     image = store.image()
     for number in numbers[:50]:
         store.delete(BOOK, f"b{number}")
