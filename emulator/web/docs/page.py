@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator import manual
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
-from emulator.web.docs.reference import Reference
 from emulator.web.pages.browser import FormRefused, Guard, path_below, read_query, root_of
 from emulator.web.pages.rendering import bare, html
+
+if TYPE_CHECKING:
+    from emulator.web.docs.reference import Reference
 
 _IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
@@ -89,6 +91,8 @@ class DocsPage:
         return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
     def _build_reference(self, book: str) -> Reference:
+        from emulator.web.docs.reference import Reference  # only on use, to keep the start fast
+
         return Reference(self._books[book].make())
 
     def _page(self, request: Request, address: str) -> Response:

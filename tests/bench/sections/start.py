@@ -20,7 +20,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
         with yardstick():
             pass
         ours, bare = [], []
-        for _ in range(max(rounds, 5)):
+        for _ in range(max(rounds, 15)):  # one start differs from the next by a tenth
             with bank(Path(folder)) as server:
                 ours.append(server.seconds)
             with yardstick() as server:
