@@ -38,7 +38,8 @@ def server(directory: Path) -> Iterator[str]:
 def _forget_killed(users: Path) -> None:
     """Remove processes that no longer run from the file in which the package lists those that use the server.
 
-    It stops the server with the last of them. One that was killed is still in the list.
+    It stops the server with the last of them. One that was killed is still in the list. The file is private to the
+    package, so pyproject.toml bounds its version; test_embedded.py fails if the file changes.
     """
     with suppress(FileNotFoundError, ValueError):
         listed = json.loads(users.read_text())
