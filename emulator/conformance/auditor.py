@@ -13,7 +13,9 @@ from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import Check, Predicate, always_false, always_true, predicate
 from emulator.conformance.facts import Observation, static_key
 from emulator.conformance.links import END_OF_PAGE, MOST_LINKS, PAGES, Links
-from emulator.conformance.machine import Belief, Machine, Record, Tests
+from emulator.conformance.machine import AT_ONCE, Belief, Machine, Record, Tests
+
+MOST_ROWS = 1000  # combinations of static facts; a client that sends ever new headers would fill the memory
 
 _Tested = tuple[Machine, Tests]
 
@@ -22,19 +24,21 @@ _Tested = tuple[Machine, Tests]
 class _ConcernedClauses:
     """The clauses that observations with the same static facts concern.
 
-    `passed`: the records of clauses that each of them passes; `deciding`: clauses whose open occasions they may close;
-    `seeing`: for each check whose occasion they may be, the remaining test of `seen` (None: it matches), the clauses
-    that the occasion itself decides, and the others.
+    `passed`: the records of clauses that each of them passes, `count`: how many there were since they were recorded
+    there; `deciding`: clauses whose open occasions they may close; `judged` and `opening`: clauses whose occasion they
+    may be, with what remains of `seen`: those that the occasion itself decides, and the others.
     """
 
     passed: tuple[Record, ...]
     deciding: tuple[_Tested, ...]
-    seeing: tuple[tuple[Predicate | None, tuple[tuple[Machine, Predicate], ...], tuple[_Tested, ...]], ...]
+    judged: tuple[tuple[Predicate, Machine, Predicate], ...]
+    opening: tuple[tuple[Predicate, Machine, Tests], ...]
+    count: int = 0
 
 
 def _decides(machine: Machine, tests: Tests) -> bool:
     """Whether observations with these tests can close an occasion."""
-    if machine.word in ("itself", "from_link", "claim"):
+    if machine.word in (*AT_ONCE, "claim"):
         return False
     return tests.ends is not None or tests.concerns is not None or (machine.word == "never" and tests.wants is not None)
 
@@ -102,49 +106,53 @@ class Auditor:
         key = static_key(observed)
         row = self._rows.get(key)
         if row is None:
+            if len(self._rows) >= MOST_ROWS:
+                self._record_passed()
+                self._rows.clear()
             row = self._rows[key] = self._row(observed)
+        row.count += 1
         for machine, tests in row.deciding:
             if machine.open:
                 machine.decide(observed, tests)
-        for record in row.passed:
-            record.passed += 1
-        for seen, judging, opening in row.seeing:
-            if seen is not None and not seen(observed):
-                continue
-            for machine, wants in judging:
+        for seen, machine, wants in row.judged:
+            if seen(observed):
                 if wants(observed):
                     machine.record.passed += 1
                 else:
                     machine.fail_itself(observed)
-            for machine, tests in opening:
+        for seen, machine, tests in row.opening:
+            if seen(observed):
                 machine.occur(observed, tests)
+
+    def _record_passed(self) -> None:
+        """Record the clauses that observations have passed by their static facts alone."""
+        for row in self._rows.values():
+            for record in row.passed:
+                record.passed += row.count
+            row.count = 0
 
     def _row(self, observed: Observation) -> _ConcernedClauses:
         """The row of observations with the same static facts as this one."""
         nobody = observed.tpp is None and observed.event == "request"
         passed: list[Record] = []
-        seeing = []
-        tested = [(machine, machine.tests(observed)) for machine in self._machines]
-        for check in self.checks:
+        judged: list[tuple[Predicate, Machine, Predicate]] = []
+        opening: list[tuple[Predicate, Machine, Tests]] = []
+        deciding: list[_Tested] = []
+        for machine in self._machines:
+            tests = machine.tests(observed)
+            if not nobody and _decides(machine, tests):
+                deciding.append((machine, tests))
             # Without a valid signature only the signature can be judged.
-            seen = None if nobody and check.group != "signing" else predicate(check.seen, observed)
+            seen = None if nobody and machine.check.group != "signing" else predicate(machine.check.seen, observed)
             if seen is None:
                 continue
-            judging: list[tuple[Machine, Predicate]] = []
-            opening: list[_Tested] = []
-            for machine, tests in tested:
-                if machine.check is not check:
-                    continue
-                if machine.word != "itself":
-                    opening.append((machine, tests))
-                elif seen is always_true and tests.wants is always_true:
-                    passed.append(machine.record)
-                else:
-                    judging.append((machine, tests.wants or always_false))
-            if judging or opening:
-                seeing.append((None if seen is always_true else seen, tuple(judging), tuple(opening)))
-        deciding = () if nobody else tuple(pair for pair in tested if _decides(*pair))
-        return _ConcernedClauses(tuple(passed), deciding, tuple(seeing))
+            if machine.word not in AT_ONCE:
+                opening.append((seen, machine, tests))
+            elif seen is always_true and tests.wants is always_true:
+                passed.append(machine.record)
+            else:
+                judged.append((seen, machine, tests.wants or always_false))
+        return _ConcernedClauses(tuple(passed), tuple(deciding), tuple(judged), tuple(opening))
 
     def verdicts(
         self, now: float, received: float, *, over: bool = False, beliefs: Mapping[str, Belief] | None = None
@@ -153,6 +161,7 @@ class Auditor:
 
         `over`: no more observations follow; `beliefs`: the claims of the TPP, by the id of a payment or account.
         """
+        self._record_passed()
         records = {
             name: Record(record.passed, record.failed, record.skipped, list(record.failures))
             for name, record in self.records.items()

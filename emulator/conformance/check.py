@@ -34,7 +34,7 @@ from pydantic import ConfigDict, Field, model_validator
 from emulator.bank.conditions import wildcard
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Model, Reads, Unfit, refuse, validate
-from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact, is_static
+from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, Read, is_fact, is_present, is_static, reading
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
@@ -121,24 +121,32 @@ def _bounded(word: str, bound: Any) -> Test:
     raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
-def predicate(match: Mapping[str, Any], observed: Observation) -> Predicate | None:
-    """The test of the part of a match that remains for observations with these static facts; None: it cannot match."""
-    if match.get("event", "request") != observed.event:
+def predicate(match: Mapping[str, Any], like: Observation) -> Predicate | None:
+    """The test of the part of a match that remains for observations with the static facts of this one.
+
+    None: it cannot match.
+    """
+    if match.get("event", "request") != like.event:
         return None
-    left = {}
+    left: list[tuple[Read, Test]] = []
     for name, wanted in match.items():
         if name == "event":
             continue
-        if not is_static(name, observed):
-            left[name] = _test(wanted)
-        elif not _test(wanted)(observed[name]):
-            return None
+        test, present = _test(wanted), is_present(name, like)
+        if present and wanted in ({"absent": True}, {"absent": False}):
+            if wanted["absent"]:
+                return None
+        elif present is False or is_static(name, like):
+            if not test(like[name]):
+                return None
+        else:
+            left.append((reading(name, like), test))
     if not left:
         return always_true
-    (first, first_test), *others = left.items()
+    (first, first_test), *others = left
     if not others:
-        return lambda observed: first_test(observed[first])
-    return lambda observed: first_test(observed[first]) and all(test(observed[name]) for name, test in others)
+        return lambda observed: first_test(first(observed))
+    return lambda observed: first_test(first(observed)) and all(test(read(observed)) for read, test in others)
 
 
 def always_true(_: Observation) -> bool:

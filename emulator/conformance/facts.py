@@ -22,25 +22,28 @@ from cryptography.x509 import Certificate
 
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
+from emulator.api.messages import Fields, HeaderPairs
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
 from emulator.conformance.links import END_OF_PAGE, PAGES, Links
 from emulator.httpsig.dates import parse_date
 
+_NO_HEADERS = Fields((), (), ())
 MOST_CERTIFICATES = 1000  # whose expiry is cached
 _MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
-class Observation(dict[str, Any]):
-    """One observation of the bank: its facts by name, computed on first use; None for a fact that it does not have.
+class Observation:
+    """One observation of the bank: its facts by name; None for a fact that it does not have.
 
     `event`: `request`, `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`; `at`:
     bank time in seconds since 1970; `received`: the same in real time; `tpp`: the TPP that it concerns, None if
-    unknown; `values`: facts that are known already.
+    unknown; `values`: the facts of an event other than a request; `sent`: the headers of a request, each name once;
+    `known`: results of `_once`.
     """
 
-    __slots__ = ("_headers", "at", "event", "exchange", "links", "received", "tpp")
+    __slots__ = ("at", "event", "exchange", "known", "links", "received", "sent", "tpp", "values")
 
     def __init__(
         self,
@@ -53,36 +56,58 @@ class Observation(dict[str, Any]):
         exchange: Exchange | None = None,
         links: Links | None = None,
     ) -> None:
-        super().__init__(values)
         self.event = event
         self.at = at
         self.received = received
         self.tpp = tpp
+        self.values = values
         self.exchange = exchange
         self.links = links
-        self._headers: Headers | None = None
+        self.sent = _NO_HEADERS if exchange is None else _each_once(exchange.request.headers)
+        self.known: dict[Read, Any] = {}
 
-    def __missing__(self, name: str) -> Any:
-        if self.exchange is None:
-            return None
-        row = FACTS.get(name)
-        value = self[name] = row.read(self) if row is not None else _read_member(self, name)
-        return value
+    def __getitem__(self, name: str) -> Any:
+        return reading(name, self)(self)
 
-    @property
-    def headers(self) -> Headers:
-        """The request's headers by lower-case name."""
-        headers = self._headers
-        if headers is None:
-            headers = self._headers = Headers(_exchange(self).request.headers)
-        return headers
+    def header(self, lower: str) -> str | None:
+        """The value of a header, by its name in lower case."""
+        sent = self.sent
+        return sent.values[sent.lower.index(lower)] if lower in sent.lower else None
+
+
+Read = Callable[[Observation], Any]
+
+
+def _each_once(headers: HeaderPairs) -> Fields:
+    sent = headers if isinstance(headers, Fields) else Fields.of(headers)
+    if len(set(sent.lower)) == len(sent.lower):
+        return sent
+    combined = Headers(sent)
+    names = tuple(combined)
+    return Fields(names, names, tuple(combined.values()))
+
+
+def _once(read: Read) -> Read:
+    """A function whose result is stored, as several facts or checks need it."""
+
+    def known(observed: Observation) -> Any:
+        if read not in observed.known:
+            observed.known[read] = read(observed)
+        return observed.known[read]
+
+    return known
 
 
 class Fact(NamedTuple):
-    """A row of the vocabulary: how to read it from an observed request, and a description."""
+    """A row of the vocabulary: how to read it from an observed request, and a description.
 
-    read: Callable[[Observation], Any]
+    `header`: the name, in lower case, of the header that has the value. `parameter`: that of the part of the address.
+    """
+
+    read: Read
     about: str
+    header: str | None = None
+    parameter: str | None = None
 
 
 def _exchange(observed: Observation) -> Exchange:
@@ -91,30 +116,16 @@ def _exchange(observed: Observation) -> Exchange:
     return observed.exchange
 
 
-def _header(name: str) -> Callable[[Observation], str | None]:
-    return lambda observed: observed.headers.get(name)
+def _header(name: str, about: str) -> Fact:
+    return Fact(lambda observed: observed.header(name), about, header=name)
 
 
-def _parameter(name: str) -> Callable[[Observation], str | None]:
+def _parameter(name: str, about: str) -> Fact:
     def read(observed: Observation) -> str | None:
         call = _exchange(observed).call
         return None if call is None else call.params.get(name)
 
-    return read
-
-
-def answer(observed: Observation) -> Any:
-    """The JSON value of the answer; None if it is not JSON."""
-    if " answer" not in observed:
-        response = _exchange(observed).response
-        observed[" answer"] = _json(response.body) if response is not None else None
-    return observed[" answer"]
-
-
-def _body(observed: Observation) -> Any:
-    if " body" not in observed:
-        observed[" body"] = _json(_exchange(observed).request.body)
-    return observed[" body"]
+    return Fact(read, about, parameter=name)
 
 
 def _json(text: bytes) -> Any:
@@ -122,6 +133,19 @@ def _json(text: bytes) -> Any:
         return orjson.loads(text) if text else None
     except ValueError:
         return None
+
+
+@_once
+def _answer(observed: Observation) -> Any:
+    """The JSON value of the answer; None if it is not JSON."""
+    response = _exchange(observed).response
+    return _json(response.body) if response is not None else None
+
+
+@_once
+def _query(observed: Observation) -> Mapping[str, str]:
+    query = split_target(_exchange(observed).request.target)[1]
+    return dict(parse_qsl(query, keep_blank_values=True)) if query else {}
 
 
 def _member(value: Any, path: str) -> Any:
@@ -132,25 +156,25 @@ def _member(value: Any, path: str) -> Any:
     return value
 
 
-def _read_member(observed: Observation, name: str) -> Any:
+@lru_cache(maxsize=256)
+def _member_fact(name: str) -> Fact:
     """`answer.x`, `body.x`, `header.x`, `query.x`: a member of the request or of its answer."""
     place, _, path = name.partition(".")
     if place == "answer":
-        return _member(answer(observed), path)
+        return Fact(lambda observed: _member(_answer(observed), path), "")
     if place == "body":
-        return _member(_body(observed), path)
+        return Fact(lambda observed: _member(_json(_exchange(observed).request.body), path), "")
     if place == "header":
-        return observed.headers.get(path.lower())
+        return _header(path.lower(), "")
     if place == "query":
-        query = split_target(_exchange(observed).request.target)[1]
-        return dict(parse_qsl(query, keep_blank_values=True)).get(path)
-    return None
+        return Fact(lambda observed: _query(observed).get(path), "")
+    return Fact(lambda _: None, "")
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
     if _exchange(observed).status < 400:
         return ()
-    messages = _member(answer(observed), "tppMessages")
+    messages = _member(_answer(observed), "tppMessages")
     if not isinstance(messages, list):  # a scripted answer may have any form
         return ()
     return tuple(entry["code"] for entry in messages if isinstance(entry, dict) and isinstance(entry.get("code"), str))
@@ -163,7 +187,7 @@ def _signature(observed: Observation) -> str | None:
         return "valid"
     if not isinstance(exchange.signature, SignatureRefused):
         return None
-    sent = observed.headers
+    sent = observed.sent.lower
     if "signature" not in sent:
         return "missing"
     paths = {entry.path.lower() for entry in exchange.signature.messages}
@@ -171,7 +195,7 @@ def _signature(observed: Observation) -> str | None:
         return "digest"
     if paths <= {"date"}:
         return "date"
-    listed = re.search(r'headers="([^"]*)"', sent["signature"])
+    listed = re.search(r'headers="([^"]*)"', observed.header("signature") or "")
     if listed is not None:
         names = listed[1].lower().split()
         if any(name in sent and name not in names for name in SIGNED):
@@ -186,18 +210,19 @@ def _digest(observed: Observation) -> str | None:
     """`match`, `mismatch` or `missing` (though the operation takes a body); None if none is needed."""
     exchange = _exchange(observed)
     if type(exchange.signature) is Verified:
-        return "match" if "digest" in observed.headers else None
+        return "match" if "digest" in observed.sent.lower else None
     if not isinstance(exchange.signature, SignatureRefused):
         return None
     faults = [entry for entry in exchange.signature.messages if entry.path.lower() == "digest"]
     if not faults:
         return None
-    return "missing" if "digest" not in observed.headers else "mismatch"
+    return "missing" if "digest" not in observed.sent.lower else "mismatch"
 
 
+@_once
 def _skew(observed: Observation) -> float | None:
     """Seconds between the Date of the request and real time, whichever is ahead."""
-    text = observed.headers.get("date")
+    text = observed.header("date")
     try:
         return None if text is None else abs(parse_date(text)[0] - observed.received)
     except ValueError:
@@ -206,8 +231,8 @@ def _skew(observed: Observation) -> float | None:
 
 def _fingerprint(observed: Observation) -> int:
     """Equal for requests with the same method, address, body, customer and agreement."""
-    request, sent = _exchange(observed).request, observed.headers
-    return hash((request.method, request.target, sent.get("psu-id"), sent.get("psu-corporate-id"), request.body))
+    request, sent = _exchange(observed).request, observed.header
+    return hash((request.method, request.target, sent("psu-id"), sent("psu-corporate-id"), request.body))
 
 
 def _content(observed: Observation) -> str:
@@ -236,7 +261,7 @@ def _expires(certificate: Certificate) -> float:
 
 def _address_kind(observed: Observation) -> str | None:
     """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address."""
-    text = observed.headers.get("psu-ip-address")
+    text = observed.header("psu-ip-address")
     return None if text is None else _kind_of(text)
 
 
@@ -259,13 +284,13 @@ _DOCUMENTATION = tuple(
 def _payment_status(observed: Observation) -> str | None:
     if _exchange(observed).status >= 300:
         return None
-    status = _member(answer(observed), "transactionStatus")
+    status = _member(_answer(observed), "transactionStatus")
     return status if isinstance(status, str) else None
 
 
 def _sca(observed: Observation) -> str | None:
     """The last part of the scaRedirect in the answer: the SCA that the request opened."""
-    href = _member(answer(observed), "_links.scaRedirect.href")
+    href = _member(_answer(observed), "_links.scaRedirect.href")
     return href.rpartition("/")[2] if isinstance(href, str) else None
 
 
@@ -287,13 +312,16 @@ def _linked(observed: Observation) -> bool | None:
     return request.target[len(request.prefix) :] in observed.links.addresses
 
 
+_IDS = frozenset({"id", "paymentId", "basketId", "consentId"})
+
+
 def _known_ids(observed: Observation) -> bool | None:
     """Whether every id in the address came from an answer to this TPP."""
     call = _exchange(observed).call
     if call is None or observed.links is None:
         return None
     # Not those of transactions, of which a page has hundreds: they are not kept.
-    ids = [value for name, value in call.params.items() if name in ("id", "paymentId", "basketId", "consentId")]
+    ids = [value for name, value in call.params.items() if name in _IDS]
     return all(value in observed.links.ids for value in ids) if ids else None
 
 
@@ -324,8 +352,8 @@ def _retry_after(observed: Observation) -> float | None:
 
 FACTS: dict[str, Fact] = {
     "operation": Fact(lambda observed: _exchange(observed).operation, "operationId, as in the OpenAPI document"),
-    "service": Fact(_parameter("payment-service"), "payments, bulk-payments or periodic-payments"),
-    "product": Fact(_parameter("payment-product"), "the payment product"),
+    "service": _parameter("payment-service", "payments, bulk-payments or periodic-payments"),
+    "product": _parameter("payment-product", "the payment product"),
     "method": Fact(lambda observed: _exchange(observed).request.method, "the HTTP method"),
     "target": Fact(lambda observed: _exchange(observed).request.target, "address and query as sent"),
     "status": Fact(lambda observed: _exchange(observed).status, "the HTTP status of the answer"),
@@ -337,21 +365,21 @@ FACTS: dict[str, Fact] = {
     "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
     "skew": Fact(_skew, "seconds between Date and real time"),
     "certificateDays": Fact(_certificate_days, "days until the certificate expires"),
-    "requestId": Fact(_header("x-request-id"), "X-Request-ID"),
-    "session": Fact(_header("tpp-session-id"), "TPP-Session-ID"),
-    "psu": Fact(_header("psu-id"), "PSU-ID"),
-    "agreement": Fact(_header("psu-corporate-id"), "PSU-Corporate-ID"),
-    "redirectUri": Fact(_header("tpp-redirect-uri"), "TPP-Redirect-URI"),
-    "address": Fact(_header("psu-ip-address"), "PSU-IP-Address"),
+    "requestId": _header("x-request-id", "X-Request-ID"),
+    "session": _header("tpp-session-id", "TPP-Session-ID"),
+    "psu": _header("psu-id", "PSU-ID"),
+    "agreement": _header("psu-corporate-id", "PSU-Corporate-ID"),
+    "redirectUri": _header("tpp-redirect-uri", "TPP-Redirect-URI"),
+    "address": _header("psu-ip-address", "PSU-IP-Address"),
     "addressKind": Fact(_address_kind, "public or private"),
-    "attended": Fact(lambda observed: "psu-ip-address" in observed.headers, "whether PSU-IP-Address was sent"),
+    "attended": Fact(lambda observed: "psu-ip-address" in observed.sent.lower, "whether PSU-IP-Address was sent"),
     "fingerprint": Fact(_fingerprint, "equal for requests that ask the same"),
     "content": Fact(_content, "equal for bodies with the same bytes"),
     "payment": Fact(lambda observed: _exchange(observed).payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
-    "account": Fact(_parameter("id"), "the account or card in the address"),
-    "basket": Fact(_parameter("basketId"), "the signing basket in the address"),
-    "consent": Fact(_parameter("consentId"), "the consent in the address"),
+    "account": _parameter("id", "the account or card in the address"),
+    "basket": _parameter("basketId", "the signing basket in the address"),
+    "consent": _parameter("consentId", "the consent in the address"),
     "sca": Fact(_sca, "the SCA of the scaRedirect in the answer"),
     "linked": Fact(_linked, "whether this address was, byte for byte, in an answer"),
     "knownIds": Fact(_known_ids, "whether every id in the address was in an answer"),
@@ -399,24 +427,59 @@ def _about_a_payment(exchange: Exchange) -> bool:
 
 
 def static_key(observed: Observation) -> tuple[Any, ...]:
-    """The static facts of a request; for another event its name."""
+    """The static facts of a request, and the names of its headers; for another event its name."""
     exchange = observed.exchange
     if exchange is None:
         return (observed.event,)
-    call, response, verdict = exchange.call, exchange.response, exchange.signature
+    call, response = exchange.call, exchange.response
     status = response.status if response is not None else 0
     return (
         call.operation.id if call is not None else None,
         status,
         response.delivery.disconnect if response is not None else None,
-        None if type(verdict) is Verified else _signature(observed),
-        _digest(observed),
-        "psu-ip-address" in observed.headers,
+        None if type(exchange.signature) is Verified else (_signature(observed), _digest(observed)),
+        observed.sent.lower,
         tuple(exchange.rules),
-        observed["code"] if status >= 400 else (),
-        observed["paymentStatus"] if _about_a_payment(exchange) else None,
+        _codes(observed) if status >= 400 else (),
+        _payment_status(observed) if _about_a_payment(exchange) else None,
         observed.tpp is None,
     )
+
+
+def is_present(name: str, observed: Observation) -> bool | None:
+    """Whether all observations with the `static_key` of this one have a fact, or none has it; None: some may."""
+    exchange = observed.exchange
+    if exchange is None:
+        return None
+    fact = FACTS.get(name) or _member_fact(name)
+    params = exchange.call.params if exchange.call is not None else {}
+    if fact.header is not None:
+        return fact.header in observed.sent.lower
+    if fact.parameter is not None:
+        return fact.parameter in params
+    if name == "certificateDays":
+        return isinstance(exchange.signature, Verified)
+    if name == "knownIds" and observed.links is not None:
+        return not _IDS.isdisjoint(params)
+    return None
+
+
+def reading(name: str, like: Observation) -> Read:
+    """The function that reads a fact from all observations with the `static_key` of this one."""
+    if like.exchange is None:
+        return lambda observed: observed.values.get(name)
+    fact = FACTS.get(name) or _member_fact(name)
+    names = like.sent.lower
+    if fact.header is None:
+        return fact.read
+    if fact.header not in names:
+        return _nothing
+    place = names.index(fact.header)
+    return lambda observed: observed.sent.values[place]
+
+
+def _nothing(_: Observation) -> None:
+    """The value of a fact that an observation does not have."""
 
 
 def is_fact(name: str) -> bool:

@@ -8,8 +8,9 @@ from collections import OrderedDict
 MOST_LINKS = 50_000  # addresses and ids that are kept for a TPP
 PAGES = ("getTransactions", "getCardTransactions")
 END_OF_PAGE = 2048  # the last bytes of a page, which hold its links; the rest is not judged
-# Answers are compact (CONTRACT 3.3), and a search for a literal is many times faster than one for optional blanks.
-_LINKS = re.compile(r'href":"([^"\\]+)"')
+# Answers are compact (CONTRACT 3.3), and a search for a literal is many times faster than one for optional blanks. The
+# prefix of `links: absolute` and of named banks is left out; the SCA pages have no other use for a TPP.
+_LINKS = re.compile(r'href":"[^"\\]*?(/v1/[^"\\]+)"')
 _IDS = re.compile(r'd":"([^"\\]+)"')
 
 
@@ -21,18 +22,13 @@ class Links:
         self.ids: OrderedDict[str, None] = OrderedDict()
 
     def add(self, body: bytes) -> None:
-        """Add every link and id of an answer."""
+        """Add every link to the TPP interface and every id of an answer."""
         text = body.decode("utf-8", "replace")
-        for href in _LINKS.findall(text):
-            self.addresses[_path(href)] = None
-        for identity in _IDS.findall(text):
-            self.ids[identity] = None
-        for entries in (self.addresses, self.ids):
-            while len(entries) > MOST_LINKS:
-                entries.popitem(last=False)
+        _add(self.addresses, _LINKS.findall(text))
+        _add(self.ids, _IDS.findall(text))
 
 
-def _path(href: str) -> str:
-    """The path and query of a link, without the prefix of `links: absolute` and of named banks."""
-    at = href.find("/v1/")
-    return href[at:] if at > 0 else href
+def _add(known: OrderedDict[str, None], entries: list[str]) -> None:
+    known.update(dict.fromkeys(entries))
+    while len(known) > MOST_LINKS:
+        known.popitem(last=False)

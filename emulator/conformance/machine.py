@@ -21,14 +21,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from emulator.conformance.check import Check, Clause, Predicate, predicate
-from emulator.conformance.facts import Observation
+from emulator.conformance.facts import Observation, Read, reading
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
+AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decides
 BODY_SHOWN = 4096  # bytes of a request in a failure
 
 
@@ -70,8 +71,9 @@ class Record:
             self.failures.append(failure if isinstance(failure, Failure) else failure())
 
 
-Outline = tuple[str, str, str, str, float]
-"""The part of an occasion that is kept while it is open: id, description, method, target, bank time."""
+Outline = tuple[int, int | str, str, str, float]
+"""The part of an occasion that is kept while it is open: of a request its number, status, method and target, of another
+event 0 and a description; and bank time."""
 
 
 def outline(observed: Observation) -> Outline:
@@ -79,16 +81,18 @@ def outline(observed: Observation) -> Outline:
     exchange = observed.exchange
     if exchange is not None:
         request = exchange.request
-        return str(exchange.id), str(exchange.status or "nothing"), request.method, request.target, observed.at
+        return exchange.id, exchange.status, request.method, request.target, observed.at
     about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
     what = " ".join(filter(None, (observed.event, str(observed["outcome"] or observed["link"] or ""), about)))
-    return "", what, "", "", observed.at
+    return 0, what, "", "", observed.at
 
 
 def brief_evidence(outline: Outline) -> Evidence:
     """The evidence of an occasion, without headers and body."""
-    identity, what, method, target, at = outline
-    return Evidence(identity, f"{method} {target} answered {what}" if method else what, at, method, target)
+    number, what, method, target, at = outline
+    if not method:
+        return Evidence("", str(what), at)
+    return Evidence(str(number), f"{method} {target} answered {what or 'nothing'}", at, method, target)
 
 
 def evidence(observed: Observation) -> Evidence:
@@ -125,35 +129,37 @@ class _Occasion:
     count: int = 0
 
 
-def _tupled(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
-    """A function that gives these facts of an observation; most clauses name one or none."""
-    if not names:
-        return lambda _: ()
-    if len(names) == 1:
-        (name,) = names
-        return lambda observed: (observed[name],)
-    return itemgetter(*names)
+def _tuple_of(reads: Sequence[Read]) -> Callable[[Observation], tuple[Any, ...]]:
+    """A function that gives these facts of an observation; most clauses name one or two."""
+    if len(reads) == 1:
+        (read,) = reads
+        return lambda observed: (read(observed),)
+    if len(reads) == 2:
+        first, second = reads
+        return lambda observed: (first(observed), second(observed))
+    return lambda observed: tuple([read(observed) for read in reads])
 
 
 class Tests(NamedTuple):
-    """The tests of a clause that remain for observations with the same static facts; None: it cannot match.
+    """What remains of a clause for observations with the same static facts; None: a test that cannot match.
 
-    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next` or `never`.
+    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next` or `never`; `key` gives the TPP and
+    the facts `by`, `compared` the facts `same` and `differ`.
     """
 
     ends: Predicate | None
     concerns: Predicate | None
     wants: Predicate | None
+    key: Callable[[Observation], tuple[Any, ...]]
+    compared: Callable[[Observation], tuple[Any, ...]]
 
 
 class Machine:
     """The state machine of one clause."""
 
     __slots__ = (
-        "by",
         "check",
         "clause",
-        "compared",
         "differ",
         "limit",
         "open",
@@ -168,47 +174,48 @@ class Machine:
         self.clause = clause
         self.record = record
         self.word = clause.word
-        self.by = _tupled(clause.by)
-        self.compared = _tupled((*clause.same, *clause.differ))
         self.differ = len(clause.same)
         self.limit = clause.at_most if clause.at_most is not None else 0
         self.window = clause.within.total_seconds() if isinstance(clause.within, timedelta) else None
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
-    def tests(self, observed: Observation) -> Tests:
-        """The tests that remain for observations with these static facts."""
+    def tests(self, like: Observation) -> Tests:
+        """What remains for observations with the static facts of this one."""
         clause = self.clause
         wanted = clause.next if clause.next is not None else clause.never
-        if clause.itself is not None:
-            wanted = {"event": self.check.seen.get("event", "request"), **clause.itself}
+        if self.word in AT_ONCE:
+            itself = clause.itself if clause.itself is not None else {"linked": True}
+            wanted = {"event": self.check.seen.get("event", "request"), **itself}
         return Tests(
-            predicate(clause.until, observed) if clause.until is not None else None,
-            predicate(clause.of, observed),
-            predicate(wanted, observed) if wanted is not None else None,
+            predicate(clause.until, like) if clause.until is not None else None,
+            predicate(clause.of, like),
+            predicate(wanted, like) if wanted is not None else None,
+            _tuple_of([attrgetter("tpp"), *(reading(name, like) for name in clause.by)]),
+            _tuple_of([reading(name, like) for name in (*clause.same, *clause.differ)]),
         )
 
     def decide(self, observed: Observation, tests: Tests) -> None:
         """Close the open occasion that an observation concerns, if it decides it."""
-        ends, concerns, wants = tests
+        ends, concerns, wants, key_of, compared_of = tests
         if ends is not None and ends(observed):
-            self._end(observed)
+            self._end(key_of(observed))
+            return
+        key = key_of(observed)
+        occasion = self.open.get(key)
+        if occasion is None:
             return
         word = self.word
         concerned = concerns is not None and concerns(observed)
         wanted = (concerned or word == "never") and wants is not None and wants(observed)
         if not (concerned or wanted):
             return
-        key = (observed.tpp, *self.by(observed))
-        occasion = self.open.get(key)
-        if occasion is None:
-            return
         now = observed.received if self.real else observed.at
         if self.window is not None and word != "at_most" and now - occasion.opened > self.window:
             self._expire(key, occasion)
         elif word == "at_most":
             self._count(key, occasion, observed, now)
-        elif wanted and self._compare(occasion, observed):
+        elif wanted and self._compare(occasion.compared, compared_of(observed)):
             if word == "next":
                 self._close(key, passed=True)
             else:
@@ -216,35 +223,26 @@ class Machine:
         elif word == "next":
             self._fail(key, occasion, observed)
 
-    def _end(self, observed: Observation) -> None:
-        """Close the occasions of the TPP whose facts agree with the known facts of this observation."""
-        facts = (observed.tpp, *self.by(observed))
+    def _end(self, facts: tuple[Any, ...]) -> None:
+        """Close the occasions of a TPP that agree with the known `facts` of an observation."""
         for key in list(self.open):
             if all(fact is None or fact == value for value, fact in zip(key, facts, strict=True)):
                 self._close(key, passed=self.word != "next")
 
     def occur(self, observed: Observation, tests: Tests) -> None:
-        """Open an occasion; one of `from_link` is judged at once."""
-        word = self.word
-        if word == "from_link":
-            linked = observed["linked"]
-            if linked:
-                self.record.passed += 1
-            elif linked is not None:
-                self.fail_itself(observed)
-            return
-        key = (observed.tpp, *self.by(observed))
+        """Open an occasion, unless one is open."""
+        key = tests.key(observed)
         if key in self.open or None in key[1:]:
             return
         now = observed.received if self.real else observed.at
-        occasion = _Occasion(outline(observed), now, self.compared(observed))
-        if self.window is not None and word == "at_most":
+        occasion = _Occasion(outline(observed), now, tests.compared(observed))
+        if self.window is not None and self.word == "at_most":
             concerned = tests.concerns is not None and tests.concerns(observed)
             occasion.times = deque((now,) if concerned else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
             oldest = next(iter(self.open))
-            self._close(oldest, passed=word != "next")
+            self._close(oldest, passed=self.word != "next")
 
     def fail_itself(self, observed: Observation) -> None:
         """Count the occasion itself as a failure."""
@@ -263,10 +261,11 @@ class Machine:
         if len(times) > self.limit:
             self._fail(key, occasion, observed)
 
-    def _compare(self, occasion: _Occasion, observed: Observation) -> bool:
+    def _compare(self, then: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
         """Whether the facts `same` are equal to those of the occasion, and a fact `differ`, known in both, is not."""
-        then, now = occasion.compared, self.compared(observed)
         cut = self.differ
+        if then == now:
+            return len(then) == cut
         if then[:cut] != now[:cut]:
             return False
         others = zip(then[cut:], now[cut:], strict=True)

@@ -1,6 +1,8 @@
 """What one request makes the interpreter do: bytecodes by function, the same on every run and on a busy machine.
 
-    python -m tests.bench.bytecodes [create|status|page] [--rows N]
+    python -m tests.bench.bytecodes [create|status|page] [--rows N] [--judging]
+
+`--judging` counts what an idle process does with it later instead: its judgement for the conformance report.
 
 Times vary by half from minute to minute on a shared machine; a change of a few per cent shows here at once. On CPython
 3.11 a bytecode of such straight-line code costs 25 to 50 ns. What is done in C is not seen: decoding, hashing, RSA.
@@ -100,7 +102,7 @@ def show(own: Counter[CodeType], whole: Counter[CodeType], rows: int) -> None:
         print(f"{number / COUNTED:>8,.0f}{own[code] / COUNTED:>8,.0f}  {code.co_qualname}  {place}")
 
 
-async def measure(kind: str, rows: int) -> None:
+async def measure(kind: str, rows: int, *, judging: bool) -> None:
     with TemporaryDirectory() as folder:
         requests = prepared(Path(folder), kind)
         application = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
@@ -117,9 +119,17 @@ async def measure(kind: str, rows: int) -> None:
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
 
+        async def judge(_: bytes) -> None:
+            observer.judge_some(1)
+
         for request in requests[:WARM_UP]:
             await send(request)
-        show(*await counted(send, requests[WARM_UP:]), rows)
+        observer = application.default.observer
+        observer.judge_some(WARM_UP)
+        if judging:
+            for request in requests[WARM_UP:]:
+                await send(request)
+        show(*await counted(judge if judging else send, requests[WARM_UP:]), rows)
         application.close()
 
 
@@ -127,9 +137,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="?", choices=("create", "status", "page"), default="create")
     parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--judging", action="store_true")
     asked = parser.parse_args()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(measure(asked.kind, asked.rows))
+        runner.run(measure(asked.kind, asked.rows, judging=asked.judging))
 
 
 if __name__ == "__main__":
