@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import Check, Predicate, always_false, always_true, predicate
 from emulator.conformance.facts import Observation, static_key
-from emulator.conformance.links import END_OF_PAGE, MOST_LINKS, PAGES, Links
+from emulator.conformance.links import END_OF_PAGE, PAGES, Known, Links
 from emulator.conformance.machine import AT_ONCE, Belief, Machine, Record, Tests
 
 MOST_ROWS = 1000  # combinations of static facts; a client that sends ever new headers would fill the memory
@@ -58,7 +57,7 @@ class Auditor:
         ]
         self._rows: dict[tuple[Any, ...], _ConcernedClauses] = {}
         self._addresses: dict[str, Links] = {}
-        self._final: OrderedDict[str, None] = OrderedDict()  # payments whose final status their TPP has read
+        self._final = Known()  # payments whose final status their TPP has read
         self.observed = 0
 
     def request(self, exchange: Exchange, received: float) -> None:
@@ -90,9 +89,7 @@ class Auditor:
         """Note that a TPP has read the final status of a payment: a notification about it is no news then."""
         deleted = observed["operation"] == "deletePayment" and observed["status"] == 204
         if deleted or observed["paymentStatus"] in FINAL:
-            self._final[payment] = None
-            if len(self._final) > MOST_LINKS:
-                self._final.popitem(last=False)
+            self._final.add((payment,))
 
     def change(self, event: str, tpp: str | None, at: str, values: dict[str, Any], *, received: float) -> None:
         """Judge a change of the bank, or an action of a browser; `at`: a stamp of bank time."""

@@ -135,12 +135,9 @@ class Conformance:
             payment = target if self._bank.documents.exists(PAYMENT, target) else None
             self._add(("notification", event["tpp"], event["at"], {"payment": payment}))
 
-    def _add(self, seen: Exchange | Change, size: int = 0) -> None:
-        self._enqueue(seen, self.clock(), size)
-
-    def _enqueue(self, seen: Exchange | Change, received: float, size: int) -> None:
-        """Have an observation judged; `received`: real time."""
-        self._queue.append((seen, received, size))
+    def _add(self, seen: Exchange | Change, size: int = 0, received: float | None = None) -> None:
+        """Have an observation judged; `received`: real time, None: now."""
+        self._queue.append((seen, self.clock() if received is None else received, size))
         self._bytes += size
         if len(self._queue) > MOST_QUEUED or self._bytes > MOST_BYTES:
             self.judge_some(2)

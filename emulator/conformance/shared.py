@@ -42,7 +42,7 @@ class SharedConformance(Conformance):
                 self.request(exchange)
         seen, self._seen, self._seen_bytes = self._seen, [], 0
         for _, received, one, size in sorted(seen, key=lambda entry: entry[:2]):
-            self._enqueue(one, received, size)
+            super()._add(one, size, received)
 
     def begin_again(self, since: int) -> None:
         """Drop the observations before a change."""
@@ -90,14 +90,14 @@ class SharedConformance(Conformance):
     def _publish(self, about: str, *arguments: Any) -> None:
         self._bank.publish({"type": PRIVATE, "about": about, "arguments": arguments})
 
-    def _add(self, seen: Exchange | Change, size: int = 0) -> None:
+    def _add(self, seen: Exchange | Change, size: int = 0, received: float | None = None) -> None:
         if isinstance(seen, Exchange):
-            order, received = (seen.sequence, seen.id), seen.received or self.clock()
+            order, received = (seen.sequence, seen.id), seen.received or received
         else:
-            order, received = (self._bank.documents.sequence, 0), self.clock()
+            order = (self._bank.documents.sequence, 0)
         if order[0] < self.since:
             return
-        self._seen.append((order, received, seen, size))
+        self._seen.append((order, received or self.clock(), seen, size))
         self._seen_bytes += size
         if len(self._seen) > MOST_QUEUED or self._seen_bytes > MOST_BYTES:
             self.collect(())

@@ -264,6 +264,12 @@ class Pair:
         """
         return median(_beside(a, b) for a, b in zip(self.ours, self.theirs, strict=True))
 
+    @property
+    def whole_ratio(self) -> float:
+        """The same with what both put off until the load had ended: the rate of a load that never ends."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        return median((b.cpu_us + b.later_us) / (a.cpu_us + a.later_us) for a, b in pairs if a.cpu_us)
+
 
 def _beside(ours: Rate, theirs: Rate) -> float:
     known = ours.cpu_us and theirs.cpu_us

@@ -122,3 +122,15 @@ def test_the_links_of_long_pages_are_known_and_their_rest_is_not_held(bank: Runn
     checks = {row["check"]: row for row in bank.audit()["checks"]}
     assert checks["follows-the-links-of-pages"]["passed"] == pages - 1
     assert checks["ends-at-the-last-page"]["verdict"] == "pass"
+
+
+def test_the_most_recent_links_are_known_and_those_of_long_ago_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "MOST_KNOWN", 10)
+    known = links.Links()
+    for number in range(100):
+        known.add(
+            b'{"paymentId":"%d","_links":{"self":{"href":"https://bank.example/x/v1/payments/%d"}}}' % (number, number)
+        )
+        recent = range(max(0, number - 4), number + 1)
+        assert all(str(one) in known.ids and f"/v1/payments/{one}" in known.addresses for one in recent)
+        assert sum(str(one) in known.ids for one in range(100)) <= 10
