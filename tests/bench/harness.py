@@ -268,7 +268,8 @@ class Pair:
     def whole_ratio(self) -> float:
         """The same with what both put off until the load had ended: the rate of a load that never ends."""
         pairs = zip(self.ours, self.theirs, strict=True)
-        return median((b.cpu_us + b.later_us) / (a.cpu_us + a.later_us) for a, b in pairs if a.cpu_us)
+        known = [(b.cpu_us + b.later_us) / (a.cpu_us + a.later_us) for a, b in pairs if a.cpu_us]
+        return median(known) if known else self.ratio
 
 
 def _beside(ours: Rate, theirs: Rate) -> float:
