@@ -9,12 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emulator.testing.clock import BankClock
-    from emulator.testing.customer import BankCustomer
+    from emulator.testing.handles import BankClock, BankCustomer, Received, Receiver, TppFiles
     from emulator.testing.options import BankOptions
-    from emulator.testing.receiver import Received, Receiver
     from emulator.testing.running import BankFactory, RunningBank, TestTpp, banks
-    from emulator.testing.tpp import TppFiles
 
 __all__ = [
     "BankClock",
@@ -30,20 +27,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BankClock": "emulator.testing.clock",
-    "BankCustomer": "emulator.testing.customer",
-    "BankFactory": "emulator.testing.running",
-    "BankOptions": "emulator.testing.options",
-    "Received": "emulator.testing.receiver",
-    "Receiver": "emulator.testing.receiver",
-    "RunningBank": "emulator.testing.running",
-    "TestTpp": "emulator.testing.running",
-    "TppFiles": "emulator.testing.tpp",
-    "banks": "emulator.testing.running",
+    "handles": {"BankClock", "BankCustomer", "Received", "Receiver", "TppFiles"},
+    "options": {"BankOptions"},
+    "running": {"BankFactory", "RunningBank", "TestTpp", "banks"},
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

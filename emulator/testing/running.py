@@ -33,12 +33,18 @@ from emulator.conformance.observer import Conformance
 from emulator.scenario import loader, target
 from emulator.settings import ServeSettings
 from emulator.terminal import one_line
-from emulator.testing.clock import BankClock
-from emulator.testing.customer import BankCustomer
-from emulator.testing.loop import loop_thread
+from emulator.testing.handles import (
+    KEYSTORE_PASSWORD,
+    BankClock,
+    BankCustomer,
+    Receiver,
+    TppFiles,
+    authority,
+    issued,
+    loop_thread,
+    write_files,
+)
 from emulator.testing.options import BankOptions, filters_for, moment_of, settings_for
-from emulator.testing.receiver import Receiver
-from emulator.testing.tpp import KEYSTORE_PASSWORD, TppFiles, authority, issued, write_files
 from emulator.web.server import WebServer, listen
 
 Result = TypeVar("Result")

@@ -22,8 +22,7 @@ from emulator.bank.kinds import CUSTOMER, META
 from emulator.ca import CertificateAuthority
 from emulator.client import Identity, TppClient
 from emulator.scenario.loader import ScenarioRefused
-from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
-from emulator.testing import tpp as tpps
+from emulator.testing import BankFactory, RunningBank, TestTpp, banks, handles, running
 from tests.e2e.process import ALONE
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
@@ -165,7 +164,7 @@ def test_a_certificate_holds_at_the_real_time_that_a_test_has_moved_to(
     """Other tools of a test stop or move `datetime.now`, by which the bank judges certificates."""
     at = moved = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
     monkeypatch.setattr(running, "real_now", lambda: moved)
-    monkeypatch.setattr(tpps, "authority", lambda: CertificateAuthority(None, clock=lambda: moved))
+    monkeypatch.setattr(handles, "authority", lambda: CertificateAuthority(None, clock=lambda: moved))
     for moved in (at, at - timedelta(minutes=29), at - timedelta(days=4000)):
         certificate = bank.tpp(name="traveller").identity.certificate
         assert certificate.not_valid_before_utc <= moved < certificate.not_valid_after_utc

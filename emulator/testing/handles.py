@@ -1,0 +1,230 @@
+"""What a bank hands to a test: its clock, its customers, files of its TPPs, a receiver of notifications.
+
+All banks of a test process run on one event loop in a thread of its own, and their TPPs have certificates of one CA.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from aiohttp import web
+
+from emulator.api.service import BankService
+from emulator.assemble import authority_for
+from emulator.bank.bank import Bank
+from emulator.bank.payment import self_service
+from emulator.ca import CertificateAuthority, Credentials
+from emulator.ca.files import write_private
+from emulator.scenario import durations
+from emulator.scenario.durations import Duration
+
+Result = TypeVar("Result")
+
+KEYSTORE_PASSWORD = "bank-emulator"  # the default of `bank-emulator tpp new`
+
+
+class LoopThread:
+    """An event loop that runs in the background until the process ends."""
+
+    def __init__(self) -> None:
+        # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run `work` on the loop and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
+        done: Future[Result] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as error:  # raised in the thread that waits
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(work)
+        return done.result()
+
+
+@cache
+def loop_thread() -> LoopThread:
+    """The loop of this process, started at the first call."""
+    return LoopThread()
+
+
+class BankClock:
+    """Bank time, which stands still until a test advances it."""
+
+    def __init__(self, call: Callable[[Callable[[BankService], datetime]], datetime]) -> None:
+        self._call = call  # between two requests
+
+    @property
+    def now(self) -> datetime:
+        """Bank time, in UTC."""
+        return self._call(lambda service: service.bank.clock.now())
+
+    def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
+        """Advance bank time: `advance("1h30m")`, `advance("P1M")`, `advance(days=1)`; what falls due happens."""
+        duration = _duration(by, units)
+
+        def move(service: BankService) -> datetime:
+            service.settle()
+            service.bank.clock.set(now=duration.after(service.bank.clock.now()))
+            service.settle()
+            return service.bank.clock.now()
+
+        return self._call(move)
+
+
+def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
+    if by is not None and units:
+        raise TypeError("bank time advances by one duration, or by days, hours and so on, not by both")
+    if isinstance(by, str):
+        parsed = durations.parse(by)
+        if parsed is None:
+            raise ValueError(f"{durations.expected(by)} is needed, not {by!r}")
+        return parsed
+    if by is not None and not isinstance(by, timedelta):
+        raise TypeError(f'bank time advances by a string such as "10s", a timedelta, or seconds=10, not by {by!r}')
+    duration = Duration(0, by if by is not None else timedelta(**units))
+    if duration.rest < timedelta(0):
+        raise ValueError("bank time only advances")
+    return duration
+
+
+class BankCustomer:
+    """A customer at its own page (`/my`), one method for each action.
+
+    Raises BankError for a person or a thing that does not exist or belongs to somebody else.
+    """
+
+    def __init__(self, change: Callable[[Callable[[Bank], Any]], Any], national_id: str) -> None:
+        self._change = change
+        self.national_id = national_id
+
+    def view(self) -> dict[str, Any]:
+        """All that the page shows: `{nationalId, name, contexts, payments, consents}`."""
+        shown: dict[str, Any] = self._call(self_service.overview)
+        return shown
+
+    def accounts(self) -> list[dict[str, Any]]:
+        """The accounts and cards of every context."""
+        return [account for context in self.view()["contexts"] for account in context["accounts"]]
+
+    def consents(self) -> list[dict[str, Any]]:
+        """The consents: name of the TPP, shared accounts, last use, unattended reads of the last 24 hours."""
+        return list(self.view()["consents"])
+
+    def payments(self) -> list[dict[str, Any]]:
+        """The payments and cancellations that wait for approval by this customer."""
+        return list(self.view()["payments"])
+
+    def approve(self, payment_id: str, *, cancels: bool = False) -> str | None:
+        """Approve a payment (or its cancellation) at the bank; returns its new status."""
+        status: str | None = self._call(self_service.approve, payment_id, cancels=cancels)["transactionStatus"]
+        return status
+
+    def decline(self, payment_id: str, *, cancels: bool = False) -> str | None:
+        """Decline a payment (or its cancellation); returns its new status."""
+        status: str | None = self._call(self_service.decline, payment_id, cancels=cancels)["transactionStatus"]
+        return status
+
+    def withdraw(self, consent_id: str | None = None) -> None:
+        """Withdraw a consent; None: all valid ones."""
+        valid = [consent["consentId"] for consent in self.consents() if consent["status"] == "valid"]
+        for identity in valid if consent_id is None else [consent_id]:
+            self._call(self_service.withdraw, identity)
+
+    def _call(self, act: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return self._change(lambda bank: act(bank, self.national_id, *arguments, **named))
+
+
+@cache
+def authority() -> CertificateAuthority:
+    """The sandbox CA of this test process, in memory; shared by all banks, as generating keys is slow."""
+    return authority_for(None)
+
+
+@cache
+def issued(name: str, roles: tuple[str, ...], flaw: str | None, hour: datetime) -> Credentials:
+    """A TPP of this test process; it replaces one of the same name with other roles or another flaw.
+
+    `hour` of real time is part of the cache key, as the validity of the certificate depends on it.
+    """
+    del hour
+    return authority().issue(name, roles=roles, flaw=flaw, replace=True)
+
+
+class TppFiles(NamedTuple):
+    """The files of a TPP; `keystore` is PKCS #12 with key, certificate and CA."""
+
+    certificate: Path
+    key: Path
+    keystore: Path
+
+
+def write_files(credentials: Credentials, folder: Path, keystore_password: str) -> TppFiles:
+    """Write the files of a TPP into `folder`, which is created if missing; readable only by this user."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = TppFiles(folder / "certificate.pem", folder / "key.pem", folder / "keystore.p12")
+    write_private(files.certificate, credentials.certificate_pem.encode())
+    write_private(files.key, credentials.key_pem)
+    write_private(files.keystore, credentials.keystore(keystore_password))
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A notification as received: headers by lower-case name, and the JSON body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+class Receiver:
+    """Receives notifications at `uri` and answers 204; `received` has them in the order of arrival."""
+
+    def __init__(self, loop: LoopThread) -> None:
+        self.received: list[Received] = []
+        self._loop = loop
+        self._answers: deque[int] = deque()
+        self._runner, port = loop.run(self._start())
+        self.uri = f"http://127.0.0.1:{port}/notifications"
+
+    def answer(self, *statuses: int) -> None:
+        """Answer the next notifications with these statuses, then 204 again."""
+        self._answers.extend(statuses)
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """The bodies of the notifications, in the order of arrival."""
+        return [one.body for one in self.received]
+
+    def stop(self) -> None:
+        """Close the port."""
+        self._loop.run(self._runner.cleanup())
+
+    async def _start(self) -> tuple[web.ServerRunner, int]:
+        runner = web.ServerRunner(web.Server(self._receive))
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        return runner, runner.addresses[0][1]
+
+    async def _receive(self, request: web.BaseRequest) -> web.Response:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.received.append(Received(request.path, headers, json.loads(await request.read())))
+        return web.Response(status=self._answers.popleft() if self._answers else 204)
