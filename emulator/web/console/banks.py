@@ -1,26 +1,124 @@
-"""Pages that change a bank as a whole: snapshots, reset, generated customers, further banks of the process."""
+"""Pages about a bank as a whole, its settings and snapshots, the banks of the process, and the TPPs of its CA."""
 
 from __future__ import annotations
 
+import json
+import re
+from contextlib import suppress
 from typing import Any
 
 from emulator.api.messages import Response, Steps
 from emulator.bank import fixtures
+from emulator.bank.authentication import sca_control
 from emulator.bank.errors import counted
-from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT
+from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
+from emulator.bank.settings import schemas
+from emulator.scenario import target
+from emulator.web.console import payments, scenarios
 from emulator.web.console.screen import ControlRefused, Screen, quote_segment
 
-COUNTED = (
-    (CUSTOMER, "customer"),
-    (ACCOUNT, "account"),
-    (PAYMENT, "payment"),
-    (CONSENT, "consent"),
+CLOCK_STEPS = ("10s", "1m", "1h", "1d")
+COUNTED = (  # the page that lists them, their kind, and one of them in words
+    ("customers", CUSTOMER, "customer"),
+    ("customers", ACCOUNT, "account"),
+    ("payments", PAYMENT, "payment"),
+    ("consents", CONSENT, "consent"),
 )
+ROLES = (("PISP", "Payments and baskets"), ("AISP", "Accounts and consents"))
+FLAWS = (
+    ("", "None: a valid certificate"),
+    ("expired", "Expired"),
+    ("not-yet-valid", "Not valid yet"),
+    ("unknown-ca", "From an unknown CA"),
+    ("no-roles", "PSD2 statement without roles"),
+    ("leading-zero-serial", "Serial number with a leading zero"),
+    ("special-characters", "Special characters in the name"),
+)
+
+
+def overview(screen: Screen) -> Response:
+    """Show the overview."""
+    bank = screen.bank
+    created = BANK.read(bank.documents)
+    return screen.page(
+        "overview",
+        steps=CLOCK_STEPS,
+        counts=[(page, bank.documents.count(kind), f"{word.capitalize()}s") for page, kind, word in COUNTED],
+        requests_kept=sum(1 for _ in screen.service.log.newest()),
+        fixtures=created["fixtures"] if created is not None else "",
+        scenario=target.applied(bank),
+        rules=scenarios.active_rules(screen),
+        waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_control.waiting(bank, 5)],
+        exchanges=[exchange.summary() for exchange in screen.service.log.entries(limit=8)],
+    )
+
+
+def change_clock(screen: Screen) -> Steps:
+    """Advance bank time by a duration, freeze it or let it run."""
+    by, mode = screen.form.get("by"), screen.form.get("mode")
+    if mode:
+        yield from screen.control.ask_in_steps("PUT", "clock", {"mode": mode})
+    else:
+        yield from screen.control.ask_in_steps("POST", "clock/advance", {"by": by})
+    return screen.go(done="clock")
+
+
+def settings(screen: Screen) -> Response:
+    """Show all settings of this bank."""
+    current = screen.bank.settings.as_document()
+    return screen.page(
+        "settings",
+        fields=[
+            {
+                "name": name,
+                "text": schema["description"],
+                "choices": ("false", "true") if schema.get("type") == "boolean" else schema.get("enum"),
+                "was": screen.form.get(f"{name}-was", _as_text(current[name])),
+                "value": screen.form.get(name, _as_text(current[name])),
+            }
+            for name, schema in schemas().items()
+        ],
+    )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {inner}" for name, inner in value.items())
+    return str(value)
+
+
+def _as_value(name: str, text: str) -> Any:
+    """The value that a field's text stands for; the control interface refuses text that is no valid value."""
+    kind = schemas()[name].get("type")
+    if kind == "array":
+        with suppress(ValueError):
+            return json.loads(text)
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if kind == "integer" and text.isascii() and text.isdigit() and len(text) < 12:
+        return int(text)
+    setting, _, count = re.sub(r'[{}" ]', "", text).partition(":")  # `polls: 3`, or the JSON form of it
+    if name == "progression" and setting == "polls":
+        return {"polls": int(count) if count.isascii() and count.isdigit() and len(count) < 6 else count}
+    return text
+
+
+def save_settings(screen: Screen) -> Response:
+    """Send the changed settings only, since others may have been changed elsewhere meanwhile."""
+    form = screen.form
+    typed = {name: form.get(name) for name in schemas() if name in form}
+    changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
+    screen.control.ask("PUT", "settings", changes)
+    return screen.go("settings", done="settings")
 
 
 def contents(screen: Screen) -> list[str]:
     """What a reset would delete, counted in words: `4 customers`, `12 payments`."""
-    return [counted(count, word) for kind, word in COUNTED if (count := screen.bank.documents.count(kind))]
+    return [counted(count, word) for _, kind, word in COUNTED if (count := screen.bank.documents.count(kind))]
 
 
 def _present_state(screen: Screen) -> list[str]:
@@ -123,3 +221,24 @@ def delete_bank(screen: Screen) -> Steps:
         return screen.confirmation(f"Delete the bank {name}?", "Delete it", lost=lost, back=["banks"])
     yield from screen.control.ask_in_steps("DELETE", f"banks/{quote_segment(name)}")
     return screen.go("banks", done="deleted")
+
+
+def tpps(screen: Screen) -> Response:
+    """List all issued TPPs, with the form for a new one."""
+    return screen.page(
+        "tpps",
+        tpps=screen.control.every("tpps"),
+        roles=ROLES,
+        flaws=FLAWS,
+    )
+
+
+def issue_tpp(screen: Screen) -> Response:
+    """Issue a TPP; certificate and key are shown once, on the page that answers."""
+    form = screen.form
+    body = {"name": form.get("name"), "roles": form.all("roles"), "replace": "replace" in form}
+    for member in ("organizationIdentifier", "flaw"):
+        if form.get(member):
+            body[member] = form.get(member)
+    issued = screen.control.ask("POST", "tpps", body)
+    return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
-from emulator.web.console import access, banks, customers, overview, payments, requests, scenarios, settings
+from emulator.web.console import access, banks, customers, payments, requests, scenarios
 from emulator.web.console.screen import ControlRefused, Screen
 
 View = Callable[[Screen], Response]
@@ -15,7 +15,7 @@ Action = Callable[[Screen], Response | Steps]
 
 
 PAGES: tuple[tuple[str, View], ...] = (
-    ("", overview.show),
+    ("", banks.overview),
     ("customers", customers.listing),
     ("customers/{id}", customers.one),
     ("accounts/{id}", customers.account),
@@ -27,14 +27,14 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("sca", access.sca_listing),
     ("consents", access.listing),
     ("notifications", payments.notification_listing),
-    ("tpps", settings.tpps),
+    ("tpps", banks.tpps),
     ("scenarios", scenarios.listing),
     ("scenarios/new", scenarios.own),
     ("scenarios/{name}", scenarios.one),
     ("requests", requests.listing),
     ("requests/{id}", requests.one),
     ("conformance", requests.conformance),
-    ("settings", settings.show),
+    ("settings", banks.settings),
     ("snapshots", banks.snapshots),
     ("reset", banks.show_reset),
     ("generate", banks.show_generate),
@@ -43,12 +43,12 @@ PAGES: tuple[tuple[str, View], ...] = (
 
 # The address of a form, what the form does, and the page that has the form.
 ACTIONS: tuple[tuple[str, Action, str], ...] = (
-    ("clock", overview.change_clock, ""),
+    ("clock", banks.change_clock, ""),
     ("payments/{id}", payments.advance, "payments/{id}"),
     ("sca/{id}", access.end_sca, "sca"),
     ("consents/{id}", access.revoke, "consents"),
     ("sessions/{id}", access.end_session, "consents"),
-    ("tpps", settings.issue_tpp, "tpps"),
+    ("tpps", banks.issue_tpp, "tpps"),
     ("scenarios", scenarios.apply, "scenarios"),
     ("scenarios/check", scenarios.check, "scenarios/new"),
     ("scenarios/withdraw", scenarios.withdraw, "scenarios"),
@@ -57,7 +57,7 @@ ACTIONS: tuple[tuple[str, Action, str], ...] = (
     ("requests/clear", requests.clear, "requests"),
     ("conformance/clear", requests.clear_conformance, "conformance"),
     ("requests/{id}/repeat", requests.repeat, "requests/{id}"),
-    ("settings", settings.save, "settings"),
+    ("settings", banks.save_settings, "settings"),
     ("snapshots", banks.save_snapshot, "snapshots"),
     ("snapshots/{name}/restore", banks.restore_snapshot, "snapshots"),
     ("snapshots/{name}/delete", banks.delete_snapshot, "snapshots"),

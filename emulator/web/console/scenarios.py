@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Response, Steps
-from emulator.scenario import loader
+from emulator.scenario import loader, target
 from emulator.scenario.loader import ScenarioRefused
-from emulator.web.console import overview
 from emulator.web.console.screen import ControlRefused, Screen
 
 PARAMETER = "set-"  # before the name of a parameter in a form
@@ -23,13 +22,19 @@ rules:
 """
 
 
+def active_rules(screen: Screen) -> list[dict[str, Any]]:
+    """The active scripted rules, each with `count`: its name and how often it has matched and acted."""
+    answer = screen.control.ask("GET", "rules?limit=1000")
+    return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
+
+
 def listing(screen: Screen) -> Response:
     """List the ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
         scenarios=screen.control.every("scenarios"),
-        active=overview.scenario(screen),
-        rules=overview.rules(screen),
+        active=target.applied(screen.bank),
+        rules=active_rules(screen),
     )
 
 
