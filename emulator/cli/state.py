@@ -239,8 +239,8 @@ def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
 
     with _store_errors():
         _require_psycopg()
-        from emulator.assemble.shared.checking import check as check_service
         from emulator.assemble.shared.shared_store import SharedStore
+        from emulator.assemble.shared.shared_store import check as check_service
 
         with _address(store, state) as url:
             checks = check_service(SharedStore(url, schema_of(url, schema)))

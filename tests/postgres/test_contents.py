@@ -14,8 +14,7 @@ import pytest
 
 from emulator.api.messages import Request, Response, Unfinished
 from emulator.assemble.shared import open_bank, upkeep
-from emulator.assemble.shared.checking import check
-from emulator.assemble.shared.shared_store import SharedStore
+from emulator.assemble.shared.shared_store import SharedStore, check
 from emulator.bank import fixtures, snapshots
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import Pool, pool

@@ -4,5 +4,5 @@
 what a turn fetches and locks, `running.py` one turn from there to its commit. `registry.py` has the banks that there
 are, `open_bank.py` one of them in memory; `upkeep.py` follows other processes and writes checkpoints. `authority.py` is
 the CA, `flags.py` what the processes must have in common. `copying.py` copies a whole service between
-directories and PostgreSQL, whose tables `shared_store.py` reads and writes; `checking.py` checks these.
+directories and PostgreSQL, whose tables `shared_store.py` reads, writes and checks.
 """
