@@ -23,7 +23,6 @@ import orjson
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
 from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile, is_busy
-from emulator.assemble.shared.flags import Flags, compare
 from emulator.assemble.shared.open_bank import OpenBank, counters_of, fill
 from emulator.assemble.shared.snapshots import SharedSnapshots
 from emulator.bank.bank import Bank
@@ -68,10 +67,13 @@ class Scope:
 
 
 class SharedRegistry(BankRegistry):
-    """The banks by name. `stored`: the incarnation of every existing bank; `flags`: those of this process."""
+    """The banks by name. `stored`: the incarnation of every existing bank.
 
-    def __init__(self, common: RegistryConfig, flags: Flags, pool: Pool) -> None:
-        self._flags = flags
+    `compare_flags` is called with the flags of another process that has started since.
+    """
+
+    def __init__(self, common: RegistryConfig, compare_flags: Callable[[Mapping[str, Any]], None], pool: Pool) -> None:
+        self._compare_flags = compare_flags
         self._pool = pool
         self.stored: dict[str, int] = {}
         self.open_banks: dict[str, OpenBank] = {}
@@ -243,7 +245,7 @@ class SharedRegistry(BankRegistry):
         if head.counts is not None:
             before, self._about = self._about, counters_of(SERVICE, head.counts)
             if not first and self._about.get("flags") != before.get("flags"):
-                compare(self._flags, self._about["flags"])
+                self._compare_flags(self._about["flags"])
         self.stored = dict(stored)
         for name, opened in list(self.open_banks.items()):
             if opened.position.incarnation not in (-1, self.stored.get(name)):

@@ -1,8 +1,18 @@
-"""The start of a process that shares a store: tables, CA, default bank and scenarios, then the application."""
+"""The start of a process that shares a store: tables, flags, CA, default bank and scenarios, then the application.
+
+All processes need some flags alike; the service's row has those of the last start. Another seed is refused: the ids and
+random numbers of a bank come from one seed in all processes. Other flags are logged, at the process that starts and at
+those that serve, so that they can be changed by restarting one process after another.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -11,7 +21,6 @@ from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_config
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
-from emulator.assemble.shared.flags import compare, flags_of, with_seed
 from emulator.assemble.shared.open_bank import counters_of
 from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.turns import SharedTurns
@@ -26,8 +35,16 @@ from emulator.store.postgres import (
     Pool,
     StoredDataDamaged,
     StoreUnreachable,
+    StoreUnusable,
     Work,
 )
+
+logger = logging.getLogger(__name__)
+
+SHARED = ("fixtures", "ids", "links", "profile", "seed", "weather")
+
+Flags = Mapping[str, Any]
+"""The values of SHARED by name, as JSON has them."""
 
 
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
@@ -44,7 +61,8 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         async with pool.database() as database:
             await database.prepare()
             authority, settings = await _joined(database, settings)
-        registry = SharedRegistry(registry_config(settings, authority, begins), flags_of(settings), pool)
+        compare_flags = partial(_compare, _flags_of(settings))
+        registry = SharedRegistry(registry_config(settings, authority, begins), compare_flags, pool)
         authority.demand = registry.demand_service
         turns = SharedTurns(pool, registry, authority)
         await turns.act(lambda: registry.exists(DEFAULT) or registry.open(DEFAULT))
@@ -71,9 +89,9 @@ async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAu
             raise StoredDataDamaged("the row of the service", "it is missing")
         about = counters_of(SERVICE, head.counts or b"{}")
         stored = about.get("flags", {})
-        settings = with_seed(settings, stored)
-        flags = flags_of(settings)
-        compare(flags, stored)
+        settings = _with_seed(settings, stored)
+        flags = _flags_of(settings)
+        _compare(flags, stored)
         authority = SharedAuthority(settings.state, await database.secrets(-1), clock=real_now)
         authority.adopt()
         authority.demo()
@@ -91,3 +109,34 @@ async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAu
         return authority, settings
     finally:
         await database.end()
+
+
+def _flags_of(settings: ServeSettings) -> Flags:
+    """What a process was started with."""
+    return {name: getattr(settings, name) for name in SHARED}
+
+
+def _with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:
+    """The settings with the seed of the store, if it has one; StoreUnusable if another one is requested."""
+    seed = stored.get("seed")
+    if seed is None:
+        return settings
+    if settings.seed not in (None, seed):
+        raise StoreUnusable(
+            f"its processes share --seed {seed}, and this one has --seed {settings.seed}: leave the flag out, or name"
+            " another --store-schema"
+        )
+    return replace(settings, seed=seed)
+
+
+def _compare(own: Flags, others: Flags) -> None:
+    """Log which flags of another process differ."""
+    for name in SHARED:
+        if name in others and own[name] != others[name]:
+            logger.warning(
+                "this process has --%s %s, another one of the store --%s %s: give all of them the same",
+                name,
+                "(none)" if own[name] is None else own[name],
+                name,
+                "(none)" if others[name] is None else others[name],
+            )
