@@ -265,16 +265,9 @@ class BankRegistry:
             return memory_store(KINDS)
         return open_store(directory, KINDS, self.config.durability, progress=self.config.progress)
 
-    def make(
-        self,
-        name: str,
-        *,
-        fixture: str | None = None,
-        seed: int | None = None,
-        prepare: Callable[[BankService], None] = lambda _: None,
-    ) -> BankService:
+    def make(self, name: str, spec: BankSpec | None = None) -> BankService:
         """`making`, without other requests between its steps."""
-        return run_to_end(self.making(name, BankSpec(fixture, seed, prepare=prepare)))
+        return run_to_end(self.making(name, spec or BankSpec()))
 
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         """Create or replace the bank `name` (PUT banks/{name}) and change it, atomically and durably.

@@ -21,6 +21,7 @@ from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.kinds import BANK
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
+from emulator.control.operation import BankSpec
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
@@ -120,7 +121,7 @@ def test_the_seed_of_the_flag_holds_for_documents_made_with_another(
     def first_id(seed: int | None) -> tuple[str, str]:
         settings = ServeSettings(state=tmp_path, seed=seed)
         registry = registry_for(settings, authority)
-        named = registry.find("named") or registry.make("named", seed=5)
+        named = registry.find("named") or registry.make("named", BankSpec(seed=5))
         fixtures.reset(registry.default.bank, "known-state")
         fixtures.reset(named.bank, "known-state")
         ids = registry.default.bank.ids.new(), named.bank.ids.new()
@@ -202,7 +203,7 @@ def test_a_reset_goes_back_to_what_the_bank_was_made_with_whatever_it_stands_on(
     made_with = "empty" if name == "named" else "known-state"
 
     def desk_of(registry: BankRegistry) -> ControlDesk:
-        return ControlDesk(Control(registry, authority), registry.find(name) or registry.make(name, fixture="empty"))
+        return ControlDesk(Control(registry, authority), registry.find(name) or registry.make(name, BankSpec("empty")))
 
     registry = registry_for(ServeSettings(state=tmp_path), authority)
     desk = desk_of(registry)
