@@ -37,12 +37,6 @@ def instances(
     return tuple(values)
 
 
-def constants(folder: Iterable[str], package: str, constant: str) -> Iterator[tuple[str, Any]]:
-    """The name of each module in `folder`, in alphabetical order, and its `constant`, None if it has none."""
-    for module in modules(folder, package):
-        yield module.__name__, getattr(module, constant, None)
-
-
 def discover(
     folder: Iterable[str],
     package: str,
@@ -56,11 +50,12 @@ def discover(
     `problem` says why a constant cannot be used, as the end of a sentence, or None. Raises MalformedModule.
     """
     values: dict[str, Value] = {}
-    for module, value in constants(folder, package, constant):
+    for module in modules(folder, package):
+        value: Any = getattr(module, constant, None)
         reason = problem(value)
         if reason is not None:
-            raise MalformedModule(f"{module} {reason}")
+            raise MalformedModule(f"{module.__name__} {reason}")
         if name(value) in values:
-            raise MalformedModule(f"{module} is a second {name(value)}")
+            raise MalformedModule(f"{module.__name__} is a second {name(value)}")
         values[name(value)] = value
     return values

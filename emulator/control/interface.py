@@ -105,7 +105,7 @@ class Control:
         # The table is imported with the first request, as importing the forms of the bodies would slow down the start.
         from emulator.control.operations import table
 
-        return Router(table(), _with_parameters, prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
+        return Router(table(), lambda row, params: (row, params), prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """The bank of a service, with all that a scenario changes."""
@@ -263,9 +263,3 @@ def _yaml_text(request: Request) -> str:
     except UnicodeDecodeError as error:
         line = request.body.count(b"\n", 0, error.start) + 1
         raise BankError("FORMAT_ERROR", f"Line {line}: UTF-8 was expected.") from None
-
-
-def _with_parameters(
-    operation: ControlOperation, params: Mapping[str, str]
-) -> tuple[ControlOperation, Mapping[str, str]]:
-    return operation, params
