@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 import click
 
@@ -89,10 +88,7 @@ def _log_in(client: AsyncTppClient, national_id: str) -> None:
     from emulator.api.certificates import read_certificate
 
     tpp_id = read_certificate(client.identity.header).tpp.id
-    session = ask(client.base_url, "POST", "sessions", {"tpp": tpp_id, "nationalId": national_id})
-    names = {"psu-id": "psuId", "tpp-session-id": "tppSessionId", "psu-corporate-id": "psuCorporateId"}
-    query = {name: session[member] for name, member in names.items() if member in session}
-    client.remember("?" + urlencode({**query, "context": session["context"]}))
+    client.use_session(ask(client.base_url, "POST", "sessions", {"tpp": tpp_id, "nationalId": national_id}))
     click.echo(f"customer {national_id} is logged in", err=True)
 
 

@@ -88,6 +88,12 @@ class Tpp:
             self.session_id = parameters.get("tpp-session-id", self.session_id)
         return parameters
 
+    def use_session(self, session: Mapping[str, str]) -> None:
+        """Act for the PSU of a session that `POST /_emulator/sessions` has created without an SCA."""
+        self.psu_id, self.session_id = session["psuId"], session["tppSessionId"]
+        self.psu_corporate_id = session.get("psuCorporateId")
+        self.psu_context = session["context"]
+
     def forget(self) -> None:
         """Forget the PSU and take a new session id."""
         self.psu_id = self.psu_corporate_id = self.psu_context = None

@@ -204,11 +204,8 @@ class Actors:
             "agreement": persona.agreement,
             "accounts": None if persona.accounts is None else list(persona.accounts),
         }
-        seeded = self._ask("POST", "/sessions", {name: value for name, value in wished.items() if value is not None})
-        tpp.psu_id = seeded["psuId"]
-        tpp.session_id = seeded["tppSessionId"]
-        tpp.psu_corporate_id = seeded.get("psuCorporateId")
-        tpp.psu_context = seeded.get("context")
+        body = {name: value for name, value in wished.items() if value is not None}
+        tpp.use_session(self._ask("POST", "/sessions", body))
 
     def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
         """Sign and send a request of a TPP."""

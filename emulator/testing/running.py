@@ -158,7 +158,7 @@ class RunningBank:
         return BankCustomer(self._change, national_id or self.call(_first_private))
 
     def session(self, tpp_id: str, national_id: str | None = None, **choices: Any) -> dict[str, str]:
-        """Create a session and a consent without an SCA; returns `{psuId, tppSessionId, psuCorporateId?}`."""
+        """Create a session and a consent without an SCA; returns `{psuId, tppSessionId, psuCorporateId?, context}`."""
         who = national_id or self.call(_first_private)
         return self._change(lambda bank: sessions.seed(bank, tpp_id=tpp_id, national_id=who, **choices))
 
@@ -330,10 +330,7 @@ class TestTpp(TppClient):
 
     def log_in(self, national_id: str | None = None, **choices: Any) -> TestTpp:
         """Create a session and a consent without an SCA, for a person (default: the first private customer)."""
-        session = self.bank.session(self.tpp_id, national_id, **choices)
-        self.psu_id, self.session_id = session["psuId"], session["tppSessionId"]
-        self.psu_corporate_id = session.get("psuCorporateId")
-        self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
+        self.use_session(self.bank.session(self.tpp_id, national_id, **choices))
         return self
 
 

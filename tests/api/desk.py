@@ -100,10 +100,7 @@ class DeskClient(SendingTpp[TppResponse]):
             session = self.service.wire.control("POST", "sessions", wanted, prefix=self._request_prefix)
         else:
             session = sessions.seed(self.service.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
-        self.psu_id = session["psuId"]
-        self.session_id = session["tppSessionId"]
-        self.psu_corporate_id = session.get("psuCorporateId")
-        self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
+        self.use_session(session)
         return self
 
 

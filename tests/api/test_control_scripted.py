@@ -559,7 +559,7 @@ def test_an_approval_by_somebody_else_fails_and_one_with_a_mistake_changes_nothi
 def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp: DeskClient) -> None:
     seeded = desk.do("POST", "/sessions", {"tpp": "demo", "nationalId": KARI, "accounts": ["NO8599901000014"]})
     assert set(seeded) == {"psuId", "tppSessionId", "context"}
-    tpp.psu_id, tpp.session_id = seeded["psuId"], seeded["tppSessionId"]
+    tpp.use_session(seeded)
     assert [account["bban"] for account in tpp.get("/v1/accounts").json()["accounts"]] == ["99901000014"]
     consent = desk.get("/consents")["consents"][0]
     assert (consent["tpp"], consent["status"]) == (tpp.tpp_id, "valid")

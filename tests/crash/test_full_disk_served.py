@@ -22,9 +22,8 @@ def limit(bank: Served, size: int) -> None:
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_served_bank_outlives_a_full_disk(tmp_path: Path, durability: str) -> None:
     with served(tmp_path / "state", "--durability", durability) as bank:
-        psu = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
         client = TppClient(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"))
-        client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
+        client.use_session(control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
         before = client.post(DOMESTIC, json=BODY).json()["paymentId"]
         limit(bank, 1)
         for number in range(3):

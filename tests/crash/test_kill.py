@@ -52,7 +52,7 @@ class Customer(threading.Thread):
 
     def _client_of(self, bank: Served) -> TppClient:
         client = TppClient(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"), timeout=10)
-        client.psu_id, client.session_id = self._psu["psuId"], self._psu["tppSessionId"]
+        client.use_session(self._psu)
         return client
 
     def create(self, client: TppClient) -> str:

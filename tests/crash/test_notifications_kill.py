@@ -77,8 +77,7 @@ class Customer(threading.Thread):
 
     def run(self) -> None:
         try:
-            psu = control(self._bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-            self._client.psu_id, self._client.session_id = psu["psuId"], psu["tppSessionId"]
+            self._client.use_session(control(self._bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
             while True:
                 self._one()
         except (OSError, ValueError):

@@ -38,8 +38,7 @@ def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
 
 
 def seeded(served: ServedPages) -> None:
-    session = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
+    served.emulator.tpp.use_session(served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
 
 
 def paid(served: ServedPages) -> str:
@@ -150,8 +149,7 @@ def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
     }
     path = f"/v1/sandbox/card-accounts/{card['resourceId']}/transactions"
     assert served.call("POST", path, json=spent)["id"]
-    session = served.control("POST", "sessions", {"tpp": "demo", "nationalId": number})
-    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
+    served.emulator.tpp.use_session(served.control("POST", "sessions", {"tpp": "demo", "nationalId": number}))
     body = straks(debtorAccount={"bban": account["bban"], "currency": "NOK"})
     assert served.call("POST", STRAKS, json=body, headers={"PSU-Context": "PRIVATE"})["paymentId"]
     documents = served.emulator.service.bank.documents

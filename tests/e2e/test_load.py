@@ -46,8 +46,7 @@ class Customer:
         self.port = int(bank.url.rpartition(":")[2])
         self.url = bank.url
         self.tpp = Tpp(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"))
-        session = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-        self.tpp.psu_id, self.tpp.session_id = session["psuId"], session["tppSessionId"]
+        self.tpp.use_session(control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
 
     def wire(self, method: str, path: str, **options: Any) -> bytes:
         return as_bytes(self.tpp.prepare(method, path, **options))

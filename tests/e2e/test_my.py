@@ -37,8 +37,7 @@ def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
 
 def waiting(served: ServedPages) -> str:
     """A consent, and a payment that waits for Kari; its id."""
-    session = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
+    served.emulator.tpp.use_session(served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
     return str(served.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
 
 

@@ -49,8 +49,7 @@ def control(url: str, method: str, path: str, body: Any = None) -> Any:
 
 def kari_at(bank: Served, url: str) -> TppClient:
     client = TppClient(url, Identity.from_folder(bank.state / "tpps" / "demo"))
-    seeded = control(url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    client.psu_id, client.session_id, client.psu_context = seeded["psuId"], seeded["tppSessionId"], "PRIVATE"
+    client.use_session(control(url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
     return client
 
 

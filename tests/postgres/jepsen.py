@@ -96,7 +96,7 @@ class Client(threading.Thread):
         self.notes = notes
         self.url = running.url
         self.tpp = TppClient(running.url, running.demo, timeout=ANSWER)
-        self.tpp.psu_id, self.tpp.session_id = session["psuId"], session["tppSessionId"]
+        self.tpp.use_session(session)
         self.account = session["account"]
         self.chooser = random.Random(seed)
         self.created: list[tuple[str, str, str]] = []  # X-Request-ID, reference, payment

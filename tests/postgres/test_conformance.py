@@ -25,7 +25,7 @@ def act(nodes: Sequence[Node], identity: Identity) -> None:
         nonlocal turn
         turn += 1
         client = TppClient(nodes[turn % len(nodes)].url, identity)
-        client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
+        client.use_session(psu)
         return client
 
     def ask(method: str, path: str, **options: Any) -> Any:

@@ -42,9 +42,8 @@ def events(node: Node) -> Iterator[dict[str, Any]]:
 
 def paid(running: Cluster, node: Node) -> list[tuple[str, str]]:
     """Make two payments at a process, and cancel one of them; what events of them there must be."""
-    psu = control(node.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
     with TppClient(node.url, running.demo) as client:
-        client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
+        client.use_session(control(node.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
         first, second = (client.post(DOMESTIC, json=BODY).json()["paymentId"] for _ in range(2))
         client.delete(f"{DOMESTIC}/{first}")
     return [(first, "RCVD"), (second, "RCVD"), (first, "CANC")]

@@ -77,7 +77,7 @@ def test_the_rules_of_the_weather_count_at_all_processes_together(tmp_path: Path
         psu = control(running.nodes[0].url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
         for number in range(8):
             with TppClient(running.nodes[number % 2].url, running.demo) as client, suppress(OSError):
-                client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
+                client.use_session(psu)
                 client.get("/v1/accounts")
         counts = [control(node.url, "GET", "rules")["counts"] for node in running.nodes]
         assert counts[0] == counts[1]

@@ -31,7 +31,7 @@ def pay(running: Cluster, receiver: Receiver, psu: dict[str, str], victim: Node 
     """Payments that are approved or deleted, on whichever process the balancer gives; in the middle one is killed."""
     with TppClient(running.url, running.demo, timeout=20) as client:
         client.notification_uri = receiver.uri
-        client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
+        client.use_session(psu)
         for number in range(PAYMENTS):
             try:
                 payment = client.post(DOMESTIC, json=BODY).json()["paymentId"]

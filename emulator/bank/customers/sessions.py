@@ -86,9 +86,10 @@ def seed(
     accounts: list[str] | None = None,
     tpp_name: str | None = None,
 ) -> dict[str, str]:
-    """Create a session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}` (CONTRACT 9.3).
+    """Create a session and a consent without the pages (CONTRACT 9.3).
 
-    `tpp_name` is shown to people beside the consent, instead of the id.
+    Returns `{psuId, tppSessionId, psuCorporateId?, context}`. `tpp_name` is shown to people beside the consent, instead
+    of the id.
     """
     if people.person(bank, national_id) is None:
         raise BankError("FORMAT_ERROR", "The bank knows no person with this national identity number.", "nationalId")
@@ -113,7 +114,7 @@ def seed(
     answer = {"psuId": session["psuId"], "tppSessionId": session["tppSessionId"]}
     if agreement is not None:
         answer["psuCorporateId"] = agreement
-    return answer
+    return {**answer, "context": context}
 
 
 def choose_context(bank: Bank, national_id: str, context: str | None, agreement: str | None) -> tuple[str, str | None]:

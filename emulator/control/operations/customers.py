@@ -149,7 +149,7 @@ def seed_session(call: ControlCall[Seed]) -> Json:
     credentials = call.authority.find(who.tpp)
     tpp = identity(credentials.certificate) if credentials is not None else None
     with call.bank.documents.transaction():
-        seeded = sessions.seed(
+        return sessions.seed(
             call.bank,
             tpp_id=tpp.id if tpp is not None else who.tpp,  # a tppId too, of a TPP with its own certificate
             tpp_name=tpp.name if tpp is not None else None,
@@ -158,8 +158,6 @@ def seed_session(call: ControlCall[Seed]) -> Json:
             agreement=who.agreement,
             accounts=who.accounts,
         )
-    corporate = "psuCorporateId" in seeded
-    return {**seeded, "context": "CORPORATE" if corporate else "PRIVATE"}
 
 
 @closed

@@ -53,8 +53,7 @@ def logged_in(emulator: Living, browser: Visitor) -> None:
     """Kari at the demo TPP, without the pages."""
     fields = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
     answer = browser.send("POST", "/_emulator/sessions", fields, Content_Type="application/json")
-    session = json.loads(answer.source)
-    emulator.tpp.psu_id, emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
+    emulator.tpp.use_session(json.loads(answer.source))
 
 
 def paid(emulator: Living, browser: Visitor, **more: Any) -> str:

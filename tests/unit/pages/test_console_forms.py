@@ -22,8 +22,7 @@ def control(browser: Visitor, method: str, path: str, body: Any) -> Any:
 
 def busy(emulator: Living, browser: Visitor) -> str:
     """A bank in which there is something for every form; the id of a payment that waits."""
-    session = control(browser, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-    emulator.tpp.psu_id, emulator.tpp.session_id = session["psuId"], session["tppSessionId"]
+    emulator.tpp.use_session(control(browser, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
     control(browser, "POST", "scenario", {"scenario": "own", "rules": [{"then": {"delay": "1s"}}]})
     control(browser, "PUT", "snapshots/lost-answer", {})
     control(browser, "PUT", "banks/lost-answer", {})
