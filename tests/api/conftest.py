@@ -18,6 +18,7 @@ from emulator.scenario import transport as transports
 from emulator.scenario.transport import Transport, TransportFailed
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, monday, seeded_registry
+from tests.known_state import KARI
 from tests.postgres.remote import RemoteAuthority, RemoteBanks, RemoteRegistry, RemoteService
 
 Run = Callable[..., tuple[int, str, str]]
@@ -49,6 +50,12 @@ def service(registry: BankRegistry, remote_banks: RemoteBanks | None) -> BankSer
 @pytest.fixture
 def tpp(service: BankService, authority: CertificateAuthority) -> DeskClient:
     return DeskClient(service, authority)
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    """The TPP with a session and a consent of Kari's."""
+    return tpp.log_in(KARI)
 
 
 @pytest.fixture

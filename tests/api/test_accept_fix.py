@@ -11,9 +11,8 @@ from emulator.api.service import BankService
 from emulator.bank import fixtures
 from emulator.bank.kinds import ACCOUNT
 from tests.api.desk import DeskClient
+from tests.known_state import KARI, SIRI
 
-KARI = "14888520059"
-SIRI = "21909220006"
 BAKERY = "NO2799911000012"
 BEFORE = datetime(2024, 9, 4, 21, 59, 59, tzinfo=UTC)  # the last second of 4 September in Oslo
 FROM = datetime(2024, 9, 4, 22, 0, tzinfo=UTC)

@@ -11,16 +11,9 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from tests.api.desk import DeskClient, advance, messages
+from tests.known_state import EVEN, KARI, SIRI
 
-KARI = "14888520059"
-EVEN = "03817910172"
-SIRI = "21909220006"  # acts for the bakery
 MAIN = "NO8599901000014"
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
 
 
 def account_id(client: DeskClient, iban: str = MAIN) -> str:

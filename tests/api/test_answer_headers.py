@@ -15,14 +15,8 @@ from emulator.api.service import BankService
 from emulator.bank.notification_targets import Host
 from emulator.client.clients import TppResponse
 from tests.api.desk import DeskClient, approve, ok
-from tests.api.test_payments import BODIES, DOMESTIC
-
-KARI = "14888520059"
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
+from tests.api.test_payments import BODIES
+from tests.known_state import DOMESTIC
 
 
 @pytest.mark.parametrize("coding", ["identity", "gzip"])

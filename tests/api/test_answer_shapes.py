@@ -9,7 +9,8 @@ import pytest
 from emulator.api.operations import table
 from tests.api.desk import DeskClient, advance, approve, ok
 from tests.api.shapes import fault
-from tests.api.test_payments import BODIES, BULK, CROSS_BORDER, DOMESTIC, KARI, PERIODIC, SEPA, STRAKS
+from tests.api.test_payments import BODIES
+from tests.known_state import BULK, CROSS_BORDER, DOMESTIC, KARI, PERIODIC, SEPA, SIRI, STRAKS
 from tests.unit.payments.world import bulk, domestic, sepa
 
 SETTLED_BY_CARD = {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"}
@@ -54,7 +55,6 @@ CARD_TRANSACTION = {
     "invoiced": False,
     "proprietaryBankTransactionCode": "VARE",
 }
-SIRI = "21909220006"  # acts for the bakery, which books batches
 
 
 class Walk:

@@ -10,15 +10,11 @@ from emulator.api.service import BankService
 from emulator.bank.kinds import AGREEMENT, PAYMENT
 from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
-from tests.api.test_payments import BODIES, BULK, DOMESTIC, EVEN, KARI, PERIODIC, STRAKS, authorised, created, in_status
-from tests.unit.payments.world import SIRI, domestic
+from tests.api.test_payments import BODIES, authorised, created, in_status
+from tests.known_state import BULK, DOMESTIC, EVEN, KARI, PERIODIC, SIRI, STRAKS
+from tests.unit.payments.world import domestic
 
 BASKETS = "/v1/signing-baskets"
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
 
 
 def payments(client: DeskClient, count: int = 2) -> list[str]:

@@ -17,10 +17,10 @@ from emulator.api.headers import MATRIX
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
 from tests.api.berlin_group import HEADERS, OBJECTS, VERSIONS, Version, schemas
 from tests.api.desk import DeskClient, approve, ok
-from tests.api.test_payments import BODIES, BULK, DOMESTIC, PERIODIC, SEPA
+from tests.api.test_payments import BODIES
+from tests.known_state import BULK, DOMESTIC, PERIODIC, SEPA
 from tests.unit.payments.world import domestic, sepa
 
-KARI = "14888520059"
 PAGE = "reference/berlin-group"
 # What a client does not read as it is: how it differs, and the member. In both versions, then in one of them.
 BOTH = {
@@ -34,11 +34,6 @@ ONE = {
     "1.3.9": {("misfit", "remittanceInformationStructured"), ("misfit", "remittanceInformationStructuredArray")},
     "1.3.12": {("unknown", "transactionsDetails"), ("missing", "transactionDetails")},
 }
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
 
 
 def accounts(kari: DeskClient) -> Iterator[tuple[str, Any]]:

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from emulator.api.service import BankService
 from emulator.bank.kinds import CARD
 from tests.api.desk import DeskClient, messages
-
-KARI = "14888520059"
-SIRI = "21909220006"
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
+from tests.known_state import SIRI
 
 
 def get(client: DeskClient, path: str) -> Any:

@@ -10,8 +10,8 @@ from emulator.api.service import BankService
 from emulator.bank.customers import consents
 from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, advance, approve, messages, ok, reject
+from tests.known_state import KARI
 
-KARI = "14888520059"
 MAIN = "NO8599901000014"
 
 

@@ -26,15 +26,7 @@ from emulator.control.operations import table
 from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
 from tests.api.desk import NOW, DeskClient
-
-KARI = "14888520059"
-PAYMENT = {
-    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
-    "creditorName": "Even Eksempel",
-    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
-    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
-}
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+from tests.known_state import DOMESTIC, KARI, PAYMENT
 
 
 def loaded_fixture(desk: ControlDesk) -> str:

@@ -24,15 +24,7 @@ from emulator.scenario import transport as transports
 from emulator.scenario.transport import ReceivedAnswer
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
-
-KARI = "14888520059"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
-PAYMENT = {
-    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
-    "creditorName": "Even Eksempel",
-    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
-    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
-}
+from tests.known_state import DOMESTIC, KARI, PAYMENT
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,8 @@ from emulator.scenario.effects import effects, load
 from emulator.scenario.steps import step_kinds
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient
+from tests.known_state import DOMESTIC, KARI
 from tests.unit.effort import calls
-
-KARI = "14888520059"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 
 
 def payment(creditor: str = "Even Eksempel", amount: str = "10.00") -> dict[str, Any]:

@@ -17,12 +17,10 @@ from emulator.scenario import loader
 from emulator.scenario.loader import Scenario
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve
+from tests.known_state import DOMESTIC, EVEN, STRAKS
 from tests.postgres.remote import RemoteService, inside
 
-EVEN = "03817910172"
 FIRM = "21909220006"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 
 
 class Traffic:

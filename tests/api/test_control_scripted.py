@@ -23,21 +23,9 @@ from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable, WriteGroup
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient
+from tests.known_state import DOMESTIC, KARI, PAYMENT
 
-KARI = "14888520059"
-PAYMENT = {
-    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
-    "creditorName": "Even Eksempel",
-    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
-    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
-}
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 DOWN = {"then": {"answer": {"status": 503, "text": "Closed."}}}
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
 
 
 def test_a_name_in_an_address_is_read_as_the_tpp_interface_reads_one(desk: ControlDesk) -> None:

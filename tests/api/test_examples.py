@@ -12,11 +12,10 @@ from emulator.api.description.openapi import document
 from emulator.api.operations import table
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from tests.api.desk import NOW, DeskClient
+from tests.known_state import DOMESTIC, KARI
 
-KARI = "14888520059"
 BODIES = examples.bodies(NOW.date())
 ROWS = {row.id: row for row in table()}
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 
 
 def parameters(client: DeskClient, title: str) -> dict[str, str]:

@@ -16,9 +16,7 @@ from emulator.client.tpp import Prepared
 from emulator.httpsig.dates import format_date
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
-
-KARI = "14888520059"
-SEPA = "/v1/payments/sepa-credit-transfers"
+from tests.known_state import KARI, SEPA
 
 
 def dated(**ago: float) -> dict[str, str]:

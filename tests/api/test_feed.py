@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, ok
+from tests.known_state import SIRI
 
-KARI = "14888520059"
-SIRI = "21909220006"  # acts for the bakery, which has batches
 RENUMBER = [{"effect": "renumber-day"}]
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
 
 
 def own(client: DeskClient) -> str:

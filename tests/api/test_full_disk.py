@@ -30,9 +30,8 @@ from emulator.store.disk import Disk
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import NOW, DeskClient, approve, messages
 from tests.api.test_isolation import filled
+from tests.known_state import DOMESTIC, KARI
 
-KARI = "14888520059"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BODIES = examples.bodies(NOW.date())
 
 

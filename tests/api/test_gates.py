@@ -15,9 +15,8 @@ from emulator.bank.kinds import CONSENT, PAYMENT
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from tests.api.desk import BASE, DeskClient, advance, approve, messages
+from tests.known_state import EVEN, KARI, SEPA, SIRI
 
-KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
-SEPA = "/v1/payments/sepa-credit-transfers"
 UNKNOWN = "00000000-0000-0000-0000-000000000001"
 BODY = {
     "instructedAmount": {"amount": "12.50", "currency": "EUR"},

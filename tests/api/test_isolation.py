@@ -19,8 +19,8 @@ from emulator.api.service import BankService
 from emulator.ca import CertificateAuthority
 from emulator.client.clients import TppResponse
 from tests.api.desk import NOW, DeskClient, approve
+from tests.known_state import EVEN, KARI
 
-KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
 NOBODYS = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
 SERVICES = {
     "payments": "norwegian-domestic-credit-transfers",

@@ -13,10 +13,9 @@ from emulator.ca import CertificateAuthority
 from emulator.client.clients import TppResponse
 from tests.api.desk import DeskClient, approve
 from tests.api.test_isolation import BODIES, NOBODYS, SERVICES
+from tests.known_state import EVEN, KARI
 
-KARI, EVEN = "14888520059", "03817910172"
 BASKETS = "/v1/signing-baskets"
-SEPA = "/v1/payments/sepa-credit-transfers"
 
 
 @pytest.fixture

@@ -16,15 +16,9 @@ from emulator.bank.payment import baskets
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, NOW, DeskClient, advance, approve, messages, reject
+from tests.known_state import BULK, CROSS_BORDER, DOMESTIC, EVEN, KARI, PERIODIC, SEPA, STRAKS
 from tests.unit.payments.world import bulk, domestic, sepa
 
-KARI, EVEN = "14888520059", "03817910172"
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
-SEPA = "/v1/payments/sepa-credit-transfers"
-CROSS_BORDER = "/v1/payments/cross-border-credit-transfers"
-PERIODIC = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
-BULK = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
 STANDING: dict[str, Any] = {"frequency": "Monthly", "startDate": "2026-03-10"}
 BODIES = {
     **{
@@ -38,11 +32,6 @@ BODIES = {
     PERIODIC: domestic(**STANDING),
     BULK: bulk("1.00", "2.00"),
 }
-
-
-@pytest.fixture
-def kari(tpp: DeskClient) -> DeskClient:
-    return tpp.log_in(KARI)
 
 
 def created(client: DeskClient, path: str, body: dict[str, Any], **options: Any) -> dict[str, Any]:

@@ -14,9 +14,7 @@ from emulator.api.service import BankService
 from emulator.api.signature import SignatureRefused
 from emulator.assemble.turns import refuse
 from tests.api.desk import DeskClient
-
-KARI = "14888520059"
-SEPA = "/v1/payments/sepa-credit-transfers"
+from tests.known_state import KARI, SEPA
 
 
 def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(

@@ -12,9 +12,9 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
 from emulator.bank.sandbox.patterns import TRANSFER_OUT
 from emulator.bank.threads import run_to_end
 from tests.api.desk import DeskClient, advance, messages, ok
+from tests.known_state import KARI
 from tests.unit.payments.world import domestic
 
-KARI = "14888520059"
 ACCOUNTS = "/v1/sandbox/accounts"
 CARDS = "/v1/sandbox/card-accounts"
 

@@ -17,12 +17,9 @@ from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, approve, messages, ok
-from tests.api.test_payments import BODIES, DOMESTIC
+from tests.api.test_payments import BODIES
+from tests.known_state import DOMESTIC, EVEN, KARI, SIRI, TOR
 
-KARI = "14888520059"
-EVEN = "03817910172"
-SIRI = "21909220006"
-TOR = "09877410142"
 CUSTOMERS = "/v1/sandbox/customers"
 AGREEMENTS = "/v1/sandbox/agreements"
 

@@ -19,9 +19,9 @@ from emulator.scenario.weather import WEATHER
 from emulator.store import memory_store
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve, monday, seeded_registry
+from tests.known_state import EVEN, KARI
 from tests.unit.payments.world import domestic
 
-EVEN, KARI = "03817910172", "14888520059"
 PAY = "/v1/payments/norwegian-domestic-credit-transfers"
 ORDERS = 60
 PATIENCE = 6

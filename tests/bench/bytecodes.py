@@ -29,8 +29,9 @@ from emulator.web.answers import Refusal
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
-from tests.bench.customers import SEPA, Customer
+from tests.bench.customers import Customer
 from tests.bench.harness import bank
+from tests.known_state import SEPA
 
 WARM_UP = 1200  # requests: the request log is full then, and the interpreter has settled on its fast forms
 COUNTED = 20

@@ -11,8 +11,7 @@ from typing import Any, Unpack
 from emulator.client import Identity, TppClient
 from emulator.client.tpp import Options
 from tests.bench.harness import raw
-
-SEPA = "/v1/payments/sepa-credit-transfers"
+from tests.known_state import SEPA
 
 
 def sepa_payment(debtor: Mapping[str, str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from emulator.bank.kinds import KINDS, SCA, SESSION
 from emulator.store import open_store
 from tests.bench.customers import Customer
 from tests.bench.harness import Rate, Running, bank, mixed_rate, raw
+from tests.known_state import DOMESTIC
 
 BATCHES, LARGEST_BATCH = 50, 20_000
 PLATEAU = 15  # batches until everything that passes has begun to go
@@ -38,7 +39,6 @@ MEMORY_GROWTH = LEFT_GROWTH = 1.1
 LATENCY_GROWTH = 1.5
 FOR_EVER = ("payment", "sca", "transaction")  # a bank forgets no payment, and nothing that belongs to it
 
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 SECOND_PERSON = "03817910172"  # whose new sessions end none of the first person's
 PAYEE = {"bban": "99901100019", "currency": "NOK"}
 

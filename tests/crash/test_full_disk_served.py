@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from emulator.client import Identity, TppClient
-from tests.crash.test_kill import BODY, DOMESTIC, KARI, control, payments
-from tests.e2e.process import Served, served
+from tests.crash.test_kill import BODY, payments
+from tests.e2e.process import Served, control, served
+from tests.known_state import DOMESTIC, KARI
 
 
 def limit(bank: Served, size: int) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import threading
-import urllib.request
 import uuid
 from datetime import date
 from pathlib import Path
@@ -16,21 +14,11 @@ import pytest
 
 from emulator.api.description import examples
 from emulator.client import Identity, TppClient
-from tests.e2e.process import Served, start
+from tests.e2e.process import Served, control, start
+from tests.known_state import DOMESTIC, KARI
 
-KARI = "14888520059"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BODY = examples.bodies(date(2026, 3, 2))["createPayment"]["norwegian-domestic-credit-transfers"]
 CLIENTS = 4
-
-
-def control(url: str, method: str, path: str, body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{url}/_emulator/{path}", data, {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)
 
 
 class Customer(threading.Thread):

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from emulator.client import Identity, TppClient
-from tests.crash.test_kill import BODY, DOMESTIC, KARI, control
-from tests.e2e.process import Served, start
+from tests.crash.test_kill import BODY
+from tests.e2e.process import Served, control, start
+from tests.known_state import DOMESTIC, KARI
 
 CUSTOMERS = 3
 

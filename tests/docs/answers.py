@@ -16,11 +16,10 @@ from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.client.clients import TppResponse
 from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_registry
+from tests.known_state import KARI, SIRI
 
 ANSWERS = Path(examples.__file__).with_name("answers.json")
 LATER = "2026-03-20"
-KARI = "14888520059"
-SIRI = "21909220006"  # acts for the bakery, which books batches
 PRODUCT = "norwegian-domestic-credit-transfers"
 DOMESTIC = f"/v1/payments/{PRODUCT}"
 

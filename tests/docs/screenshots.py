@@ -15,12 +15,10 @@ from emulator.manual import IMAGES
 from emulator.testing import RunningBank, TestTpp, banks
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import press
+from tests.known_state import DOMESTIC, KARI, STRAKS
 
 LARGEST = 150_000  # bytes of one picture
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-KARI = "14888520059"
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 WIDE, PHONE = (1180, 760), (430, 800)
 
 

@@ -1,4 +1,4 @@
-"""One Chromium for the browser tests of a process."""
+"""One Chromium for the browser tests of a process, and a bank for those of a module."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+    from tests.e2e.pages_served import ServedPages
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +36,12 @@ def window(chrome: Chrome) -> Chrome:
 def browser(window: Chrome) -> Chrome:
     """The window as the test before left it; modules that need it as it was at first say how."""
     return window
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedPages]:
+    """A bank with its pages, for the tests of a module."""
+    from tests.e2e.pages_served import served_pages
+
+    with served_pages() as running:
+        yield running

@@ -1,8 +1,9 @@
-"""A bank as a user starts it, in a process of its own: its READY line, its orderly end. And commands beside it."""
+"""A bank as a user starts it, in a process of its own: its READY line, its orderly end. And what is asked of it."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
+from urllib.request import Request, urlopen
 
 from emulator.cli import main
 
@@ -60,6 +63,14 @@ def served(state: Path, *flags: str) -> Iterator[Served]:
         if running.process.poll() is None:
             running.process.kill()
         running.process.communicate()
+
+
+def control(url: str, method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
+    """What the control interface answers, which must be fine; OSError otherwise. A change sends an empty body as {}."""
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    content = None if method == "GET" else json.dumps(body or {}).encode()
+    with urlopen(Request(f"{url}/_emulator/{path}", content, headers, method=method), timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
 
 
 def command(

@@ -24,9 +24,8 @@ from urllib.parse import urlsplit
 import pytest
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-from tests.e2e.process import Served, command, served
-
-KARI = "14888520059"
+from tests.e2e.process import Served, command, control, served
+from tests.known_state import KARI
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +41,6 @@ def run(
     """A command as a user types it, at this bank and its state directory."""
     standing = {"BANK_EMULATOR_URL": bank.url, "BANK_EMULATOR_STATE": str(bank.state)}
     return command(*arguments, environment=standing | (environment or {}), given=given)
-
-
-def control(bank: Served, method: str, path: str, body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{bank.url}/_emulator/{path}", data, method=method)
-    request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
 
 
 # tpp
@@ -241,7 +232,7 @@ def test_a_plain_client_goes_the_whole_way_through_the_proxy(bank: Served, schem
         status, refused = plain(f"{address}/v1/accounts?withBalance=true")
         assert status == 401
         token = refused["_links"]["scaRedirect"]["href"].rpartition("/")[2]
-        back = control(bank, "POST", f"sca/{token}/approve", {"nationalId": KARI})["redirect"]
+        back = control(bank.url, "POST", f"sca/{token}/approve", {"nationalId": KARI})["redirect"]
         assert back.startswith(f"{address}/_proxy/callback/")
         with urllib.request.urlopen(back, timeout=30) as welcome:
             assert b"The proxy now sends the customer" in welcome.read()

@@ -14,17 +14,12 @@ from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.web.console.screen import NAVIGATION
 from tests.e2e.clicking import awkward, button, complaints, findings, heading, is_too_wide, nameless, press, wait
 from tests.e2e.pages_served import ServedPages, served_pages
-from tests.unit.pages.living import DEBTOR, KARI, STRAKS, straks
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import DEBTOR, straks
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[ServedPages]:
-    with served_pages() as running:
-        yield running
 
 
 @pytest.fixture

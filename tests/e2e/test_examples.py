@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from emulator.testing import RunningBank, TestTpp
 from tests.generators.tools import JAVA
+from tests.known_state import SEPA
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PAYMENT = {
@@ -25,7 +26,6 @@ PAYMENT = {
     "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
 }
 BODY = json.dumps(PAYMENT, ensure_ascii=False)
-SEPA = "/v1/payments/sepa-credit-transfers"
 
 Run = Callable[..., tuple[int, Any]]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,9 @@ from selenium.webdriver.support.expected_conditions import url_contains
 from emulator.client import Identity, TppClient
 from tests.e2e.browser import callback
 from tests.e2e.clicking import press, wait
-from tests.e2e.process import served
+from tests.e2e.process import control, served
+from tests.known_state import KARI, STRAKS
 
-KARI = "14888520059"
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 DEBTOR, CREDITOR = "99901000014", "99901100019"
 
 
@@ -47,15 +44,6 @@ def straks(**remittance: Any) -> dict[str, Any]:
         "debtorAccount": {"bban": DEBTOR, "currency": "NOK"},
         **remittance,
     }
-
-
-def control(url: str, method: str, path: str, body: Any = None) -> Any:
-    request = urllib.request.Request(f"{url}/_emulator/{path}", method=method)
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)
 
 
 def balance(url: str, bban: str) -> Decimal:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 
@@ -20,23 +19,15 @@ from emulator.client import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.web.limits import Limits
 from emulator.web.server import raise_file_limit
-from tests.e2e.process import Served, served
+from tests.e2e.process import Served, control, served
 from tests.e2e.serving import Client, both_loops, serving
+from tests.known_state import DOMESTIC, KARI
 
-KARI = "14888520059"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BODY = examples.bodies(date(2026, 3, 2))["createPayment"]["norwegian-domestic-credit-transfers"]
 CONNECTIONS = 1000
 DEAF = 20
 PATIENCE = 60.0  # seconds until a test gives up; none waits for it to pass
 MUCH = 100_000_000  # bytes: what deaf clients may make the bank hold, generously
-
-
-def control(url: str, method: str, path: str, body: Any = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = Request(f"{url}/_emulator/{path}", data, {"Content-Type": "application/json"}, method=method)
-    with urlopen(request, timeout=PATIENCE) as answer:
-        return json.load(answer)
 
 
 class Customer:

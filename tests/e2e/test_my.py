@@ -9,18 +9,13 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.e2e.clicking import awkward, complaints, cut_off, findings, heading, is_too_wide, nameless, press, wait
-from tests.e2e.pages_served import ServedPages, served_pages
-from tests.unit.pages.living import KARI, STRAKS, straks
+from tests.e2e.pages_served import ServedPages
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import straks
 
 pytestmark = pytest.mark.browser
 
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844), "small": (320, 640)}
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[ServedPages]:
-    with served_pages() as running:
-        yield running
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from emulator.client.signing import signed_headers
 from emulator.store import Kind
 from emulator.testing import RunningBank, TestTpp
 from emulator.testing.options import settings_for
+from tests.known_state import KARI
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-KARI = "14888520059"
 # What signing and the transport put in themselves.
 OWN = {"signature", "digest", "tpp-signature-certificate", "host", "content-length", "user-agent", "accept-encoding"}
 

@@ -24,10 +24,9 @@ from emulator.client import Identity, TppClient
 from emulator.scenario.loader import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, handles, running
 from tests.e2e.process import ALONE
+from tests.known_state import DOMESTIC, EVEN, KARI, SIRI
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
-KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 PAYMENT: dict[str, Any] = {
     "instructedAmount": {"amount": "250.00", "currency": "NOK"},
     "creditorName": "Even Eksempel",

@@ -14,8 +14,9 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.e2e.clicking import press, wait
-from tests.e2e.process import Served, served
-from tests.e2e.test_cli_tools import KARI, control, plain, proxy
+from tests.e2e.process import Served, control, served
+from tests.e2e.test_cli_tools import plain, proxy
+from tests.known_state import KARI
 
 pytestmark = pytest.mark.browser
 
@@ -79,7 +80,7 @@ def hostile_page(proxy_address: str) -> Iterator[int]:
 
 
 def asked(bank: Served) -> list[str]:
-    return [f"{entry['method']} {entry['target']}" for entry in control(bank, "GET", "requests")["requests"]]
+    return [f"{entry['method']} {entry['target']}" for entry in control(bank.url, "GET", "requests")["requests"]]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["same-site", "cross-site"])

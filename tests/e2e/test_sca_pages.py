@@ -15,8 +15,9 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
-from tests.e2e.pages_served import ServedPages, served_pages
-from tests.unit.pages.living import EVEN, KARI, STRAKS, straks
+from tests.e2e.pages_served import ServedPages
+from tests.known_state import EVEN, KARI, STRAKS
+from tests.unit.pages.living import straks
 
 pytestmark = pytest.mark.browser
 
@@ -53,12 +54,6 @@ def tpp_site() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[ServedPages]:
-    with served_pages() as running:
-        yield running
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from emulator.bank.customers import sessions
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from tests.e2e.clicking import cut_off, findings, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
-from tests.unit.pages.living import KARI, STRAKS, straks
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import straks
 
 pytestmark = pytest.mark.browser
 

@@ -7,44 +7,29 @@ import os
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from emulator.cli import main
 from emulator.client import Identity, TppClient
 from emulator.scenario.transport import Running
+from tests.e2e import process
 from tests.e2e.process import Served, served
+from tests.known_state import DOMESTIC, KARI, PAYMENT
 
-KARI = "14888520059"
 TOKEN = "s3cret"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
-PAYMENT = {
-    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
-    "creditorName": "Even Eksempel",
-    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
-    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
-}
+control = partial(process.control, token=TOKEN)
 
 
 @pytest.fixture(scope="module")
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("state"), "--ephemeral", "--control-token", TOKEN) as running:
         yield running
-
-
-def control(url: str, method: str, path: str, body: Any = None) -> Any:
-    data = None if method == "GET" else json.dumps(body or {}).encode()
-    request = urllib.request.Request(f"{url}/_emulator/{path}", data, method=method)
-    request.add_header("Content-Type", "application/json")
-    request.add_header("Authorization", f"Bearer {TOKEN}")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.loads(answer.read() or b"null")
 
 
 def kari_at(bank: Served, url: str) -> TppClient:

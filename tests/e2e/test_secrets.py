@@ -23,10 +23,9 @@ from emulator.client.signing import signed_headers
 from emulator.control.operations import table
 from emulator.web.console.routes import PAGES
 from tests.e2e.process import Served, served
+from tests.known_state import DOMESTIC, KARI
 
-KARI = "14888520059"
 TOKEN = "a-control-token-that-nobody-may-see"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BODY = examples.bodies(date(2026, 3, 2))["createPayment"]["norwegian-domestic-credit-transfers"]
 LINK = re.compile(r'(?:href|action|src)="([^"#]+)"')
 

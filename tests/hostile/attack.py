@@ -16,7 +16,6 @@ from tests.api.desk import DeskClient
 from tests.hostile.case import Case, Sent
 from tests.unit.pages.living import Living
 
-KARI = "14888520059"
 # What an answer holds when something of ours fell over, a library's own words came through, or none were found.
 INSIDES = re.compile(rb'Traceback|File "|\.py\b|site-packages|pydantic|ValidationError|Exception\b|Another value')
 

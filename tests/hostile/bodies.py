@@ -6,22 +6,8 @@ import gzip
 import json
 import zlib
 
-from tests.hostile.case import (
-    BASKETS,
-    BODIES,
-    BULK,
-    CUSTOMERS,
-    DOMESTIC,
-    PERIODIC,
-    SANDBOX_ACCOUNTS,
-    SEPA,
-    STRAKS,
-    Case,
-    Messages,
-    member,
-    posted,
-    with_member,
-)
+from tests.hostile.case import BASKETS, BODIES, CUSTOMERS, SANDBOX_ACCOUNTS, Case, Messages, member, posted, with_member
+from tests.known_state import BULK, DOMESTIC, PERIODIC, SEPA, STRAKS
 
 GOOD = json.dumps(BODIES[SEPA]).encode()
 WHOLE: Messages = (("FORMAT_ERROR", None),)

@@ -9,16 +9,12 @@ from datetime import date
 from typing import Any
 
 from emulator.api.description import examples
+from tests.known_state import BULK, DOMESTIC, PERIODIC, SEPA, STRAKS
 
 Messages = tuple[tuple[str, str | None], ...]
 Sent = list[tuple[str, str]]
 
 ACCOUNTS = "/v1/accounts"
-SEPA = "/v1/payments/sepa-credit-transfers"
-DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
-BULK = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
-PERIODIC = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
 BASKETS = "/v1/signing-baskets"
 CUSTOMERS = "/v1/sandbox/customers"
 SANDBOX_ACCOUNTS = "/v1/sandbox/accounts"

@@ -8,7 +8,8 @@ import pytest
 
 from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient
-from tests.hostile.attack import KARI, Target
+from tests.hostile.attack import Target
+from tests.known_state import KARI
 from tests.unit.pages.living import Living, living
 
 

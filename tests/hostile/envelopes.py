@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.hostile.case import ACCOUNTS, DOMESTIC, SEPA, Case, Messages, Sent, header
+from tests.hostile.case import ACCOUNTS, Case, Messages, Sent, header
+from tests.known_state import DOMESTIC, SEPA
 
 NOBODYS = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
 

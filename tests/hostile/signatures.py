@@ -14,7 +14,8 @@ from cryptography.x509.oid import NameOID
 
 from emulator.client.signing import TAMPERINGS
 from emulator.httpsig.signing import digest_value, wrap
-from tests.hostile.case import BODIES, SEPA, Case, Messages, Sent, replaced
+from tests.hostile.case import BODIES, Case, Messages, Sent, replaced
+from tests.known_state import SEPA
 from tests.unit.signature.making import encoded_word
 
 SIGNATURE, CERTIFICATE = "Signature", "TPP-Signature-Certificate"

@@ -11,8 +11,8 @@ import pytest
 
 from emulator.client import TppClient
 from emulator.testing import BankFactory, Receiver, RunningBank, TestTpp
+from tests.known_state import STRAKS
 
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 FIRST = "14888520059"
 SUPPORT, CONTENT = "ASPSP-Notification-Support", "ASPSP-Notification-Content"
 

@@ -25,6 +25,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from emulator.client.clients import TppClient, TppResponse
+from tests.known_state import KARI
 from tests.postgres.cluster import EMULATOR, Cluster, Node, NodeFailed, ask, cluster, control, eventually
 from tests.postgres.history import (
     REFUSED,
@@ -41,7 +42,6 @@ from tests.postgres.history import (
 )
 from tests.postgres.server import PostgreSQL, own_folder, pgbouncer
 
-KARI = "14888520059"
 ACCOUNT = "99901000014"
 PRODUCT = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 CLIENTS = 16

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from emulator.client import Identity, TppClient
-from tests.crash.test_kill import BODY, DOMESTIC, KARI
+from tests.crash.test_kill import BODY
+from tests.known_state import DOMESTIC, KARI
 from tests.postgres.cluster import Node, cluster, control
 
 

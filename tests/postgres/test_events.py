@@ -17,7 +17,8 @@ from emulator.api.messages import Request, Stream
 from emulator.assemble.shared import open_bank, running, upkeep
 from emulator.client import TppClient
 from emulator.store.postgres import Database, StoreUnreachable, Work, database
-from tests.crash.test_kill import BODY, DOMESTIC, KARI
+from tests.crash.test_kill import BODY
+from tests.known_state import DOMESTIC, KARI
 from tests.postgres.cluster import Cluster, Node, cluster, control
 from tests.postgres.process import HEADERS, Process, process
 

@@ -11,7 +11,7 @@ from emulator import assemble
 from emulator.assemble.application import BankApplication
 from emulator.client import TppClient
 from emulator.settings import ServeSettings
-from tests.crash.test_kill import KARI
+from tests.known_state import KARI
 from tests.postgres.cluster import Node, ask, cluster, control, eventually
 
 

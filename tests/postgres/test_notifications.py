@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from emulator.client import TppClient
-from tests.crash.test_kill import BODY, DOMESTIC, KARI
+from tests.crash.test_kill import BODY
 from tests.crash.test_notifications_kill import Receiver
+from tests.known_state import DOMESTIC, KARI
 from tests.postgres.cluster import Cluster, Node, cluster, control
 
 CUSTOMERS = 3

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.known_state import KARI
 from tests.scenarios.conftest import Play
 
-KARI = "14888520059"
 ACCOUNTS = {"tpp": "GET /v1/accounts", "expect": {"status": 200}}
 
 

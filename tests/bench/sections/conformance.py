@@ -10,8 +10,9 @@ from time import process_time
 from emulator import assemble
 from emulator.api.messages import Fields, Request, Response
 from emulator.settings import ServeSettings
-from tests.bench.customers import SEPA, Customer
+from tests.bench.customers import Customer
 from tests.bench.harness import Row, bank, beside, rate
+from tests.known_state import SEPA
 
 REQUESTS = 100_000
 JUDGED = 6000  # in one piece, below the number that may wait

@@ -8,9 +8,10 @@ from shutil import copytree
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from tests.bench.customers import SEPA, Customer
+from tests.bench.customers import Customer
 from tests.bench.harness import Rate, Row, Running, bank, beside, rate
 from tests.bench.many import COUNT, filled
+from tests.known_state import SEPA
 
 GOAL = 0.95
 

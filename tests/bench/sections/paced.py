@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.bench.customers import SEPA, Customer
+from tests.bench.customers import Customer
 from tests.bench.harness import WARM_UP, Rate, Row, bank, rate, typical
+from tests.known_state import SEPA
 
 SHARE = 0.5  # of the rate without a pace, measured right before
 

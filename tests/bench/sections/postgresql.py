@@ -22,10 +22,11 @@ from time import perf_counter
 from emulator.assemble import authority_for
 from emulator.assemble.shared.copying import Directory, copy
 from emulator.assemble.shared.shared_store import SharedStore
-from tests.bench.customers import SEPA, Customer
+from tests.bench.customers import Customer
 from tests.bench.harness import Row, bank, beside, milliseconds, rate, rate_over
 from tests.bench.many import COUNT, filled
 from tests.bench.waiting import DELAY
+from tests.known_state import SEPA
 from tests.postgres.cluster import EMULATOR
 from tests.postgres.server import PostgreSQL, running
 from tests.postgres.wire import Balancer, Loop, Target

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.bench.customers import SEPA, Customer
+from tests.bench.customers import Customer
 from tests.bench.harness import Row, bank, beside, rate, rows, yardstick
 from tests.bench.sections.plain import gets
+from tests.known_state import SEPA
 
 GOAL = 0.75
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.bench.customers import Customer
 from tests.bench.harness import Row, bank
+from tests.known_state import PERIODIC
 
-PERIODIC = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
 COUNT = 100
 GOAL = 1000.0  # milliseconds
 

@@ -28,10 +28,7 @@ from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
 from tests.unit.pages.visitor import HOST, Visitor
 
-KARI = "14888520059"
-EVEN = "03817910172"
 DEBTOR, CREDITOR = "99901000014", "99901100019"
-STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 
 
 @functools.cache

@@ -22,7 +22,8 @@ from emulator.bank.notification_targets import Host
 from emulator.bank.notifications import DeliveryResult
 from emulator.packaged import folder
 from emulator.store import Kind, StoreUnwritable
-from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
+from tests.known_state import EVEN, KARI, STRAKS
+from tests.unit.pages.living import DEBTOR, Living, living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
 PLACES = (

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from emulator.web.console import routes
-from tests.unit.pages.living import KARI, STRAKS, Living, straks
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import Living, straks
 from tests.unit.pages.visitor import Visitor
 
 

@@ -11,7 +11,8 @@ from emulator.bank.authentication import sca
 from emulator.bank.customers import sessions
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, PAYMENT, SCA
 from emulator.bank.payment import self_service
-from tests.unit.pages.living import EVEN, KARI, STRAKS, Living, straks
+from tests.known_state import EVEN, KARI, STRAKS
+from tests.unit.pages.living import Living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
 TPP = "PSDNO-SBX-demo"

@@ -11,7 +11,7 @@ from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
 from emulator.bank.authentication import sca
 from emulator.settings import ServeSettings
-from tests.unit.pages.living import KARI
+from tests.known_state import KARI
 from tests.unit.pages.visitor import Visitor
 
 TOKEN = "a-control-token"

@@ -18,8 +18,9 @@ from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.threads import run_to_end
-from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
-from tests.unit.pages.living import KARI as PAYER
+from tests.known_state import KARI as PAYER
+from tests.known_state import STRAKS
+from tests.unit.pages.living import DEBTOR, Living, living, straks
 from tests.unit.pages.people import FIRM, KARI, OLA, open_access
 from tests.unit.pages.visitor import Page, Visitor
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulator.bank.customers import sessions
-from tests.unit.pages.living import KARI, STRAKS, living, straks
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import living, straks
 
 
 @pytest.mark.parametrize(

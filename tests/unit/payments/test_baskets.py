@@ -15,17 +15,14 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AUTHORISATION, BASKET, PAYMENT, SCA
 from emulator.bank.payment import baskets, lifecycle, payments, progression
 from emulator.bank.scheme.transitions import STATUSES
+from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BULK,
     DOMESTIC,
-    EVEN,
     FIRM_AGREEMENT,
-    KARI,
     PERIODIC,
-    SIRI,
     STRAKS,
-    TOR,
     advance,
     agree,
     approve,

@@ -9,11 +9,11 @@ from emulator.bank.bank import Bank
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
+from tests.known_state import SIRI
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BULK,
     FIRM_AGREEMENT,
-    SIRI,
     advance,
     bulk,
     entries,

@@ -14,19 +14,17 @@ from emulator.bank.payment import payments
 from emulator.bank.payment.initiation import warnings
 from emulator.bank.script import Script
 from emulator.store import Document, Kind
+from tests.known_state import EVEN, KARI, SIRI
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BULK,
     CROSS_BORDER,
     DOMESTIC,
-    EVEN,
     FIRM_AGREEMENT,
     GERMAN,
-    KARI,
     NOW,
     PERIODIC,
     SEPA,
-    SIRI,
     STRAKS,
     bulk,
     domestic,

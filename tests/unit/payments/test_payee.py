@@ -13,8 +13,9 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PAYMENT
 from emulator.bank.payment import payee
+from tests.known_state import EVEN
 from tests.unit.payments import world
-from tests.unit.payments.world import DOMESTIC, EVEN, SEPA, STRAKS, domestic, initiate, sepa
+from tests.unit.payments.world import DOMESTIC, SEPA, STRAKS, domestic, initiate, sepa
 
 NAMES = st.text(max_size=70)
 

@@ -16,13 +16,13 @@ from emulator.bank.payment import payment_views, payments, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.script import Script
 from emulator.bank.threads import run_to_end
+from tests.known_state import EVEN
 from tests.unit.payments import world
 from tests.unit.payments.test_standing import standing
 from tests.unit.payments.world import (
     BULK,
     CROSS_BORDER,
     DOMESTIC,
-    EVEN,
     NOW,
     PERIODIC,
     SEPA,

@@ -16,17 +16,14 @@ from emulator.bank.payment import baskets, payments, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.script import Script
 from emulator.bank.threads import run_to_end
+from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     DOMESTIC,
-    EVEN,
     FIRM_AGREEMENT,
-    KARI,
     PERIODIC,
     SEPA,
-    SIRI,
     STRAKS,
-    TOR,
     advance,
     agree,
     approve,

@@ -13,14 +13,13 @@ from emulator.bank.booking import entries
 from emulator.bank.documents import PsuMessage
 from emulator.bank.payment import payment_views
 from emulator.bank.script import Script
+from tests.known_state import EVEN, KARI
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BIC,
     BULK,
     CROSS_BORDER,
     DOMESTIC,
-    EVEN,
-    KARI,
     PERIODIC,
     SEPA,
     STRAKS,

@@ -19,9 +19,9 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PAYME
 from emulator.bank.payment import initiation, payments, progression
 from emulator.bank.script import Script
 from emulator.store import Document, memory_store
+from tests.known_state import EVEN, KARI, SIRI, TOR
 
 TPP = "PSDNO-FSA-000001"
-KARI, EVEN, SIRI, TOR = "14888520059", "03817910172", "21909220006", "09877410142"
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 BIC = "BEMUNO22XXX"
 FIRM_AGREEMENT = "5a3c9f10-0000-4000-8000-000000000001"
