@@ -226,7 +226,7 @@ def _anchors(name: str, condition: Condition, place: Place) -> Iterator[tuple[Pl
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Existing:
     """Checks that a condition names existing values of a fact, or matches one with `*`."""
 
     fact: str
@@ -274,16 +274,16 @@ class When(Model):
 
     model_config = ConfigDict(title="when")
 
-    operation: Annotated[Maybe[Single], _Known("operation")] = None
-    service: Annotated[Maybe[Single], _Known("service")] = None
-    product: Annotated[Maybe[Single], _Known("product")] = None
+    operation: Annotated[Maybe[Single], _Existing("operation")] = None
+    service: Annotated[Maybe[Single], _Existing("service")] = None
+    product: Annotated[Maybe[Single], _Existing("product")] = None
     payment: Maybe[Single] = None
     account: Maybe[Single] = None
-    method: Annotated[Maybe[Single], _Known("method")] = None
+    method: Annotated[Maybe[Single], _Existing("method")] = None
     path: Maybe[Single] = None
     tpp: Maybe[Single] = None
     psu: Maybe[Single] = None
-    context: Annotated[Maybe[Single], _Known("context")] = None
+    context: Annotated[Maybe[Single], _Existing("context")] = None
     headers: Maybe[dict[str, Single]] = None
     query: Maybe[dict[str, Single]] = None
     body: Maybe[Nested] = Field(None, description="Members of the body, nested as in the body.")
