@@ -84,7 +84,7 @@ class PaymentStatus(TypedDict):
     transactionStatus: TransactionStatus
     fundsAvailable: NotRequired[bool]
     psuMessage: NotRequired[PsuMessage]
-    _links: NotRequired[Links]
+    _links: Links
 
 
 @closed
