@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from emulator.api.operation import Call
 
@@ -25,6 +25,7 @@ DEFAULT_FROM: Mapping[str, date] = {
 }
 
 
+Answer = TypeVar("Answer")
 Fixes = frozenset[str]
 """The names of the fixes that apply to the answer to one request."""
 
@@ -47,9 +48,12 @@ def _applied(header: str, today: date) -> Fixes:
     return frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since)
 
 
-def amounts(body: Any, fix: Fixes) -> Any:
+def amounts(body: Answer, fix: Fixes) -> Answer:
     """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
-    return body if AMOUNT_AS_STRING in fix else _with_numbers(body)
+    if AMOUNT_AS_STRING in fix:
+        return body
+    as_numbers: Answer = _with_numbers(body)
+    return as_numbers
 
 
 def _with_numbers(value: Any) -> Any:

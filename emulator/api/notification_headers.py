@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 from cryptography import x509
@@ -72,7 +72,8 @@ def notifying(resource: Resource, member: str) -> Callable[[Operation], Operatio
     """Make an operation subscribe the TPP to the resource whose id is `member` in the path, else in the answer."""
 
     def decorate(operation: Operation) -> Operation:
-        def handle(call: Call) -> Reply:
+        @wraps(operation.handler)
+        def handle(call: Call) -> Reply[Any]:
             reply = operation.handler(call)
             if call.bank.settings.notifications and reply.status == 201 and _uri in call.headers:
                 return _subscribed(call, reply, resource, call.params.get(member) or reply.body[member])
@@ -83,7 +84,7 @@ def notifying(resource: Resource, member: str) -> Callable[[Operation], Operatio
     return decorate
 
 
-def _subscribed(call: Call, reply: Reply, resource: Resource, target: str) -> Reply:
+def _subscribed(call: Call, reply: Reply[Any], resource: Resource, target: str) -> Reply[Any]:
     """Subscribe the address, and return the reply with the notification headers, or with a WARNING if it is refused."""
     uri, wanted = call.headers[_uri], contents(call.headers.get(_content)) or DEFAULT_CONTENT
     domains = _domains(call.headers["tpp-signature-certificate"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from emulator.api.headers import MATRIX, Headers
@@ -24,6 +24,9 @@ from emulator.bank.errors import Message
 from emulator.bank.kinds import ACCOUNT, HolderKind
 from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, AuthenticatedTpp
+
+if TYPE_CHECKING:  # the shapes import pydantic, which a start does not need
+    from emulator.api.shapes.parts import Link, Verb
 
 Params = Mapping[str, str]
 
@@ -50,7 +53,7 @@ class Access(Enum):
     )
 
 
-def link(base: str, path: str, *verbs: str) -> dict[str, Any]:
+def link(base: str, path: str, *verbs: Verb) -> Link:
     """A Link (SPEC 2.3) to `path`, which starts with /v1; `base` is empty for relative links."""
     return {"href": base + path, "verbs": list(verbs) or ["GET"]}
 
@@ -78,7 +81,7 @@ class Call:
     script: Script = UNSCRIPTED
     caller: Caller | None = None
 
-    def link(self, path: str, *verbs: str) -> dict[str, Any]:
+    def link(self, path: str, *verbs: Verb) -> Link:
         """A Link (SPEC 2.3) to `path`, which starts with /v1; relative or absolute as `--links` says."""
         return link(self.links_base, path, *verbs)
 
@@ -90,7 +93,7 @@ class Call:
         """
         return "Location", (self.links_base or _path_of(self.request.base) + self.request.prefix) + path
 
-    def sca_link(self, token: str) -> dict[str, Any]:
+    def sca_link(self, token: str) -> Link:
         """The scaRedirect Link of an open SCA: always absolute (CONTRACT 1, --links)."""
         return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}
 
@@ -99,25 +102,30 @@ class Call:
 SCA_APPROACH = ("ASPSP-SCA-Approach", "REDIRECT")
 
 
+Body = TypeVar("Body")
+
+
 @dataclass(slots=True)
-class Reply:
+class Reply(Generic[Body]):
     """The result of a handler: a status, a JSON value (None: no body; bytes: already encoded) and further headers.
 
-    `rest`: what is left to do before the answer is sent, in steps that are changes of their own.
+    `rest`: what is left to do before the answer is sent, in steps that are changes of their own. A handler is annotated
+    with the shape of its body, so that the type checker compares the two.
     """
 
     status: int
-    body: Any = None
+    body: Body
     headers: tuple[tuple[str, str], ...] = ()
     rest: Iterator[object] | None = None
 
-    @classmethod
-    def after(cls, steps: Iterator[object]) -> Reply:
+    @staticmethod
+    def after(steps: Iterator[object]) -> Reply[None]:
         """204 after all of `steps`; the first one is done now and may refuse the request."""
-        return cls(204, rest=chain((first,), steps)) if (first := next(steps, None)) is not None else cls(204)
+        first = next(steps, None)
+        return Reply(204, None, rest=None if first is None else chain((first,), steps))
 
 
-Handler = Callable[[Call], Reply]
+Handler = Callable[[Call], Reply[Any]]
 
 
 @dataclass(frozen=True, slots=True)

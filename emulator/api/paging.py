@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.operation import Call
 from emulator.api.query import QueryParameter
 from emulator.bank.accounts.transactions import SHELVES, Window
+
+if TYPE_CHECKING:
+    from emulator.api.shapes.parts import Link, Links
 
 EARLIEST = timedelta(days=90)  # the default period of the list, and the longest one without the PSU (SPEC 8)
 DEFAULT_LIMIT = 100
@@ -72,14 +75,14 @@ def sandbox_window(call: Call) -> dict[str, Any]:
     return {**dates, "offset": query["offset"], "limit": query["limit"]}
 
 
-def page_links(call: Call, asked: Window, account: str, *, more: bool) -> dict[str, Any]:
+def page_links(call: Call, asked: Window, account: str, *, more: bool) -> Links:
     """`self`, `account`, and `next` and `previous` if there is such a page; they contain the dates of this page.
 
     `account`: the path of the account or card account.
     """
     every = _address_of_pages(call, asked)
 
-    def link(offset: int) -> dict[str, Any]:
+    def link(offset: int) -> Link:
         return call.link(f"{every}&offset={offset}&limit={asked.limit}")
 
     links = {"self": link(asked.offset), "account": call.link(account)}

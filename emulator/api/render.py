@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -13,6 +13,9 @@ from emulator.api.messages import Request, Response
 from emulator.api.router import split_target
 from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import answers, parts
 
 logger = logging.getLogger(__name__)
 
@@ -41,9 +44,9 @@ def status_of(error: BankError) -> int:
     return 400 if error.in_body else STATUS[error.code]
 
 
-def message_body(message: Message) -> dict[str, str]:
+def message_body(message: Message) -> answers.TppMessage:
     """A TppMessage (SPEC 2.8): category, code, path, text."""
-    shown: dict[str, str] = {"category": message.category, "code": message.code}
+    shown: answers.TppMessage = {"category": message.category, "code": message.code}
     if message.path is not None:
         shown["path"] = message.path
     # A path may contain bytes that are not UTF-8.
@@ -84,11 +87,11 @@ def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = (
 def refusal(
     error: BankError,
     *,
-    links: Mapping[str, Any] | None = None,
+    links: parts.Links | None = None,
     headers: Sequence[tuple[str, str]] = (),
 ) -> Response:
     """A refusal as `{"tppMessages": [...], "_links": {...}}`."""
-    body: dict[str, Any] = {"tppMessages": [message_body(message) for message in error.messages]}
+    body: answers.Error = {"tppMessages": [message_body(message) for message in error.messages]}
     if links:
         body["_links"] = links
     return json_response(status_of(error), body, headers)

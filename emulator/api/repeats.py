@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
+from typing import Any
 
 from orjson import Fragment
 
@@ -21,7 +22,7 @@ WINDOW = timedelta(hours=24)
 SWEEP = 16  # creations between two searches for expired ones
 
 
-def once(call: Call) -> Reply:
+def once(call: Call) -> Reply[Any]:
     """The stored answer for a repeat, else the answer of the operation's handler, stored if it is a 201."""
     request_id = call.headers.get("x-request-id")
     if request_id is None:
@@ -38,7 +39,7 @@ def once(call: Call) -> Reply:
     return reply
 
 
-def _stored(bank: Bank, identity: str, fingerprint: str) -> Reply | None:
+def _stored(bank: Bank, identity: str, fingerprint: str) -> Reply[Any] | None:
     """The earlier 201, or None if it has expired; CONFLICT if the id was used for another request."""
     stored = bank.documents.get(REPEAT, identity)
     if stored is None:
@@ -55,7 +56,7 @@ def _stored(bank: Bank, identity: str, fingerprint: str) -> Reply | None:
     return Reply(201, encode(stored["body"]), headers)
 
 
-def _remember(bank: Bank, identity: str, fingerprint: str, reply: Reply) -> None:
+def _remember(bank: Bank, identity: str, fingerprint: str, reply: Reply[Any]) -> None:
     """Store a 201 for 24 hours of bank time, and delete expired ones; the answer is sent as it is stored."""
     documents = bank.documents
     now = bank.clock.stamp()

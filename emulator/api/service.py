@@ -55,7 +55,7 @@ class MatchedRules(Protocol):
         """The names of the rules."""
         ...
 
-    def before(self, call: Call) -> Reply | None:
+    def before(self, call: Call) -> Reply[Any] | None:
         """Act before the operation; a reply takes the place of its own."""
         ...
 
@@ -293,7 +293,7 @@ class BankService:
             products.find(route.params["payment-service"], route.params["payment-product"])
         return call
 
-    def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply | None:
+    def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply[Any] | None:
         effects = self.rules.match(call, signed)
         if effects is None:
             return None
@@ -301,7 +301,7 @@ class BankService:
         exchange.rules = [*exchange.rules, *effects.names]
         return effects.before(call)
 
-    def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply:
+    def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply[Any]:
         operation = call.operation
         self._signed(call, exchange)
         if operation.roles.isdisjoint(call.tpp.roles):

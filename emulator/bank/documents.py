@@ -129,6 +129,9 @@ class Person(TypedDict):
     name: str
 
 
+Role = Literal["VIEW", "REGISTER"]  # of a customer on an account
+
+
 class Engagement(TypedDict):
     """What an agreement allows with one account."""
 
@@ -136,7 +139,7 @@ class Engagement(TypedDict):
     customer: str  # id of the customer who may act; for a corporate one everybody under the agreement may
     accountId: str
     iban: str  # of the account
-    roles: list[str]  # VIEW, REGISTER
+    roles: list[Role]
     registerLimit: NotRequired[str | float]  # the largest single payment, in the account's currency
     approvalLimit: NotRequired[str | float]  # above it a second signature is needed
     admits: NotRequired[bool]  # its private customer may act under the agreement only because of this engagement
@@ -192,6 +195,9 @@ class Amount(TypedDict):
     currency: str
 
 
+Usage = Literal["PRIV", "ORGA"]  # of a private customer, or of an organisation
+
+
 class Account(TypedDict):
     """An account. Always: opening + booked transactions == booked; reserved == what its payments hold."""
 
@@ -204,7 +210,7 @@ class Account(TypedDict):
     product: str
     cashAccountType: str  # ISO 20022: CACC, SVGS, LOAN, TRAN, TAXE
     bic: str
-    usage: str  # PRIV or ORGA
+    usage: Usage
     status: str  # enabled, or as a scenario says
     creditLine: str
     opening: str  # balance before the first transaction
@@ -310,7 +316,7 @@ class Card(TypedDict):
     name: str
     product: str
     status: str
-    usage: str  # PRIV or ORGA
+    usage: Usage
     creditLimit: str
     booked: str  # balance; a debt is negative
     lastChange: str  # moment
@@ -327,7 +333,7 @@ class CardTransactionDetails(TypedDict, total=False):
 
     bookingDate: str  # not while pending
     markupFee: Amount
-    markupFeePercentage: str
+    markupFeePercentage: str | float  # as posted
     terminalId: str
     merchantCategoryCode: str
     cardAcceptorId: str

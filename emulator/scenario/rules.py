@@ -78,9 +78,9 @@ class ActingRules:
     names: list[str] = field(default_factory=list)
     effects: dict[str, tuple[Effect, Random]] = field(default_factory=dict)
 
-    def before(self, call: Call) -> Reply | None:
+    def before(self, call: Call) -> Reply[Any] | None:
         """Pass scripted behaviour to the domain (`call.script`); returns the reply of an effect that has one."""
-        reply: Reply | None = None
+        reply: Reply[Any] | None = None
         # A scripted answer may open an SCA, so the script for that one must be set before.
         for effect, _ in sorted(self.effects.values(), key=lambda acting: acting[0].instead):
             instead = effect.before(call) if effect.before is not None else None

@@ -132,10 +132,14 @@ def test_a_class_name_means_one_thing() -> None:
     assert places.keys() & shapes == ALSO_SHAPES
 
 
-def test_a_misspelt_member_of_a_document_is_an_error_of_type(tmp_path: Path) -> None:
+def test_a_misspelt_member_of_a_document_or_an_answer_is_an_error_of_type(tmp_path: Path) -> None:
     """Also in `get`, by the plugin `tests/typed_members.py`."""
     pytest.importorskip("mypy", reason="a library of make check")
-    code = """from emulator.bank.documents import Payment
+    code = """from emulator.api.operation import Reply
+from emulator.api.shapes.answers import ScaStatus
+from emulator.bank.documents import Payment
+def answered() -> Reply[ScaStatus]:
+    return Reply(200, {"scaState": "started"})
 def misspelt(payment: Payment) -> list[object]:
     payment["statu"] = "RCVD"
     return [payment["amont"], payment.get("progres"), payment.get("progress"), payment.pop("hold", None)]
@@ -143,7 +147,13 @@ def misspelt(payment: Payment) -> list[object]:
     (tmp_path / "misspelt.py").write_text(code)
     command = (sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--follow-imports=silent")
     checked = subprocess.run([*command, str(tmp_path / "misspelt.py")], cwd=ROOT, capture_output=True, text=True)
-    assert re.findall(r'has no key "(\w+)"', checked.stdout) == ["statu", "amont", "progres", "hold"]
+    assert re.findall(r'(?:has no|Extra) key "(\w+)"', checked.stdout) == [
+        "scaState",
+        "statu",
+        "amont",
+        "progres",
+        "hold",
+    ]
 
 
 def test_a_member_that_the_bank_asks_for_is_declared() -> None:
@@ -154,7 +164,8 @@ def test_a_member_that_the_bank_asks_for_is_declared() -> None:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     unknown = []
-    for path in sorted((ROOT / "emulator" / "bank").rglob("*.py")):
+    rooms = (ROOT / "emulator" / name for name in ("bank", "api/operations"))
+    for path in sorted(chain.from_iterable(room.rglob("*.py") for room in rooms)):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Compare(ast.Constant(str() as name), [ast.In() | ast.NotIn()], [mapping]):

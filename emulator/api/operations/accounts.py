@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, amounts, fixes
@@ -12,10 +13,17 @@ from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
 from emulator.api.render import RENDERERS, list_renderer
 from emulator.bank.accounts import accounts, transactions
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts
-from emulator.bank.documents import Account, Transaction
+from emulator.bank.documents import Account, Card, Transaction
 from emulator.bank.errors import BankError
+from emulator.bank.money import plain
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import account_answers
+    from emulator.api.shapes.parts import Link, Links
 
 AISP = frozenset({"AISP"})
 
@@ -31,43 +39,77 @@ def caller_of(call: Call) -> Caller:
 
 
 @_operation("GET", "/v1/accounts", {200: f"{_ANSWERS}:Accounts"}, query=WITH_BALANCE)
-def get_accounts(call: Call) -> Reply:
+def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
     """The accounts that the PSU shares."""
     fix = fixes(call)
     shown = [
         _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call)))
     ]
-    return Reply(200, amounts({"accounts": shown}, fix))
+    body: account_answers.Accounts = {"accounts": shown}
+    return Reply(200, amounts(body, fix))
 
 
 @_operation("GET", "/v1/accounts/{id}", {200: f"{_ANSWERS}:AccountDetails"}, query=WITH_BALANCE)
-def get_account(call: Call) -> Reply:
+def get_account(call: Call) -> Reply[account_answers.AccountDetails]:
     """One account."""
     fix = fixes(call)
     account = accounts.find(call.bank, call.params["id"])
-    return Reply(200, amounts({"account": _account(call, account, fix)}, fix))
+    body: account_answers.AccountDetails = {"account": _account(call, account, fix)}
+    return Reply(200, amounts(body, fix))
 
 
-def _account(call: Call, account: Account, fix: Fixes) -> dict[str, Any]:
-    shown = accounts.view(account)
-    if accept_fix.ISO_ACCOUNT_TYPE not in fix:
-        shown["cashAccountType"] = accounts.OLD_ACCOUNT_TYPES[shown["cashAccountType"]]
+def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Account:
+    iso_type = account["cashAccountType"]
+    shown: account_answers.AccountMembers = {
+        "resourceId": account["id"],
+        "bban": account["bban"],
+        "iban": account["iban"],
+        "currency": account["currency"],
+        "name": account["name"],
+        "product": account["product"],
+        "cashAccountType": iso_type if accept_fix.ISO_ACCOUNT_TYPE in fix else accounts.OLD_ACCOUNT_TYPES[iso_type],
+        "bic": account["bic"],
+        "usage": account["usage"],
+        "status": account["status"],
+    }
     if call.query["withBalance"]:
-        shown["balances"] = accounts.balances(call.bank, account)
-    path = f"/v1/accounts/{account['id']}"
-    shown["_links"] = {
+        shown["balances"] = balances_shown(call.bank, account, accounts.balances(call.bank, account))
+    return {**shown, "_links": account_links(call, f"/v1/accounts/{account['id']}")}
+
+
+def account_links(call: Call, path: str) -> Links:
+    """The links of an account or card account."""
+    return {
         "self": call.link(path),
         "balances": call.link(f"{path}/balances"),
         "transactions": call.link(f"{path}/transactions"),
     }
-    return shown
+
+
+def balances_shown(
+    bank: Bank, holder: Account | Card, amounts: Mapping[accounts.BalanceType, Decimal]
+) -> list[account_answers.Balance]:
+    """The balances of an account or card account, as of the Oslo date of bank time."""
+    currency = holder["currency"]
+    return [
+        {
+            "balanceAmount": {"amount": plain(amount, currency), "currency": currency},
+            "balanceType": name,
+            "referenceDate": bank.clock.today().isoformat(),
+            "lastChangeDateTime": date_time(holder["lastChange"]),
+        }
+        for name, amount in amounts.items()
+    ]
 
 
 @_operation("GET", "/v1/accounts/{id}/balances", {200: f"{_ANSWERS}:Balances"}, quota="balances")
-def get_balances(call: Call) -> Reply:
+def get_balances(call: Call) -> Reply[account_answers.Balances]:
     """The balances of an account."""
     account = accounts.find(call.bank, call.params["id"])
-    body = {"account": accounts.reference(account), "balances": accounts.balances(call.bank, account)}
+    body: account_answers.Balances = {
+        "account": accounts.reference(account),
+        "balances": balances_shown(call.bank, account, accounts.balances(call.bank, account)),
+    }
     return Reply(200, amounts(body, fixes(call)))
 
 
@@ -78,7 +120,7 @@ def get_balances(call: Call) -> Reply:
     query=TRANSACTION_LIST,
     quota="transactions",
 )
-def get_transactions(call: Call) -> Reply:
+def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     """The transactions of an account, page by page.
 
     Newest first, with links to the neighbouring pages.
@@ -93,13 +135,17 @@ def get_transactions(call: Call) -> Reply:
     page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, call.links_base if corporate else None)
-    listed: dict[str, Any] = {
-        shelf: rendered(page.texts[shelf])
-        for shelf in (transactions.BOOKED, transactions.PENDING)
-        if shelf in page.texts
+    shelves: account_answers.TransactionShelves = {}
+    if transactions.BOOKED in page.texts:
+        shelves["booked"] = rendered(page.texts[transactions.BOOKED])
+    if transactions.PENDING in page.texts:
+        shelves["pending"] = rendered(page.texts[transactions.PENDING])
+    links = page_links(call, requested, f"/v1/accounts/{account['id']}", more=page.more)
+    body: account_answers.Transactions = {
+        "account": accounts.reference(account),
+        "transactions": {**shelves, "_links": links},
     }
-    listed["_links"] = page_links(call, requested, f"/v1/accounts/{account['id']}", more=page.more)
-    return Reply(200, amounts({"account": accounts.reference(account), "transactions": listed}, fix))
+    return Reply(200, amounts(body, fix))
 
 
 @lru_cache(maxsize=RENDERERS)
@@ -115,7 +161,7 @@ def _entry(entry: Transaction, links_base: str | None) -> dict[str, Any]:
     return shown
 
 
-def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> dict[str, Any]:
+def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> Link:
     return link(links_base, f"/v1/accounts/{entry['accountId']}/transactions/{transaction_id}")
 
 
@@ -126,7 +172,7 @@ def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> d
     manual="accounts#transaction-details",
     quota="details",
 )
-def get_transaction_details(call: Call) -> Reply:
+def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDetails]:
     """One transaction in full.
 
     With all its members (SPEC 2.9); a batch with its entries.
@@ -138,10 +184,11 @@ def get_transaction_details(call: Call) -> Reply:
         text = "Without the PSU present, transactions of the last 90 days may be read; this one is older."
         raise BankError("RESOURCE_UNKNOWN", text, "transactionId")
     corporate = caller_of(call).context == people.CORPORATE
-    shown = _entry(entry, call.links_base if corporate else None)
+    shown: Any = _entry(entry, call.links_base if corporate else None)
     if corporate and "batch" in entry:
         details = transactions.batch_entries(entry)
         for number, detail in enumerate(details, 1):
             detail["_links"] = {"transactionDetails": _details_link(call.links_base, entry, f"{entry['id']}.{number}")}
         shown = {**shown, "entryDetails": details}
-    return Reply(200, amounts({"transactionsDetails": shown}, fixes(call)))
+    body: account_answers.TransactionDetails = {"transactionsDetails": shown}
+    return Reply(200, amounts(body, fixes(call)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
@@ -15,6 +15,10 @@ from emulator.bank.authentication import authorisations
 from emulator.bank.documents import Basket
 from emulator.bank.payment import baskets, lifecycle
 
+if TYPE_CHECKING:
+    from emulator.api.shapes import answers
+    from emulator.api.shapes.parts import Links
+
 _BASKETS = "/v1/signing-baskets"
 _BASKET = f"{_BASKETS}/{{basketId}}"
 
@@ -23,7 +27,7 @@ _operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU
 _authorisation = partial(_operation, manual="sca#authorisations")
 
 
-def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> dict[str, Any]:
+def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:
     path = f"{_BASKETS}/{basket['id']}"
     own = call.link(path) if baskets.is_signed(basket) else call.link(path, "GET", "DELETE")
     links = {"self": own, "status": call.link(f"{path}/status")}
@@ -46,7 +50,7 @@ def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> dict[str, An
     needs=REDIRECT,
     remembers=True,
 )
-def create_signing_basket(call: Call) -> Reply:
+def create_signing_basket(call: Call) -> Reply[answers.BasketCreated]:
     """Group payments into a signing basket.
 
     Group existing payments; 201 with a scaRedirect to the page where the customer approves all of them.
@@ -61,7 +65,7 @@ def create_signing_basket(call: Call) -> Reply:
         payment_ids=call.body["paymentIds"],
         how=approach_of(call),
     )
-    body: dict[str, Any] = {"basketId": basket["id"], "transactionStatus": "RCVD"}
+    body: answers.BasketCreated = {"basketId": basket["id"], "transactionStatus": "RCVD"}
     if call.warnings:
         body["tppMessages"] = [message_body(message) for message in call.warnings]
     body["_links"] = _links(call, basket, lacks_signature=True)
@@ -80,7 +84,7 @@ def _basket(call: Call) -> Basket:
 
 
 @_operation("GET", _BASKET, {200: f"{_ANSWERS}:BasketDetails"})
-def get_signing_basket(call: Call) -> Reply:
+def get_signing_basket(call: Call) -> Reply[answers.BasketDetails]:
     """Details of a signing basket.
 
     The payments of a basket and the worst of their statuses.
@@ -92,7 +96,7 @@ def get_signing_basket(call: Call) -> Reply:
 
 
 @_operation("GET", f"{_BASKET}/status", {200: f"{_ANSWERS}:BasketStatus"})
-def get_signing_basket_status(call: Call) -> Reply:
+def get_signing_basket_status(call: Call) -> Reply[answers.BasketStatus]:
     """Status of a signing basket.
 
     The worst of the statuses of a basket's payments.
@@ -103,13 +107,13 @@ def get_signing_basket_status(call: Call) -> Reply:
 
 
 @_operation("DELETE", _BASKET, {204: None})
-def delete_signing_basket(call: Call) -> Reply:
+def delete_signing_basket(call: Call) -> Reply[None]:
     """Dissolve a signing basket.
 
     Dissolve a basket that is not authorised; its payments stay.
     """
     baskets.delete(call.bank, _basket(call))
-    return Reply(204)
+    return Reply(204, None)
 
 
 @notifying("basket", "basketId")
@@ -120,7 +124,7 @@ def delete_signing_basket(call: Call) -> Reply:
     gives=("authorisationId", "authorisationId"),
     needs=REDIRECT,
 )
-def start_signing_basket_authorisation(call: Call) -> Reply:
+def start_signing_basket_authorisation(call: Call) -> Reply[answers.Authorisation]:
     """Start the authorisation of a signing basket.
 
     A further SCA for the payments of the basket that lack a signature.
@@ -132,7 +136,7 @@ def start_signing_basket_authorisation(call: Call) -> Reply:
 
 
 @_operation("GET", f"{_BASKET}/authorisations", {200: f"{_ANSWERS}:Authorisations"})
-def get_signing_basket_authorisations(call: Call) -> Reply:
+def get_signing_basket_authorisations(call: Call) -> Reply[answers.Authorisations]:
     """The authorisations of a signing basket.
 
     The ids of a basket's authorisations.
@@ -141,7 +145,7 @@ def get_signing_basket_authorisations(call: Call) -> Reply:
 
 
 @_operation("GET", f"{_BASKET}/authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
-def get_signing_basket_authorisation(call: Call) -> Reply:
+def get_signing_basket_authorisation(call: Call) -> Reply[answers.ScaStatus]:
     """scaStatus of a basket's authorisation."""
     basket = _basket(call)
     return Reply(200, {"scaStatus": authorisations.status(call.bank, basket["id"], call.params["authorisationId"])})

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
 from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
-from emulator.bank.accounts import accounts, cards
 from emulator.bank.authentication import sca
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers import access, consents, people
-from emulator.bank.documents import AccountRef, Consent
+from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, SCA
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import answers
 
 REDIRECT = frozenset({"tpp-redirect-uri"})
 _ANSWERS = "emulator.api.shapes.answers"
@@ -29,12 +32,12 @@ _created = partial(
     remembers=True,
 )
 _psu = partial(operation, column=DETAILS, tag="PSU")
-_STATES = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
+_STATES: Mapping[str, answers.ConsentStatus] = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
 
 
 @notifying("consent", "consentId")
 @_created("POST", "/v1/consents")
-def create_consent(call: Call) -> Reply:
+def create_consent(call: Call) -> Reply[answers.Consent]:
     """Request a consent, which the customer grants during SCA.
 
     201 with a scaRedirect to the page where the customer grants the bank-offered consent; the body is ignored. PSU-ID
@@ -46,20 +49,20 @@ def create_consent(call: Call) -> Reply:
 
 @notifying("consent", "consentId")
 @_created("POST", "/v1/bank-offered-consents")
-def create_bank_offered_consent(call: Call) -> Reply:
+def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
     """Request a bank-offered consent: the same as POST /v1/consents."""
     return _requested(call)
 
 
-def _requested(call: Call) -> Reply:
+def _requested(call: Call) -> Reply[answers.Consent]:
     access.check_consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
-    body = {"consentId": consent_id, "consentStatus": "received", "_links": {"scaRedirect": call.sca_link(token)}}
-    return Reply(201, body, (SCA_APPROACH,))
+    links = {"scaRedirect": call.sca_link(token)}
+    return Reply(201, {"consentId": consent_id, "consentStatus": "received", "_links": links}, (SCA_APPROACH,))
 
 
-def _states(call: Call) -> tuple[str, Consent | None]:
+def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None]:
     """consentStatus of the consent in the path, and the consent itself if it has been granted; RESOURCE_UNKNOWN."""
     bank, consent_id = call.bank, call.params["consentId"]
     consent = bank.documents.get(CONSENT, consent_id)
@@ -78,19 +81,21 @@ def _states(call: Call) -> tuple[str, Consent | None]:
 
 
 @_consent("GET", "/v1/consents/{consentId}", {200: f"{_ANSWERS}:ConsentDetails"})
-def get_consent(call: Call) -> Reply:
+def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
     """A consent: accounts, validity and status."""
     status, consent = _states(call)
     bank = call.bank
-    shared: list[AccountRef | dict[str, str]] = []
+    shared: list[answers.SharedAccount] = []
     granted, last_use = bank.clock.now(), None
     if consent is not None:
         find = bank.documents.get
-        shared += [accounts.reference(account) for name in consent["accounts"] if (account := find(ACCOUNT, name))]
-        shared += [cards.card_reference(card) for name in consent["cards"] if (card := find(CARD, name))]
+        for account in filter(None, (find(ACCOUNT, name) for name in consent["accounts"])):
+            shared.append({"bban": account["bban"], "iban": account["iban"], "currency": account["currency"]})
+        for card in filter(None, (find(CARD, name) for name in consent["cards"])):
+            shared.append({"maskedPan": card["maskedPan"], "currency": card["currency"]})
         granted, last_use = moment(consent["lastSca"]), consent.get("lastUse")
     path = f"/v1/consents/{call.params['consentId']}"
-    body = {
+    body: answers.ConsentDetails = {
         "access": {"accounts": shared, "balances": shared, "transactions": shared},
         "recurringIndicator": True,
         "validUntil": oslo_date(granted + consents.LIFETIME).isoformat(),
@@ -103,13 +108,13 @@ def get_consent(call: Call) -> Reply:
 
 
 @_consent("GET", "/v1/consents/{consentId}/status", {200: f"{_ANSWERS}:ConsentState"})
-def get_consent_status(call: Call) -> Reply:
+def get_consent_status(call: Call) -> Reply[answers.ConsentState]:
     """Status of a consent."""
     return Reply(200, {"consentStatus": _states(call)[0]})
 
 
 @_consent("DELETE", "/v1/consents/{consentId}", {204: None})
-def delete_consent(call: Call) -> Reply:
+def delete_consent(call: Call) -> Reply[None]:
     """Delete a consent.
 
     204, whatever its status; a consent that is not granted yet can no longer be granted.
@@ -119,11 +124,11 @@ def delete_consent(call: Call) -> Reply:
         sca.void(call.bank, call.params["consentId"])
     else:
         consents.terminate(call.bank, consent)
-    return Reply(204)
+    return Reply(204, None)
 
 
 @_psu("GET", "/v1/user", {200: f"{_ANSWERS}:User"}, access=Access.PSU)
-def get_user(call: Call) -> Reply:
+def get_user(call: Call) -> Reply[answers.User]:
     """The PSU: the SCA flow for TPPs that only initiate payments.
 
     The customer with the request's PSU-ID; 401 with a scaRedirect if the customer is not known yet.
@@ -132,17 +137,17 @@ def get_user(call: Call) -> Reply:
 
 
 @_psu("GET", "/v1/users", {200: f"{_ANSWERS}:User"}, access=Access.PSU)
-def get_users(call: Call) -> Reply:
+def get_users(call: Call) -> Reply[answers.User]:
     """The PSU: the same as GET /v1/user."""
     return _user(call)
 
 
-def _user(call: Call) -> Reply:
+def _user(call: Call) -> Reply[answers.User]:
     caller = call.caller
     if caller is None or caller.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
     person = people.person(call.bank, caller.national_id)
-    body: dict[str, Any] = {
+    body: answers.User = {
         "psuId": caller.psu_id,
         "name": None if person is None else person["name"],
         "context": caller.context,
@@ -153,12 +158,12 @@ def _user(call: Call) -> Reply:
 
 
 @_psu("GET", "/v1/agreements", {200: f"{_ANSWERS}:Agreements"}, access=Access.SESSION)
-def get_agreements(call: Call) -> Reply:
+def get_agreements(call: Call) -> Reply[answers.Agreements]:
     """The PSU's corporate agreements.
 
     PSU-Corporate-ID is one of their ids (SPEC 5.3.6).
     """
-    agreements = [
+    agreements: list[answers.Agreement] = [
         {
             "psuCorporateId": agreement["id"],
             "name": agreement["name"],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from emulator.api.operation import Call, Reply, operation
 from emulator.bank.documents import Contact
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONTACT
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import sandbox
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
 _SHAPE = "emulator.api.shapes.sandbox:ContactInformation"
@@ -18,7 +23,7 @@ def _own_id(call: Call) -> str:
 
 
 @operation("GET", _PATH, {200: _SHAPE}, column="sandbox", tag="Contact information")
-def get_contact_information(call: Call) -> Reply:
+def get_contact_information(call: Call) -> Reply[sandbox.ContactInformation]:
     """The TPP's contact address.
 
     The registered address, `{email}`; RESOURCE_UNKNOWN if there is none.
@@ -30,7 +35,7 @@ def get_contact_information(call: Call) -> Reply:
 
 
 @operation("PUT", _PATH, {200: _SHAPE}, column="sandbox", body=_SHAPE, tag="Contact information")
-def put_contact_information(call: Call) -> Reply:
+def put_contact_information(call: Call) -> Reply[sandbox.ContactInformation]:
     """Register the TPP's contact address.
 
     Register or replace the address, `{email}`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.accept_fix import amounts, fixes
 from emulator.api.customer import approach_of
@@ -14,12 +14,21 @@ from emulator.api.operation import SCA_APPROACH, Access, Call, Params, Reply, op
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
 from emulator.bank import products
+from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
+from emulator.bank.bank import Bank
+from emulator.bank.booking import settlement
 from emulator.bank.customers import people
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
-from emulator.bank.payment import initiation, payee, payment_views, payments, progression
+from emulator.bank.kinds import ACCOUNT
+from emulator.bank.payment import flows, initiation, payee, payments, progression
+from emulator.bank.payment.payment_views import psu_message
 from emulator.bank.scheme.transitions import UNSIGNED
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import answers
+    from emulator.api.shapes.parts import Links, ShownAmount
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
@@ -51,9 +60,9 @@ def address(call: Call) -> str:
     return f"/v1/{call.params['payment-service']}/{call.params['payment-product']}"
 
 
-def _links(call: Call, payment: Payment, path: str) -> dict[str, Any]:
+def _links(call: Call, payment: Payment, path: str) -> Links:
     status, here = payment["status"], call.links_base + path
-    links = {
+    links: Links = {
         "self": {"href": here, "verbs": ["GET", "DELETE"] if payments.deletable(payment) else ["GET"]},
         "status": {"href": here + "/status", "verbs": ["GET"]},
     }
@@ -91,7 +100,7 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
     needs=REDIRECT,
     remembers=True,
 )
-def create_payment(call: Call) -> Reply:
+def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
     """Initiate a payment.
 
     201 in RCVD, with a scaRedirect to the page where the customer approves it (SPEC 2.8).
@@ -104,9 +113,11 @@ def create_payment(call: Call) -> Reply:
     order = initiation.PaymentOrder(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
     payment = initiation.initiate(call.bank, product, order)
     path = f"/v1/{product.service}/{product.name}/{payment['id']}"
-    body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    body: answers.PaymentCreated = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
-        body |= amounts(payment_views.fees(payment), fixes(call))
+        fees: ShownAmount = {"amount": payment["fee"], "currency": payment["currency"]}
+        body["transactionFees"] = amounts(fees, fixes(call))
+        body["transactionFeeIndicator"] = True
     if "payeeVerification" in payment:
         body["payeeVerification"] = payment["payeeVerification"]
     warnings = [*call.warnings, *initiation.warnings(call.bank, call.body), *payee.warnings(payment)]
@@ -140,32 +151,75 @@ def _readable(call: Call) -> Payment:
 
 
 @_operation("GET", _PAYMENT, {200: f"{_ANSWERS}:PaymentDetails"})
-def get_payment(call: Call) -> Reply:
+def get_payment(call: Call) -> Reply[answers.PaymentDetails]:
     """Details of a payment.
 
     The members of the initiation, and the state of the payment.
     """
     payment = _readable(call)
-    body = payment_views.details(call.bank, payment, language=content_language(call.headers))
+    body = details_shown(call.bank, payment, content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     return Reply(200, amounts(body, fixes(call)))
 
 
+def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentDetails:
+    """The members of the initiation and of the payment's state, without fundsAvailable and links.
+
+    transactionFees and its indicator if and only if there is a fee (CONTRACT 6, 13; SPEC 2.8).
+    """
+    # The type checker takes on trust the initiation, which has the shape of its product, and the members of the flow.
+    shown = cast("answers.PaymentDetails", dict(payment["initiation"]))
+    shown["paymentId"] = payment["id"]
+    shown["transactionStatus"] = payment["status"]
+    message = psu_message(payment, language)
+    if message is not None:
+        shown["psuMessage"] = message
+    if "fee" in payment:
+        shown["transactionFees"] = {"amount": payment["fee"], "currency": payment["currency"]}
+        shown["transactionFeeIndicator"] = True
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
+    name = accounts.holder(bank, debtor) if debtor is not None else None
+    if name is not None:
+        shown["debtorName"] = name
+    if "payeeVerification" in payment:
+        shown["payeeVerification"] = payment["payeeVerification"]
+    if payment["status"] not in UNSIGNED:
+        of_flow: Any = flows.of(payment).details(payment)
+        shown |= of_flow
+    return shown
+
+
 @_operation("GET", f"{_PAYMENT}/status", {200: f"{_ANSWERS}:PaymentStatus"})
-def get_payment_status(call: Call) -> Reply:
+def get_payment_status(call: Call) -> Reply[answers.PaymentStatus]:
     """Status of a payment.
 
     The status; with `progression: {polls: N}` the read counts towards the next step.
     """
     payment = _readable(call)
-    body = payment_views.status(call.bank, payment, language=content_language(call.headers))
-    body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
+    body: answers.PaymentStatus = {
+        **state_shown(call.bank, payment, content_language(call.headers)),
+        "_links": _links(call, payment, f"{address(call)}/{payment['id']}"),
+    }
     progression.read(call.bank, payment)
     return Reply(200, body)
 
 
+def state_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentState:
+    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`; fundsAvailable after authorisation only.
+
+    `language`: of psuMessage, `en` or `nb`.
+    """
+    shown: answers.PaymentState = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    if "fundsAvailable" in payment:
+        shown["fundsAvailable"] = settlement.funds_available(bank, payment)
+    message = psu_message(payment, language)
+    if message is not None:
+        shown["psuMessage"] = message
+    return shown
+
+
 @_operation("DELETE", _PAYMENT, {202: f"{_ANSWERS}:CancellationStarted", 204: None})
-def delete_payment(call: Call) -> Reply:
+def delete_payment(call: Call) -> Reply[answers.CancellationStarted | None]:
     """Cancel a payment.
 
     204 for a payment that is not authorised; 202 if the customer must approve the cancellation; else 409.
@@ -173,7 +227,7 @@ def delete_payment(call: Call) -> Reply:
     payment = _payment(call)
     path = f"{address(call)}/{payment['id']}"
     if payments.cancel(call.bank, payment):
-        return Reply(204)
+        return Reply(204, None)
     links = {
         "self": call.link(path, "GET", "DELETE"),
         "status": call.link(f"{path}/status"),
@@ -182,7 +236,7 @@ def delete_payment(call: Call) -> Reply:
     return Reply(202, {"paymentId": payment["id"], "transactionStatus": payment["status"], "_links": links})
 
 
-def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str) -> Reply:
+def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str) -> Reply[answers.Authorisation]:
     """201 of an explicit authorisation (CONTRACT 6)."""
     links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{path}/{authorisation_id}")}
     return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
@@ -196,7 +250,7 @@ def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str
     gives=("authorisationId", "authorisationId"),
     needs=REDIRECT,
 )
-def start_authorisation(call: Call) -> Reply:
+def start_authorisation(call: Call) -> Reply[answers.Authorisation]:
     """Start the authorisation of a payment.
 
     A further SCA for a payment that lacks a signature.
@@ -208,7 +262,7 @@ def start_authorisation(call: Call) -> Reply:
 
 
 @_authorisation("GET", f"{_PAYMENT}/authorisations", {200: f"{_ANSWERS}:Authorisations"})
-def get_authorisations(call: Call) -> Reply:
+def get_authorisations(call: Call) -> Reply[answers.Authorisations]:
     """The authorisations of a payment.
 
     The ids of the authorisations that the TPP has started.
@@ -217,7 +271,7 @@ def get_authorisations(call: Call) -> Reply:
 
 
 @_authorisation("GET", f"{_PAYMENT}/authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
-def get_authorisation(call: Call) -> Reply:
+def get_authorisation(call: Call) -> Reply[answers.ScaStatus]:
     """scaStatus of an authorisation."""
     payment = _payment(call)
     status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"])
@@ -232,7 +286,7 @@ def get_authorisation(call: Call) -> Reply:
     gives=("authorisationId", "authorisationId"),
     needs=REDIRECT,
 )
-def start_cancellation_authorisation(call: Call) -> Reply:
+def start_cancellation_authorisation(call: Call) -> Reply[answers.Authorisation]:
     """Start the authorisation of a payment's cancellation.
 
     The SCA with which the customer cancels an authorised payment.
@@ -244,13 +298,13 @@ def start_cancellation_authorisation(call: Call) -> Reply:
 
 
 @_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations", {200: f"{_ANSWERS}:Authorisations"})
-def get_cancellation_authorisations(call: Call) -> Reply:
+def get_cancellation_authorisations(call: Call) -> Reply[answers.Authorisations]:
     """The authorisations of a payment's cancellation."""
     return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"], cancels=True)})
 
 
 @_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
-def get_cancellation_authorisation(call: Call) -> Reply:
+def get_cancellation_authorisation(call: Call) -> Reply[answers.ScaStatus]:
     """scaStatus of the authorisation of a cancellation."""
     payment = _payment(call)
     status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.operation import Call, Reply, operation
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST, sandbox_window
 from emulator.bank.accounts import accounts, transactions
-from emulator.bank.documents import Account, Transaction
+from emulator.bank.documents import Account, AccountRef, Transaction
 from emulator.bank.kinds import ACCOUNT, TRANSACTION
+from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import sandbox_answers
+    from emulator.api.shapes.parts import Links
+    from emulator.api.shapes.sandbox import PostedBalance
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
@@ -22,12 +29,40 @@ _ENTRIES = f"{_ONE}/transactions"
 _operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
-def account_shown(call: Call, account: Account) -> dict[str, Any]:
-    """The account in answers."""
-    return {**sandbox_accounts.account_view(call.bank, account), "_links": _links(call, account)}
+def account_shown(call: Call, account: Account) -> sandbox_answers.SandboxAccount:
+    """The account in answers: the posted members, with the current balance."""
+    posted = account.get("posted", {})
+    return {
+        "customerNumber": sandbox.number_of(call.bank, account["customerId"]),
+        "accountName": account["name"],
+        "bban": account["bban"],
+        "iban": account["iban"],
+        "currency": account["currency"],
+        "product": account["product"],
+        "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
+        "creditLine": sandbox_accounts.credit_line(account),
+        "balances": balances_shown(posted.get("balances"), account["booked"], account["currency"]),
+        "id": account["id"],
+        "_links": _links(call, account),
+    }
 
 
-def _links(call: Call, account: Account) -> dict[str, Any]:
+def balances_shown(posted: Sequence[PostedBalance] | None, booked: str, currency: str) -> list[PostedBalance]:
+    """The balances of an account or card: as posted, or after bookings the posted types with the booked amount."""
+    if not posted:
+        return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
+    if plain(sandbox.booked_balance(posted), currency) == booked:
+        return list(posted)
+    return [
+        {
+            **balance,
+            "balanceAmount": {"amount": sandbox.like(balance["balanceAmount"]["amount"], booked), "currency": currency},
+        }
+        for balance in posted
+    ]
+
+
+def _links(call: Call, account: Account) -> Links:
     path = f"/v1/sandbox/accounts/{account['id']}"
     return {
         "self": call.link(path, "GET", "PUT", "DELETE"),
@@ -38,7 +73,7 @@ def _links(call: Call, account: Account) -> dict[str, Any]:
 @_operation(
     "POST", _ALL, {201: f"{_ANSWERS}:SandboxAccount"}, gives=("mockAccountId", "id"), body=f"{_BODY}:PostedAccount"
 )
-def create_sandbox_account(call: Call) -> Reply:
+def create_sandbox_account(call: Call) -> Reply[sandbox_answers.SandboxAccount]:
     """Create an account.
 
     Returns the posted members, `id` and `_links`.
@@ -47,26 +82,26 @@ def create_sandbox_account(call: Call) -> Reply:
 
 
 @_operation("GET", _ALL, {200: f"{_ANSWERS}:SandboxAccountList"})
-def list_sandbox_accounts(call: Call) -> Reply:
+def list_sandbox_accounts(call: Call) -> Reply[sandbox_answers.SandboxAccountList]:
     """All accounts."""
     return Reply(200, [account_shown(call, account) for account in sandbox.list_documents(call.bank, ACCOUNT)])
 
 
 @_operation("GET", _ONE, {200: f"{_ANSWERS}:SandboxAccount"})
-def get_sandbox_account(call: Call) -> Reply:
+def get_sandbox_account(call: Call) -> Reply[sandbox_answers.SandboxAccount]:
     """One account."""
     return Reply(200, account_shown(call, accounts.find(call.bank, call.params["mockAccountId"])))
 
 
 @_operation("PUT", _ONE, {200: f"{_ANSWERS}:SandboxAccount"}, body=f"{_BODY}:PostedAccount")
-def update_sandbox_account(call: Call) -> Reply:
+def update_sandbox_account(call: Call) -> Reply[sandbox_answers.SandboxAccount]:
     """Replace an account."""
     replaced = sandbox_accounts.replace_account(call.bank, call.params["mockAccountId"], call.body)
     return Reply(200, account_shown(call, replaced))
 
 
 @_operation("DELETE", _ONE, {204: None})
-def delete_sandbox_account(call: Call) -> Reply:
+def delete_sandbox_account(call: Call) -> Reply[None]:
     """Remove an account and everything that depends on it."""
     return Reply.after(sandbox_accounts.deleting_account(call.bank, call.params["mockAccountId"]))
 
@@ -74,17 +109,38 @@ def delete_sandbox_account(call: Call) -> Reply:
 # Transactions
 
 
-def _path(transaction: Transaction) -> str:
-    return f"/v1/sandbox/accounts/{transaction['accountId']}/transactions/{transaction['id']}"
+def _entry_shown(call: Call, transaction: Transaction) -> sandbox_answers.SandboxTransaction:
+    """A transaction as SPEC 2.10 shows it: whole currency units, absent text is ``""``."""
+    return {
+        "id": transaction["id"],
+        "amount": sandbox_accounts.whole_units(transaction["amount"]),
+        "currency": transaction["currency"],
+        "valueDate": transaction.get("valueDate") or "",
+        "remittanceInformationUnstructured": transaction.get("remittanceInformationUnstructured") or "",
+        "creditorName": transaction.get("creditorName") or "",
+        "creditorAccount": _both_numbers(transaction.get("creditorAccount")),
+        "debtorName": transaction.get("debtorName") or "",
+        "debtorAccount": _both_numbers(transaction.get("debtorAccount")),
+        "bankTransactionCode": transaction.get("bankTransactionCode") or "",
+        "ultimateDebtor": transaction.get("ultimateDebtor") or "",
+        "ultimateCreditor": transaction.get("ultimateCreditor") or "",
+        "purposeCode": transaction.get("purposeCode") or "",
+        "bookingDate": transaction.get("bookingDate") or "",
+        "_links": _own_link(call, transaction),
+    }
 
 
-def _entry_shown(call: Call, transaction: Transaction) -> dict[str, Any]:
-    links = {"self": call.link(_path(transaction), "GET")}
-    return {**sandbox_accounts.transaction_view(transaction), "_links": links}
+def _both_numbers(reference: AccountRef | None) -> sandbox_answers.BothNumbers:
+    reference = reference or {}
+    return {"iban": reference.get("iban") or "", "bban": reference.get("bban") or ""}
+
+
+def _own_link(call: Call, transaction: Transaction) -> sandbox_answers.OwnLink:
+    return {"self": call.link(f"{_ALL}/{transaction['accountId']}/transactions/{transaction['id']}")}
 
 
 @_operation("POST", _ENTRIES, {201: f"{_ANSWERS}:SandboxTransactions"}, body=f"{_BODY}:PostedTransactions")
-def create_sandbox_account_transactions(call: Call) -> Reply:
+def create_sandbox_account_transactions(call: Call) -> Reply[sandbox_answers.SandboxTransactions]:
     """Create past transactions.
 
     From an array or one object; returns the posted members, each with `id` and `_links`.
@@ -92,8 +148,8 @@ def create_sandbox_account_transactions(call: Call) -> Reply:
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
     created = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
-    shown = [
-        {**body, "id": transaction["id"], "_links": {"self": call.link(_path(transaction), "GET")}}
+    shown: list[Any] = [
+        {**body, "id": transaction["id"], "_links": _own_link(call, transaction)}
         for body, transaction in zip(bodies, created, strict=True)
     ]
     return Reply(201, shown[0] if single else shown)
@@ -106,7 +162,7 @@ def create_sandbox_account_transactions(call: Call) -> Reply:
     manual="sandbox-data#transactions-of-the-sandbox",
     query=SANDBOX_TRANSACTION_LIST,
 )
-def list_sandbox_account_transactions(call: Call) -> Reply:
+def list_sandbox_account_transactions(call: Call) -> Reply[sandbox_answers.SandboxTransactionList]:
     """The transactions of an account, including those of payments.
 
     Newest first.
@@ -117,7 +173,7 @@ def list_sandbox_account_transactions(call: Call) -> Reply:
 
 
 @_operation("GET", f"{_ENTRIES}/{{transactionId}}", {200: f"{_ANSWERS}:SandboxTransaction"})
-def get_sandbox_account_transaction(call: Call) -> Reply:
+def get_sandbox_account_transaction(call: Call) -> Reply[sandbox_answers.SandboxTransaction]:
     """One transaction."""
     account = accounts.find(call.bank, call.params["mockAccountId"])
     transaction = transactions.stored(call.bank, account["id"], call.params["transactionId"])
@@ -125,6 +181,6 @@ def get_sandbox_account_transaction(call: Call) -> Reply:
 
 
 @_operation("DELETE", _ENTRIES, {204: None})
-def delete_sandbox_account_transactions(call: Call) -> Reply:
+def delete_sandbox_account_transactions(call: Call) -> Reply[None]:
     """Remove the transactions of an account."""
     return Reply.after(sandbox_accounts.deleting_transactions(call.bank, call.params["mockAccountId"]))

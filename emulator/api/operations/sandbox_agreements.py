@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from emulator.api.operation import Call, Reply, operation
 from emulator.bank.documents import Agreement, Engagement
 from emulator.bank.kinds import AGREEMENT
 from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import data as sandbox
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import sandbox_answers
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
@@ -19,24 +22,40 @@ _ONE = "/v1/sandbox/agreements/{agreementId}"
 _operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
-def agreement_shown(call: Call, agreement: Agreement) -> dict[str, Any]:
-    """The agreement in answers."""
+def agreement_shown(call: Call, agreement: Agreement) -> sandbox_answers.SandboxAgreement:
+    """The agreement in answers; `owner` is a customerNumber."""
     path = f"/v1/sandbox/agreements/{agreement['id']}"
-    shown = sandbox_agreements.agreement_view(call.bank, agreement)
-    engagements = sandbox_agreements.engagements(call.bank, agreement)
-    shown["engagements"] = [_engagement_shown(call, agreement["id"], engagement) for engagement in engagements]
-    shown["_links"] = {
-        "self": call.link(path, "GET", "DELETE"),
-        "engagements": call.link(f"{path}/engagements", "GET", "POST"),
+    shown: sandbox_answers.AgreementMembers = {
+        "agreementId": agreement["id"],
+        "owner": sandbox.number_of(call.bank, agreement["owner"]),
+        "name": agreement["name"],
     }
-    return shown
+    if agreement["signatures"] > 1:
+        shown["signatures"] = agreement["signatures"]
+    engagements = sandbox_agreements.engagements(call.bank, agreement)
+    return {
+        **shown,
+        "engagements": [_engagement_shown(call, agreement["id"], engagement) for engagement in engagements],
+        "_links": {
+            "self": call.link(path, "GET", "DELETE"),
+            "engagements": call.link(f"{path}/engagements", "GET", "POST"),
+        },
+    }
 
 
-def _engagement_shown(call: Call, agreement_id: str, engagement: Engagement) -> dict[str, Any]:
+def _engagement_shown(call: Call, agreement_id: str, engagement: Engagement) -> sandbox_answers.SandboxEngagement:
     path = f"/v1/sandbox/agreements/{agreement_id}/engagements/{engagement['id']}"
-    verbs = ("GET",) if engagement.get("joined") else ("GET", "DELETE")
-    shown = sandbox_agreements.engagement_view(call.bank, engagement)
-    return {**shown, "_links": {"self": call.link(path, *verbs)}}
+    shown: sandbox_answers.EngagementMembers = {
+        "engagementId": engagement["id"],
+        "customer": sandbox.number_of(call.bank, engagement["customer"]),
+        "account": {"iban": engagement["iban"]},
+        "roles": engagement["roles"],
+    }
+    for name in sandbox_agreements.LIMITS:
+        if name in engagement:
+            shown[name] = engagement[name]
+    own = call.link(path) if engagement.get("joined") else call.link(path, "GET", "DELETE")
+    return {**shown, "_links": {"self": own}}
 
 
 @_operation(
@@ -46,32 +65,32 @@ def _engagement_shown(call: Call, agreement_id: str, engagement: Engagement) -> 
     gives=("agreementId", "agreementId"),
     body=f"{_BODY}:PostedAgreement",
 )
-def create_sandbox_agreement(call: Call) -> Reply:
+def create_sandbox_agreement(call: Call) -> Reply[sandbox_answers.SandboxAgreement]:
     """Create an agreement."""
     return Reply(201, agreement_shown(call, sandbox_agreements.create_agreement(call.bank, call.body)))
 
 
 @_operation("GET", _ALL, {200: f"{_ANSWERS}:SandboxAgreementList"})
-def list_sandbox_agreements(call: Call) -> Reply:
+def list_sandbox_agreements(call: Call) -> Reply[sandbox_answers.SandboxAgreementList]:
     """All agreements."""
     listed = sandbox.list_documents(call.bank, AGREEMENT)
     return Reply(200, [agreement_shown(call, agreement) for agreement in listed])
 
 
 @_operation("GET", _ONE, {200: f"{_ANSWERS}:SandboxAgreement"})
-def get_sandbox_agreement(call: Call) -> Reply:
+def get_sandbox_agreement(call: Call) -> Reply[sandbox_answers.SandboxAgreement]:
     """One agreement."""
     return Reply(200, agreement_shown(call, sandbox_agreements.find_agreement(call.bank, _agreement_id(call))))
 
 
 @_operation("DELETE", _ONE, {204: None})
-def delete_sandbox_agreement(call: Call) -> Reply:
+def delete_sandbox_agreement(call: Call) -> Reply[None]:
     """Remove an agreement.
 
     The consents and sessions under it are removed too.
     """
     sandbox_agreements.delete_agreement(call.bank, _agreement_id(call))
-    return Reply(204)
+    return Reply(204, None)
 
 
 def _agreement_id(call: Call) -> str:
@@ -85,14 +104,14 @@ def _agreement_id(call: Call) -> str:
     gives=("engagementId", "engagementId"),
     body=f"{_BODY}:PostedEngagement",
 )
-def create_sandbox_engagement(call: Call) -> Reply:
+def create_sandbox_engagement(call: Call) -> Reply[sandbox_answers.SandboxEngagement]:
     """Add an engagement to an agreement."""
     engagement = sandbox_agreements.add_engagement(call.bank, _agreement_id(call), call.body)
     return Reply(201, _engagement_shown(call, _agreement_id(call), engagement))
 
 
 @_operation("GET", f"{_ONE}/engagements", {200: f"{_ANSWERS}:SandboxEngagementList"})
-def list_sandbox_engagements(call: Call) -> Reply:
+def list_sandbox_engagements(call: Call) -> Reply[sandbox_answers.SandboxEngagementList]:
     """The engagements of an agreement."""
     agreement = sandbox_agreements.find_agreement(call.bank, _agreement_id(call))
     listed = sandbox_agreements.engagements(call.bank, agreement)
@@ -100,14 +119,14 @@ def list_sandbox_engagements(call: Call) -> Reply:
 
 
 @_operation("GET", f"{_ONE}/engagements/{{engagementId}}", {200: f"{_ANSWERS}:SandboxEngagement"})
-def get_sandbox_engagement(call: Call) -> Reply:
+def get_sandbox_engagement(call: Call) -> Reply[sandbox_answers.SandboxEngagement]:
     """One engagement."""
     engagement = sandbox_agreements.find_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
     return Reply(200, _engagement_shown(call, _agreement_id(call), engagement))
 
 
 @_operation("DELETE", f"{_ONE}/engagements/{{engagementId}}", {204: None})
-def delete_sandbox_engagement(call: Call) -> Reply:
+def delete_sandbox_engagement(call: Call) -> Reply[None]:
     """Remove an engagement."""
     sandbox_agreements.delete_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
-    return Reply(204)
+    return Reply(204, None)

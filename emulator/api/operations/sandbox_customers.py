@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from emulator.api.operation import Call, Reply, operation
 from emulator.api.operations.sandbox_accounts import account_shown
@@ -15,6 +15,9 @@ from emulator.bank.documents import Customer
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import sandbox_answers
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
@@ -28,10 +31,10 @@ _ONE = "/v1/sandbox/customers/{customerId}"
 _operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
-def customer_shown(call: Call, customer: Customer) -> dict[str, Any]:
+def customer_shown(call: Call, customer: Customer) -> sandbox_answers.SandboxCustomer:
     """The customer in answers, with its members in this order (CONTRACT 8)."""
     links = {"self": call.link(f"/v1/sandbox/customers/{customer['id']}", "GET", "PUT", "DELETE")}
-    shown: dict[str, Any] = {
+    shown: sandbox_answers.SandboxCustomer = {
         "customerId": customer["id"],
         "customerNumber": customer["customerNumber"],
         "customerType": customer["type"],
@@ -49,7 +52,7 @@ def customer_shown(call: Call, customer: Customer) -> dict[str, Any]:
 
 
 @_operation("POST", "/v1/sandbox/initialize", {200: f"{_ANSWERS}:SandboxCustomers"})
-def initialize_sandbox(call: Call) -> Reply:
+def initialize_sandbox(call: Call) -> Reply[sandbox_answers.SandboxCustomers]:
     """Restore the known state.
 
     Returns `{customers}`.
@@ -66,31 +69,31 @@ def initialize_sandbox(call: Call) -> Reply:
     gives=("customerId", "customerId"),
     body=f"{_BODY}:PostedCustomer",
 )
-def create_sandbox_customer(call: Call) -> Reply:
+def create_sandbox_customer(call: Call) -> Reply[sandbox_answers.SandboxCustomer]:
     """Create a customer."""
     return Reply(201, customer_shown(call, sandbox_customers.create_customer(call.bank, call.body)))
 
 
 @_operation("GET", _ALL, {200: f"{_ANSWERS}:SandboxCustomerList"}, query=INCLUDED)
-def list_sandbox_customers(call: Call) -> Reply:
+def list_sandbox_customers(call: Call) -> Reply[sandbox_answers.SandboxCustomerList]:
     """All customers."""
     return Reply(200, [customer_shown(call, c) for c in sandbox.list_documents(call.bank, CUSTOMER)])
 
 
 @_operation("GET", _ONE, {200: f"{_ANSWERS}:SandboxCustomer"}, query=INCLUDED)
-def get_sandbox_customer(call: Call) -> Reply:
+def get_sandbox_customer(call: Call) -> Reply[sandbox_answers.SandboxCustomer]:
     """One customer."""
     return Reply(200, customer_shown(call, sandbox.find_customer(call.bank, call.params["customerId"])))
 
 
 @_operation("PUT", _ONE, {200: f"{_ANSWERS}:SandboxCustomer"}, body=f"{_BODY}:PostedCustomer")
-def update_sandbox_customer(call: Call) -> Reply:
+def update_sandbox_customer(call: Call) -> Reply[sandbox_answers.SandboxCustomer]:
     """Replace a customer."""
     replaced = sandbox_customers.replace_customer(call.bank, call.params["customerId"], call.body)
     return Reply(200, customer_shown(call, replaced))
 
 
 @_operation("DELETE", _ONE, {204: None})
-def delete_sandbox_customer(call: Call) -> Reply:
+def delete_sandbox_customer(call: Call) -> Reply[None]:
     """Remove a customer and everything that depends on it."""
     return Reply.after(sandbox_customers.deleting_customer(call.bank, call.params["customerId"]))

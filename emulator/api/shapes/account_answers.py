@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -23,10 +23,10 @@ from emulator.api.shapes.parts import (
     closed,
 )
 from emulator.api.shapes.payments import CardReference
+from emulator.bank.accounts.accounts import BalanceType
+from emulator.bank.documents import Usage
 
 BankTransactionCode = Annotated[str, Field(min_length=4, max_length=14)]
-BalanceType = Literal["closingBooked", "expected", "interimAvailable", "forwardAvailable"]
-Usage = Literal["PRIV", "ORGA"]
 
 
 @closed
@@ -40,8 +40,8 @@ class Balance(TypedDict):
 
 
 @closed
-class Account(TypedDict):
-    """An account; before the fix cash-account-type-iso cashAccountType says Current, Savings, ... (SPEC 9)."""
+class AccountMembers(TypedDict):
+    """The members of an account without its links."""
 
     resourceId: str
     bban: str
@@ -54,6 +54,12 @@ class Account(TypedDict):
     usage: Usage
     status: str
     balances: NotRequired[list[Balance]]
+
+
+@closed
+class Account(AccountMembers):
+    """An account; before the fix cash-account-type-iso cashAccountType says Current, Savings, ... (SPEC 9)."""
+
     _links: Links
 
 
@@ -148,11 +154,17 @@ class TransactionDetails(TypedDict):
 
 
 @closed
-class TransactionLists(TypedDict):
-    """A page of booked and pending transactions, newest first; links `next` and `previous` lead to other pages."""
+class TransactionShelves(TypedDict):
+    """The transactions of a page without its links."""
 
     booked: NotRequired[list[Transaction]]
     pending: NotRequired[list[Transaction]]
+
+
+@closed
+class TransactionLists(TransactionShelves):
+    """A page of booked and pending transactions, newest first; links `next` and `previous` lead to other pages."""
+
     _links: Links
 
 
@@ -183,8 +195,8 @@ class RelatedAccount(TypedDict):
 
 
 @closed
-class CardAccount(TypedDict):
-    """A card account; its name has up to 35 characters before the fix longer-names (SPEC 9)."""
+class CardAccountMembers(TypedDict):
+    """The members of a card account without its links."""
 
     resourceId: str
     maskedPan: str
@@ -196,6 +208,12 @@ class CardAccount(TypedDict):
     creditLimit: ShownAmount
     relatedAccount: NotRequired[RelatedAccount]
     balances: NotRequired[list[Balance]]
+
+
+@closed
+class CardAccount(CardAccountMembers):
+    """A card account; its name has up to 35 characters before the fix longer-names (SPEC 9)."""
+
     _links: Links
 
 
@@ -254,11 +272,17 @@ class CardTransaction(TypedDict):
 
 
 @closed
-class CardTransactionLists(TypedDict):
-    """A page of booked and pending card transactions, newest first."""
+class CardTransactionShelves(TypedDict):
+    """The card transactions of a page without its links."""
 
     booked: NotRequired[list[CardTransaction]]
     pending: NotRequired[list[CardTransaction]]
+
+
+@closed
+class CardTransactionLists(CardTransactionShelves):
+    """A page of booked and pending card transactions, newest first."""
+
     _links: Links
 
 

@@ -21,15 +21,20 @@ from emulator.api.shapes.parts import (
     ShownAmount,
     StructuredReference,
     closed,
+    values_of,
 )
 from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
 from emulator.bank.errors import Code
+from emulator.bank.scheme.transitions import BasketTransactionStatus
 
 # SPEC 2.8, and PATC for a payment that waits for its second signature (CONTRACT 6, over SPEC).
-TransactionStatus = Literal[
-    "ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART", "PATC"
+# Not a Literal for the type checker, as a script may set any four letters (CONTRACT 14).
+TransactionStatus = Annotated[
+    str,
+    values_of(
+        Literal["ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART", "PATC"],
+    ),
 ]
-BasketTransactionStatus = Literal["RCVD", "ACTC", "PATC", "RJCT"]
 PsuMessage = Annotated[str, Field(max_length=512)]
 
 
@@ -77,13 +82,19 @@ class PaymentCreated(TypedDict):
 
 
 @closed
-class PaymentStatus(TypedDict):
-    """The status of a payment (CONTRACT 6)."""
+class PaymentState(TypedDict):
+    """The status of a payment without links."""
 
     paymentId: str
     transactionStatus: TransactionStatus
     fundsAvailable: NotRequired[bool]
     psuMessage: NotRequired[PsuMessage]
+
+
+@closed
+class PaymentStatus(PaymentState):
+    """The status of a payment (CONTRACT 6)."""
+
     _links: Links
 
 
@@ -268,7 +279,7 @@ class User(TypedDict):
     psuId: str
     psuCorporateId: NotRequired[str]
     name: str | None
-    context: Literal["PRIVATE", "CORPORATE"]
+    context: Annotated[str, values_of(Literal["PRIVATE", "CORPORATE"])]
 
 
 @closed

@@ -12,7 +12,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetPydanticSchema, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
 from emulator.api.query import DATE, is_date
@@ -236,8 +236,17 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
 
 # Parts of answers only (SPEC 2.3, 2.9, 7)
 
+
+def values_of(literal: Any) -> GetPydanticSchema:
+    """The values of a Literal, for a text that is any `str` for the type checker."""
+    return GetPydanticSchema(lambda _, schema_of: schema_of(literal))
+
+
 ShownText = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+)?$")]
 DateTime = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00$")]
+
+
+Verb = Literal["GET", "PUT", "POST", "DELETE"]
 
 
 @closed
@@ -245,7 +254,7 @@ class Link(TypedDict):
     """A link and the methods that it allows (SPEC 2.3)."""
 
     href: str
-    verbs: list[Literal["GET", "PUT", "POST", "DELETE"]]
+    verbs: list[Verb]
 
 
 Links = dict[str, Link]

@@ -16,9 +16,9 @@ from emulator.api.shapes.sandbox import (
     PostedCardTransaction,
     PostedTransaction,
 )
+from emulator.bank.documents import Role
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
-Roles = list[Literal["VIEW", "REGISTER"]]
 
 
 @closed
@@ -42,15 +42,21 @@ SandboxAccountList = list[SandboxAccount]
 
 
 @closed
-class SandboxEngagement(TypedDict):
-    """The rights that an agreement gives on an account."""
+class EngagementMembers(TypedDict):
+    """The members of an engagement without its links."""
 
     engagementId: str
     customer: str
     account: EngagedAccount
-    roles: Roles
+    roles: list[Role]
     registerLimit: NotRequired[LooseAmount]
     approvalLimit: NotRequired[LooseAmount]
+
+
+@closed
+class SandboxEngagement(EngagementMembers):
+    """The rights that an agreement gives on an account."""
+
     _links: Links
 
 
@@ -58,13 +64,19 @@ SandboxEngagementList = list[SandboxEngagement]
 
 
 @closed
-class SandboxAgreement(TypedDict):
-    """An agreement; without `signatures` a payment needs one."""
+class AgreementMembers(TypedDict):
+    """The members of an agreement without its engagements and links."""
 
     agreementId: str
     owner: str
     name: str
     signatures: NotRequired[int]
+
+
+@closed
+class SandboxAgreement(AgreementMembers):
+    """An agreement; without `signatures` a payment needs one."""
+
     engagements: list[SandboxEngagement]
     _links: Links
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
-from emulator.bank.clock import date_time
-from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails
+from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails, Usage
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
-from emulator.bank.money import plain
 from emulator.bank.reference import digits_of
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
@@ -27,20 +25,10 @@ OLD_ACCOUNT_TYPES: Mapping[str, str] = {
 
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
 
-_SHOWN = (
-    "bban",
-    "iban",
-    "currency",
-    "name",
-    "product",
-    "cashAccountType",
-    "bic",
-    "usage",
-    "status",
-)
+BalanceType = Literal["closingBooked", "expected", "interimAvailable", "forwardAvailable"]
 
 
-def usage(customer: Customer) -> str:
+def usage(customer: Customer) -> Usage:
     """`ORGA` for a corporate customer's account, else `PRIV`."""
     return "ORGA" if customer["type"] == "corporate" else "PRIV"
 
@@ -89,13 +77,7 @@ def newest_first(documents: Iterable[Listed]) -> list[Listed]:
     return [*(d for d in reversed(listed) if "created" in d), *(d for d in listed if "created" not in d)]
 
 
-def view(account: Account) -> dict[str, Any]:
-    """`{resourceId, bban, iban, ...}`: the account without balances and links."""
-    members: Mapping[str, Any] = account
-    return {"resourceId": account["id"], **{name: members[name] for name in _SHOWN}}
-
-
-def balances(bank: Bank, account: Account) -> list[dict[str, Any]]:
+def balances(bank: Bank, account: Account) -> dict[BalanceType, Decimal]:
     """closingBooked, expected and interimAvailable of an account (CONTRACT 5, 13).
 
     expected is booked plus pending; interimAvailable is booked - reserved + credit line.
@@ -103,19 +85,4 @@ def balances(bank: Bank, account: Account) -> list[dict[str, Any]]:
     booked = Decimal(account["booked"])
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account['id']}|pending")
     expected = sum((Decimal(transaction["amount"]) for transaction in pending), booked)
-    amounts = {"closingBooked": booked, "expected": expected, "interimAvailable": ledger.available(account)}
-    return balance_list(bank, account, amounts)
-
-
-def balance_list(bank: Bank, holder: Mapping[str, Any], amounts: Mapping[str, Decimal]) -> list[dict[str, Any]]:
-    """Balances by type, in the holder's currency, as of the Oslo date of bank time."""
-    currency = holder["currency"]
-    return [
-        {
-            "balanceAmount": {"amount": plain(amount, currency), "currency": currency},
-            "balanceType": name,
-            "referenceDate": bank.clock.today().isoformat(),
-            "lastChangeDateTime": date_time(holder["lastChange"]),
-        }
-        for name, amount in amounts.items()
-    ]
+    return {"closingBooked": booked, "expected": expected, "interimAvailable": ledger.available(account)}

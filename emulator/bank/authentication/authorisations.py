@@ -52,15 +52,17 @@ def listing(bank: Bank, target_id: str, *, cancels: bool = False) -> list[str]:
     return [one["id"] for one in bank.documents.find(AUTHORISATION, target=target_id) if one["cancels"] == cancels]
 
 
-def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:
-    """scaStatus of an authorisation: started, finalised or failed (CONTRACT 13); RESOURCE_UNKNOWN."""
+def status(
+    bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False
+) -> Literal["started", "finalised", "failed"]:
+    """scaStatus of an authorisation (CONTRACT 13); RESOURCE_UNKNOWN."""
     authorisation = bank.documents.get(AUTHORISATION, authorisation_id)
     if authorisation is None or authorisation["target"] != target_id or authorisation["cancels"] != cancels:
         raise BankError("RESOURCE_UNKNOWN", "There is no such authorisation.", "authorisationId")
     opened = sca.get(bank, authorisation["sca"])
     if opened is None or (sca.is_open(opened) and sca.is_late(bank, opened)):
         return "failed"
-    return str(opened["status"])
+    return opened["status"]
 
 
 # The members that a further SCA of the same target copies from the last one.

@@ -11,12 +11,12 @@ from itertools import islice
 from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Person, Psu
+from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Person, Psu, Role
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU, HolderKind
 
 PRIVATE = "PRIVATE"
 CORPORATE = "CORPORATE"
-ROLES = ("VIEW", "REGISTER")
+ROLES: tuple[Role, ...] = ("VIEW", "REGISTER")
 
 
 def customer(bank: Bank, number: str) -> Customer | None:
@@ -113,7 +113,7 @@ def _is_guest(bank: Bank, agreement: Agreement, national_id: str) -> bool:
     return any(guest is not None and guest["customerNumber"] == national_id for guest in guests)
 
 
-def engagement(identity: str, customer_id: str, account: Account, roles: Iterable[str] = ROLES) -> Engagement:
+def engagement(identity: str, customer_id: str, account: Account, roles: Iterable[Role] = ROLES) -> Engagement:
     """What a customer may do with an account under an agreement; by default everything."""
     return {
         "id": identity,

@@ -15,7 +15,7 @@ from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Basket, Payment, PsuMessage
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import flows
-from emulator.bank.scheme.transitions import FINAL, UNSIGNED
+from emulator.bank.scheme.transitions import FINAL, UNSIGNED, BasketTransactionStatus
 
 _UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
     "due",
@@ -82,11 +82,17 @@ def without_account(bank: Bank, payment: Payment, at: str) -> None:
 
 
 # The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC (CONTRACT 7).
-WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
-COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RCVD": "RCVD"}
+WORST_FIRST: tuple[BasketTransactionStatus, ...] = ("RJCT", "RCVD", "PATC", "ACTC")
+COUNTS_AS: Mapping[str, BasketTransactionStatus] = {
+    "CANC": "RJCT",
+    "RJCT": "RJCT",
+    "PART": "PATC",
+    "PATC": "PATC",
+    "RCVD": "RCVD",
+}
 
 
-def basket_status(statuses: Iterable[str]) -> str:
+def basket_status(statuses: Iterable[str]) -> BasketTransactionStatus:
     """The worst of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT without payments, after a repair."""
     counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
     return next((status for status in WORST_FIRST if status in counted), "RJCT")
@@ -98,7 +104,7 @@ def basket_members(bank: Bank, basket: Basket) -> list[Payment]:
     return [payment for payment in payments if payment is not None]
 
 
-def basket_state(bank: Bank, basket: Basket) -> tuple[str, bool]:
+def basket_state(bank: Bank, basket: Basket) -> tuple[BasketTransactionStatus, bool]:
     """The basket's status, the worst of its payments, and whether one of them lacks a signature."""
     statuses = [payment["status"] for payment in basket_members(bank, basket)]
     return basket_status(statuses), any(status in UNSIGNED for status in statuses)

@@ -1,4 +1,4 @@
-"""Views of a payment: for its TPP, on the page where it is approved, and in the control interface."""
+"""Views of a payment: on the page where it is approved, and in the control interface; psuMessage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import date_time
@@ -15,7 +14,6 @@ from emulator.bank.documents import PartyNameMatch, Payment, PsuMessage
 from emulator.bank.kinds import ACCOUNT, PAYMENT
 from emulator.bank.payment import flows
 from emulator.bank.scheme.rules import says_kid, structured_references
-from emulator.bank.scheme.transitions import UNSIGNED
 
 # psuMessage (SPEC 2.8) in the languages of answers.
 TEXTS: Mapping[str, Mapping[PsuMessage, str]] = {
@@ -47,43 +45,6 @@ def psu_message(payment: Payment, language: str = "en") -> str | None:
     if "psuMessages" in payment:
         return " ".join(TEXTS[language][message] for message in payment["psuMessages"])
     return payment.get("psuMessage")
-
-
-def fees(payment: Payment) -> dict[str, Any]:
-    """`transactionFees` and `transactionFeeIndicator`, if and only if there is a fee (CONTRACT 13)."""
-    if "fee" not in payment:
-        return {}
-    total = {"amount": payment["fee"], "currency": payment["currency"]}
-    return {"transactionFees": total, "transactionFeeIndicator": True}
-
-
-def status(bank: Bank, payment: Payment, *, language: str = "en") -> dict[str, Any]:
-    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`; fundsAvailable after authorisation only.
-
-    `language`: of psuMessage, `en` or `nb`.
-    """
-    shown: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
-    if "fundsAvailable" in payment:
-        shown["fundsAvailable"] = settlement.funds_available(bank, payment)
-    message = psu_message(payment, language)
-    if message is not None:
-        shown["psuMessage"] = message
-    return shown
-
-
-def details(bank: Bank, payment: Payment, *, language: str = "en") -> dict[str, Any]:
-    """The members of the initiation and of the payment's state, without fundsAvailable (CONTRACT 6; SPEC 2.8)."""
-    shown = {**payment["initiation"], **status(bank, payment, language=language), **fees(payment)}
-    shown.pop("fundsAvailable", None)
-    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
-    name = accounts.holder(bank, debtor) if debtor is not None else None
-    if name is not None:
-        shown["debtorName"] = name
-    if "payeeVerification" in payment:
-        shown["payeeVerification"] = payment["payeeVerification"]
-    if payment["status"] not in UNSIGNED:
-        shown |= flows.of(payment).details(payment)
-    return shown
 
 
 class ApprovalItem(flows.PaymentDates, TypedDict):

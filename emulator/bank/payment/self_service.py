@@ -121,14 +121,13 @@ def _contexts(bank: Bank, national_id: str) -> list[OwnContext]:
 
 
 def _card(bank: Bank, card: Card) -> OwnAccount:
-    amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in cards.balances(bank, card)}
     return {
         "resourceId": card["id"],
         "name": card["name"],
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
         "booked": card["booked"],
-        "available": amounts["forwardAvailable"],
+        "available": plain(cards.balances(bank, card)["forwardAvailable"], card["currency"]),
     }
 
 

@@ -10,13 +10,12 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, SandboxIdentity, Transaction, TransactionDetails, TransactionMembers
 from emulator.bank.errors import BankError, Message
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import lifecycle
 from emulator.bank.sandbox.agreements import keep_engagements
 from emulator.bank.sandbox.data import (
     Body,
-    balances_view,
     booked_balance,
     check_each,
     customer_named,
@@ -129,27 +128,9 @@ def _account(bank: Bank, identity: SandboxIdentity, body: Body) -> Account:
     return account
 
 
-def account_view(bank: Bank, account: Account) -> dict[str, Any]:
-    """An account as the sandbox shows it, without links: the posted members, with the current balance."""
-    owner = bank.documents.get(CUSTOMER, account["customerId"])
-    posted = account.get("posted", {})
-    return {
-        "customerNumber": owner["customerNumber"] if owner is not None else "",
-        "accountName": account["name"],
-        "bban": account["bban"],
-        "iban": account["iban"],
-        "currency": account["currency"],
-        "product": account["product"],
-        "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
-        "creditLine": _credit_line(account, posted.get("creditLine")),
-        "balances": balances_view(posted.get("balances"), account["booked"], account["currency"]),
-        "id": account["id"],
-    }
-
-
-def _credit_line(account: Account, posted: Any) -> Any:
+def credit_line(account: Account) -> Any:
     """The credit line as posted, or the current one if a scenario has changed it."""
-    line = account["creditLine"]
+    line, posted = account["creditLine"], account.get("posted", {}).get("creditLine")
     if posted is None:
         return line
     return posted if plain(decimal(posted), account["currency"]) == line else like(posted, line)
@@ -258,36 +239,6 @@ def deleting_transactions(bank: Bank, account_id: str) -> Iterator[int]:
             bank.documents.delete(TRANSACTION, transaction["id"])
     if reserved:
         ledger.release(bank, account_id, reserved)
-
-
-def transaction_view(transaction: Transaction) -> dict[str, Any]:
-    """A sandbox transaction (SPEC 2.10) without links: whole currency units, absent text is ``""``."""
-
-    members: Mapping[str, Any] = transaction
-
-    def text(name: str) -> str:
-        return str(members.get(name) or "")
-
-    def account(name: str) -> dict[str, str]:
-        reference = members.get(name) or {}
-        return {"iban": reference.get("iban") or "", "bban": reference.get("bban") or ""}
-
-    return {
-        "id": transaction["id"],
-        "amount": whole_units(transaction["amount"]),
-        "currency": transaction["currency"],
-        "valueDate": text("valueDate"),
-        "remittanceInformationUnstructured": text("remittanceInformationUnstructured"),
-        "creditorName": text("creditorName"),
-        "creditorAccount": account("creditorAccount"),
-        "debtorName": text("debtorName"),
-        "debtorAccount": account("debtorAccount"),
-        "bankTransactionCode": text("bankTransactionCode"),
-        "ultimateDebtor": text("ultimateDebtor"),
-        "ultimateCreditor": text("ultimateCreditor"),
-        "purposeCode": text("purposeCode"),
-        "bookingDate": text("bookingDate"),
-    }
 
 
 def whole_units(amount: str) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Agreement, Customer, Engagement
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, SESSION
 from emulator.bank.money import too_fine
 from emulator.bank.sandbox.data import Body, customer_named, decimal, find_customer
 
-_LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
+LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
 
 
 def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
@@ -62,13 +62,13 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
     if account is None:
         text = f"There is no account {iban}."
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
-    for name in _LIMITS:
+    for name in LIMITS:
         if body.get(name) is not None:
             wrong = too_fine(format(decimal(body[name]), "f"), account["currency"])
             if wrong is not None:
                 raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
     engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
-    for name in _LIMITS:
+    for name in LIMITS:
         if body.get(name) is not None:
             engagement[name] = body[name]
     agreement["engagements"].append(engagement)
@@ -141,32 +141,3 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
     if find_engagement(bank, agreement_id, engagement_id).get("joined"):
         raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement automatically.")
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
-
-
-def agreement_view(bank: Bank, agreement: Agreement) -> dict[str, Any]:
-    """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber.
-
-    It has `signatures` only if more than one is needed.
-    """
-    shown = {
-        "agreementId": agreement["id"],
-        "owner": _number(bank, agreement["owner"]),
-        "name": agreement["name"],
-    }
-    return shown | {"signatures": agreement["signatures"]} if agreement["signatures"] > 1 else shown
-
-
-def engagement_view(bank: Bank, engagement: Engagement) -> dict[str, Any]:
-    """An engagement as the sandbox shows it, without links; `customer` is a customerNumber."""
-    shown = {
-        "engagementId": engagement["id"],
-        "customer": _number(bank, engagement["customer"]),
-        "account": {"iban": engagement["iban"]},
-        "roles": engagement["roles"],
-    }
-    return shown | {name: engagement[name] for name in _LIMITS if name in engagement}
-
-
-def _number(bank: Bank, customer_id: str) -> str:
-    customer = bank.documents.get(CUSTOMER, customer_id)
-    return str(customer["customerNumber"]) if customer is not None else ""

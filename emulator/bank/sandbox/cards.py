@@ -10,11 +10,10 @@ from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Amount, Card, CardTransaction, CardTransactionDetails, SandboxIdentity
 from emulator.bank.errors import BankError, Message
-from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
+from emulator.bank.kinds import CARD, CARD_TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.sandbox.data import (
     Body,
-    balances_view,
     booked_balance,
     check_each,
     customer_named,
@@ -84,27 +83,6 @@ def _put_card(bank: Bank, identity: SandboxIdentity, body: Body) -> Card:
 def _limit(value: Any) -> Decimal:
     """A credit limit: a number, decimal text, or an Amount in the card's currency."""
     return decimal((value["amount"] if isinstance(value, Mapping) else value) or 0)
-
-
-def card_view(bank: Bank, card: Card) -> dict[str, Any]:
-    """A card account as the sandbox shows it, without links."""
-    owner = bank.documents.get(CUSTOMER, card["customerId"])
-    posted = card.get("posted", {})
-    return {
-        "customerNumber": owner["customerNumber"] if owner is not None else "",
-        "maskedPan": card["maskedPan"],
-        "currency": card["currency"],
-        "creditLimit": posted.get("creditLimit", card["creditLimit"]),
-        "balances": balances_view(posted.get("balances"), card["booked"], card["currency"]),
-        "cardId": card.get("cardId", ""),
-        "cardIdVNo": card.get("cardIdVNo", ""),
-        "accountNumber": card.get("accountNumber", ""),
-        "expiry": card.get("expiry", ""),
-        "name": card["name"],
-        "product": card["product"],
-        "status": card["status"],
-        "resourceId": card["id"],
-    }
 
 
 def deleting_card(bank: Bank, card_id: str) -> Iterator[int]:
@@ -209,8 +187,3 @@ def deleting_transactions(bank: Bank, card_id: str) -> Iterator[int]:
     if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
         entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
         bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))
-
-
-def transaction_view(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A card transaction as the sandbox shows it, without links."""
-    return {"id": entry["id"], **cards.entry_view(entry, swapped=False)}

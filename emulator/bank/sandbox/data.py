@@ -21,7 +21,6 @@ from emulator.bank.kinds import (
     TRANSACTION,
     EntryKind,
 )
-from emulator.bank.money import plain
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
@@ -118,19 +117,10 @@ def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
     return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
 
 
-def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
-    """The balances of a sandbox resource: as posted, or after bookings the posted types with the booked amount."""
-    if not posted:
-        return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
-    if plain(booked_balance(posted), currency) == booked:
-        return [dict(balance) for balance in posted]
-    return [
-        {
-            **balance,
-            "balanceAmount": {"amount": like(balance["balanceAmount"]["amount"], booked), "currency": currency},
-        }
-        for balance in posted
-    ]
+def number_of(bank: Bank, customer_id: str) -> str:
+    """The customerNumber of a customer; empty if the customer is missing."""
+    customer = bank.documents.get(CUSTOMER, customer_id)
+    return customer["customerNumber"] if customer is not None else ""
 
 
 def like(posted: Any, amount: str) -> Any:

@@ -7,7 +7,9 @@ ones. The manual's diagram shows all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+BasketTransactionStatus = Literal["RCVD", "ACTC", "PATC", "RJCT"]  # CONTRACT 7
 STATUSES = ("RCVD", "PATC", "ACTC", "ACWC", "PDNG", "ACCP", "ACSP", "ACWP", "ACSC", "PART", "RJCT", "CANC")
 FINAL = frozenset({"ACSC", "RJCT", "CANC", "PART"})
 UNSIGNED = frozenset({"RCVD", "PATC"})  # a signature is still missing

@@ -23,7 +23,7 @@ class Effect:
     inside the bank cannot be combined with this one, except those in `leaves`.
     """
 
-    before: Callable[[Call], Reply | None] | None = None
+    before: Callable[[Call], Reply[Any] | None] | None = None
     after: Callable[[Response, Random], None] | None = None
     instead: bool = False
     leaves: Collection[str] = ()

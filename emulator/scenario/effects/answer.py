@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from random import Random
-from typing import Annotated, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -16,6 +16,9 @@ from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, one_of, refuse
 from emulator.scenario.effects import Effect, EffectKind
+
+if TYPE_CHECKING:
+    from emulator.api.shapes import answers
 
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
@@ -138,7 +141,7 @@ class ScriptedAnswer(Model):
         of_the_bank = message is not None and STATUS.get(message.code) == 401 and message.category == "ERROR"
         return self.known_status == 401 and of_the_bank
 
-    def reply(self, call: Call) -> Reply:
+    def reply(self, call: Call) -> Reply[answers.Error | bytes | None]:
         """The reply that replaces that of the bank."""
         if self.message is not None:
             if self.asks_for_sca and _leads_to_sca(call):

@@ -14,8 +14,8 @@ from emulator.scenario.effects import Effect, EffectKind
 NO_ANSWER = 0  # the status that the request log shows for a request that was not answered
 
 
-def _no_answer(_call: Call) -> Reply:
-    return Reply(NO_ANSWER)
+def _no_answer(_call: Call) -> Reply[None]:
+    return Reply(NO_ANSWER, None)
 
 
 def effect(when: Literal["before", "after"]) -> Effect:

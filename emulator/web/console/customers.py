@@ -88,8 +88,7 @@ def one(screen: Screen) -> Response:
 
 
 def _card_available(screen: Screen, card: Card) -> str:
-    amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in card_rules.balances(screen.bank, card)}
-    return str(amounts["forwardAvailable"])
+    return plain(card_rules.balances(screen.bank, card)["forwardAvailable"], card["currency"])
 
 
 def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION) -> plot.Plot:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
+from emulator.api.operations.accounts import balances_shown
+from emulator.api.operations.cards import card_shown
 from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION
@@ -14,8 +16,8 @@ from emulator.bank.threads import run_to_end
 from tests.unit.accounts.conftest import SALARY, account
 
 
-def amounts(balances: list[dict[str, Any]]) -> dict[str, str]:
-    return {balance["balanceType"]: balance["balanceAmount"]["amount"] for balance in balances}
+def amounts(balances: Mapping[str, Decimal]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in balances.items()}
 
 
 def test_expected_includes_what_is_pending_and_available_what_is_reserved_and_the_credit_line(bank: Bank) -> None:
@@ -38,8 +40,8 @@ def test_expected_includes_what_is_pending_and_available_what_is_reserved_and_th
 def test_a_balance_names_its_day_and_the_last_change(bank: Bank) -> None:
     holder = account(bank, SALARY)
     ledger.book(bank, holder["id"], {"amount": Decimal("-1.00")})
-    balance = accounts.balances(bank, account(bank, SALARY))[0]
-    assert balance == {
+    changed = account(bank, SALARY)
+    assert balances_shown(bank, changed, accounts.balances(bank, changed))[0] == {
         "balanceAmount": {"amount": "184311.50", "currency": "NOK"},
         "balanceType": "closingBooked",
         "referenceDate": "2026-03-02",
@@ -58,18 +60,18 @@ def test_a_card_may_still_spend_its_limit_less_what_is_owed_and_pending(bank: Ba
 
 def test_the_related_account_of_a_card_is_what_a_payment_from_it_names(bank: Bank) -> None:
     card = next(iter(bank.documents.all(CARD)))
-    assert cards.view(bank, card, longer_names=True)["relatedAccount"] == {
+    assert card_shown(bank, card, longer_names=True)["relatedAccount"] == {
         "bban": "99901000014",
         "iban": "NO8599901000014",
         "currency": "NOK",
         "other": {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"},
     }
     unrelated = {**card, "accountNumber": "123412341234"}
-    assert cards.view(bank, unrelated, longer_names=True)["relatedAccount"] == {
+    assert card_shown(bank, unrelated, longer_names=True)["relatedAccount"] == {
         "bban": "123412341234",
         "other": {"identification": "123412341234", "schemeNameProprietary": "creditCardAccount"},
     }
-    assert "relatedAccount" not in cards.view(bank, {**card, "accountNumber": ""}, longer_names=True)
+    assert "relatedAccount" not in card_shown(bank, {**card, "accountNumber": ""}, longer_names=True)
 
 
 def test_a_pending_item_holds_its_money_until_it_is_booked_or_removed(bank: Bank) -> None:

@@ -21,7 +21,7 @@ from emulator.bank.tpp import AuthenticatedTpp
 from emulator.store import memory_store
 
 NOBODY = ("", "")
-NEVER = Reply(500)
+NEVER = Reply(500, None)
 ANSWERS = st.recursive(
     st.none()
     | st.booleans()

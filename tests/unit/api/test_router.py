@@ -9,8 +9,8 @@ from emulator.api.router import MethodRefused, split_target
 from emulator.bank.errors import BankError
 
 
-def _handler(call: Call) -> Reply:
-    return Reply(200)
+def _handler(call: Call) -> Reply[None]:
+    return Reply(200, None)
 
 
 def _row(name: str, method: str, path: str, **more: object) -> Operation:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from emulator.api.operations.payments import details_shown, state_shown
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
@@ -171,7 +172,7 @@ def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> N
     assert "psuMessages" not in payment(bank, changed)
     texts = {entry["paymentId"]: entry["remittanceInformationUnstructured"] for entry in entries(bank, "kari")}
     assert texts == {unchanged: "Blåbær & øl, 100 %", changed: "Zlutoucký ? ?"}
-    assert payment_views.details(bank, payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
+    assert details_shown(bank, payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
 
 
 def test_straks_is_never_accepted_with_a_change(bank: Bank) -> None:
@@ -552,7 +553,7 @@ def test_funds_available_is_told_too_where_a_script_ends_the_payment_at_once(
     bank: Bank, ended: str, amount: str, available: bool
 ) -> None:
     payment_id = paid(bank, STRAKS, domestic(amount), script=Script(progress=[(ended, 0)]))
-    shown = payment_views.status(bank, payment(bank, payment_id))
+    shown = state_shown(bank, payment(bank, payment_id))
     assert (shown["transactionStatus"], shown["fundsAvailable"]) == (ended, available)
     assert money(bank, "kari") == (10000, 0)
     assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
@@ -654,8 +655,7 @@ def test_a_fee_is_booked_with_the_payment_as_an_entry_of_its_own(bank: Bank) -> 
 
 def test_a_fee_is_pending_with_its_payment_so_that_the_booking_changes_no_expectation(bank: Bank) -> None:
     def expected() -> str:
-        shown = accounts.balances(bank, bank.documents.get(ACCOUNT, "kari") or {})
-        return str({one["balanceType"]: one["balanceAmount"]["amount"] for one in shown}["expected"])
+        return str(accounts.balances(bank, bank.documents.get(ACCOUNT, "kari") or {})["expected"])
 
     abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
     paid(bank, SEPA, abroad)
@@ -693,12 +693,12 @@ def test_transfers_between_accounts_of_the_bank_conserve_money(bank: Bank) -> No
 
 def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
-    assert payment_views.status(bank, payment(bank, payment_id)) == {
+    assert state_shown(bank, payment(bank, payment_id)) == {
         "paymentId": payment_id,
         "transactionStatus": "RCVD",
     }
     approve(bank, payment_id)
-    assert payment_views.status(bank, payment(bank, payment_id)) == {
+    assert state_shown(bank, payment(bank, payment_id)) == {
         "paymentId": payment_id,
         "transactionStatus": "ACTC",
         "fundsAvailable": True,
@@ -782,19 +782,19 @@ def test_funds_of_a_payment_that_waits_and_reserves_nothing_are_asked_for_at_eac
         BULK: {**bulk("5000.00", "5000.01"), "requestedExecutionDate": on},
     }
     payment_id = paid(bank, kind, orders[kind])
-    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is False
+    assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is False
     give(bank, "kari", "0.01")
-    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True
+    assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is True
     assert payment_views.view(bank, payment(bank, payment_id))["fundsAvailable"] is True
     give(bank, "kari", "-1.00")
-    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is False
+    assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is False
 
 
 def test_funds_of_a_payment_that_has_reserved_them_stay_available(bank: Bank) -> None:
     on = (bank.clock.today() + timedelta(days=10)).isoformat()
     payment_id = paid(bank, DOMESTIC, domestic("10000.00", requestedExecutionDate=on))
     give(bank, "kari", "-1.00")
-    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True
+    assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is True
 
 
 def test_the_clock_moves_in_whole_pieces_between_which_the_bank_may_be_used(

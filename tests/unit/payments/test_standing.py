@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from emulator.api.operations.payments import details_shown
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.payment import payment_views, payments, progression
@@ -89,7 +90,7 @@ def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Ba
     assert payment(bank, payment_id)["fundsAvailable"] is False
     give(bank, "kari", "4000.00")
     advance(bank, days=100)
-    details = payment_views.details(bank, payment(bank, payment_id))
+    details = details_shown(bank, payment(bank, payment_id))
     assert details["executions"] == [
         {"executionDate": "2026-06-10", "transactionStatus": "RJCT"},
         {"executionDate": "2026-05-10", "transactionStatus": "ACSC"},
@@ -103,7 +104,7 @@ def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) ->
     payment_id = paid(bank, PERIODIC, standing(startDate="2026-03-03", frequency="Daily"))
     advance(bank, days=2)
     run_to_end(sandbox_accounts.deleting_transactions(bank, "kari"))
-    assert payment_views.details(bank, payment(bank, payment_id))["executions"] == [
+    assert details_shown(bank, payment(bank, payment_id))["executions"] == [
         {"executionDate": "2026-03-04", "transactionStatus": "ACSC"},
         {"executionDate": "2026-03-03", "transactionStatus": "ACSC"},
     ]
@@ -112,7 +113,7 @@ def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) ->
 def test_the_details_show_the_newest_hundred_executions(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing("1.00", frequency="Daily"))
     advance(bank, days=150)
-    shown = payment_views.details(bank, payment(bank, payment_id))["executions"]
+    shown = details_shown(bank, payment(bank, payment_id))["executions"]
     assert (len(shown), shown[0]["executionDate"], shown[-1]["executionDate"]) == (100, "2026-07-30", "2026-04-22")
 
 
