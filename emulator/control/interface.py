@@ -23,7 +23,8 @@ from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.fixtures import FixtureError
+from emulator.bank.fixtures import FixtureError, strict_yaml
+from emulator.bank.fixtures.strict_yaml import YamlError
 from emulator.bank.notification_targets import NOTIFICATION_AGENT
 from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
@@ -259,7 +260,6 @@ def _yaml_text(request: Request) -> str:
     if len(request.body) > LARGEST_BODY:
         raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes.", status=413)
     try:
-        return request.body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = request.body.count(b"\n", 0, error.start) + 1
-        raise BankError("FORMAT_ERROR", f"Line {line}: UTF-8 was expected.") from None
+        return strict_yaml.decoded(request.body)
+    except YamlError as error:
+        raise BankError("FORMAT_ERROR", f"Line {error.line}: {error.text}") from None

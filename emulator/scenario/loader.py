@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.fixtures.strict_yaml import MAX_BYTES, Parsed, YamlError
+from emulator.bank.fixtures.strict_yaml import Parsed, YamlError
 from emulator.bank.fixtures.strict_yaml import read as read_yaml
+from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
 from emulator.packaged import folder
 from emulator.scenario import variables
@@ -149,24 +150,18 @@ def parsed(text: str, source: str) -> tuple[Any, Origin]:
     try:
         document = read_yaml(text)
     except YamlError as error:
-        raise ScenarioRefused(source, [Problem((), error.text, error.line, 1)]) from None
+        raise ScenarioRefused(source, [error.problem()]) from None
     return document.value, Origin(source, text, document)
 
 
 def text_of(path: FilePath, source: str) -> str:
     """The text of a file that is called `source` in problems; raises ScenarioRefused if it is missing or too long."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        return text_of_yaml(path)
+    except YamlError as error:
+        raise ScenarioRefused(source, [error.problem()]) from None
     except (OSError, ValueError):
         raise ScenarioMissing(source, [Problem((), "There is no such file, or it cannot be read.")]) from None
-    if len(raw) > MAX_BYTES:
-        raise ScenarioRefused(source, [Problem((), "The file is longer than 1 MiB.")])
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ScenarioRefused(source, [Problem((), "The file is not UTF-8.", line, 1)]) from None
 
 
 def from_file(path: FilePath, values: Mapping[str, Any] | None = None) -> Scenario:
