@@ -16,7 +16,7 @@ from emulator.store import Image, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
-_ENDING = ".snapshot.json"
+ENDING = ".snapshot.json"
 
 
 class FileSnapshots(Snapshots):
@@ -32,7 +32,7 @@ class FileSnapshots(Snapshots):
         if directory.is_dir():
             sweep(directory)
         for file in sorted(files(directory), key=lambda file: file.stat().st_mtime):
-            name = file.name.removesuffix(_ENDING)
+            name = file.name.removesuffix(ENDING)
             self._saved[name] = SavedSnapshot(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
@@ -51,7 +51,7 @@ class FileSnapshots(Snapshots):
             Disk().sync_directory(self._directory)
 
     def _file(self, name: str) -> Path:
-        return self._directory / f"{name}{_ENDING}"
+        return self._directory / f"{name}{ENDING}"
 
     def _size(self, name: str) -> int:
         file = self._file(name)
@@ -85,8 +85,8 @@ def damaged(directory: Path) -> list[StoreDamaged]:
 
 def files(directory: Path) -> Iterator[Path]:
     """The files of the snapshots in a directory, which may be missing."""
-    for file in directory.glob(f"*{_ENDING}"):
-        if NAME.fullmatch(file.name.removesuffix(_ENDING)) and file.is_file():
+    for file in directory.glob(f"*{ENDING}"):
+        if NAME.fullmatch(file.name.removesuffix(ENDING)) and file.is_file():
             yield file
 
 

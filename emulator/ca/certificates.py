@@ -28,17 +28,17 @@ TPP_KEY_BITS = 2048
 PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
-def distinguished_name(*, common: str, organization: str, country: str, identifier: str | None = None) -> x509.Name:
-    """A name in the usual encoded order: C, O, organizationIdentifier, CN."""
-    parts = [(NameOID.COUNTRY_NAME, country), (NameOID.ORGANIZATION_NAME, organization)]
+def distinguished_name(*, common: str, organization: str, identifier: str | None = None) -> x509.Name:
+    """A Norwegian name in the usual encoded order: C, O, organizationIdentifier, CN."""
+    parts = [(NameOID.COUNTRY_NAME, "NO"), (NameOID.ORGANIZATION_NAME, organization)]
     if identifier is not None:
         parts.append((NameOID.ORGANIZATION_IDENTIFIER, identifier))
     parts.append((NameOID.COMMON_NAME, common))
     return x509.Name([x509.NameAttribute(kind, value) for kind, value in parts])
 
 
-CA_NAME = distinguished_name(country="NO", organization="Bank Emulator", common="Bank Emulator Sandbox CA")
-BANK_NAME = distinguished_name(country="NO", organization="Bank Emulator", common="Bank Emulator")
+CA_NAME = distinguished_name(organization="Bank Emulator", common="Bank Emulator Sandbox CA")
+BANK_NAME = distinguished_name(organization="Bank Emulator", common="Bank Emulator")
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def _not_yet_valid(content: CertificateContent) -> CertificateContent:
 
 
 def _unknown_ca(content: CertificateContent) -> CertificateContent:
-    return replace(content, issuer_name=distinguished_name(country="NO", organization="Unknown", common="Unknown CA"))
+    return replace(content, issuer_name=distinguished_name(organization="Unknown", common="Unknown CA"))
 
 
 def _no_roles(content: CertificateContent) -> CertificateContent:
@@ -148,7 +148,6 @@ def _leading_zero_serial(content: CertificateContent) -> CertificateContent:
 def _special_characters(content: CertificateContent) -> CertificateContent:
     """Every character that RFC 2253 escapes, letters beyond ASCII, and an attribute type without a short name."""
     issuer = distinguished_name(
-        country="NO",
         organization='Ærlig, "Sikker" + Trygg; <Prøve>',
         identifier="NTRNO-000000000",
         common="#1 Øving\\CA = Test",
@@ -198,7 +197,6 @@ def self_signed_ca(name: x509.Name, key: ec.EllipticCurvePrivateKey, now: dateti
 def tpp_certificate(content: CertificateContent, key: rsa.RSAPublicKey, issuer: Issuer) -> x509.Certificate:
     """The certificate with `content` for `key`, in the form of an eIDAS seal (ETSI TS 119 495)."""
     subject = distinguished_name(
-        country="NO",
         organization=content.organization,
         identifier=content.organization_identifier,
         common=content.name,
@@ -220,7 +218,7 @@ def tls_certificate(
     key: ec.EllipticCurvePublicKey, hosts: Sequence[str], issuer: Issuer, now: datetime
 ) -> x509.Certificate:
     """A server certificate that names every one of `hosts`: DNS names and IP addresses."""
-    subject = distinguished_name(country="NO", organization="Bank Emulator", common="Bank Emulator TLS")
+    subject = distinguished_name(organization="Bank Emulator", common="Bank Emulator TLS")
     # Browsers and Apple's systems accept server certificates of at most 825 days.
     builder = _builder(subject, issuer.certificate.subject, key, (now - TOLERANCE, now + timedelta(days=820)))
     builder = builder.add_extension(x509.SubjectAlternativeName(list(_alternative_names(hosts))), critical=False)

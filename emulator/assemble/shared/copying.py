@@ -24,8 +24,6 @@ from emulator.store.disk import Disk, shared_lock
 from emulator.store.recovery import SNAPSHOT, recover
 from emulator.store.snapshot import snapshot_bytes
 
-_ENDING = ".snapshot.json"
-
 Secrets = dict[tuple[str, str], dict[str, bytes]]
 """The CA, the bank's certificate and the TPPs: by kind and name, the content of each file."""
 
@@ -139,7 +137,7 @@ class Directory:
     def _snapshots(folder: Path) -> Iterator[tuple[str, datetime, bytes]]:
         for file in sorted(snapshots.files(folder), key=lambda file: file.stat().st_mtime):
             created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-            yield file.name.removesuffix(_ENDING), created, file.read_bytes()
+            yield file.name.removesuffix(snapshots.ENDING), created, file.read_bytes()
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
         """Replace the content of this directory by what is given."""
@@ -170,7 +168,7 @@ def _write_bank(folder: Path, bank: StoredBank) -> None:
     if bank.snapshots:
         make_private(folder / "snapshots")
     for name, created, body in bank.snapshots:
-        file = folder / "snapshots" / f"{name}{_ENDING}"
+        file = folder / "snapshots" / f"{name}{snapshots.ENDING}"
         write_private(file, body)
         os.utime(file, (created.timestamp(), created.timestamp()))
 

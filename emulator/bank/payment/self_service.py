@@ -285,5 +285,4 @@ def logged_in(bank: Bank, token: str) -> str | None:
 
 def log_out(bank: Bank, token: str) -> None:
     """Log out: the token becomes invalid."""
-    if bank.documents.get(LOGIN, token) is not None:
-        bank.documents.delete(LOGIN, token)
+    bank.documents.delete(LOGIN, token)

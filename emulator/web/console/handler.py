@@ -107,12 +107,11 @@ class Console:
         answering: Answering,
         default: Callable[[], BankService],
         token: str | None = None,
-        clock: Callable[[], datetime] = real_now,
     ) -> None:
         self._guard = guard
         self._answering = answering
         self._token = token
-        self._sessions = Sessions(guard, token or "", clock)
+        self._sessions = Sessions(guard, token or "", real_now)
         self._default = default
 
     def handle(self, service: BankService, request: Request) -> Answered:
