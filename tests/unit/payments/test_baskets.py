@@ -20,6 +20,7 @@ from tests.unit.payments import world
 from tests.unit.payments.world import (
     BULK,
     DOMESTIC,
+    FIRM,
     FIRM_AGREEMENT,
     PERIODIC,
     STRAKS,
@@ -28,6 +29,7 @@ from tests.unit.payments.world import (
     approve,
     bulk,
     domestic,
+    from_firm,
     initiate,
     money,
     paid,
@@ -43,6 +45,14 @@ def create(bank: Bank, *payment_ids: str, **more: Any) -> str:
     owner = {"tpp_id": world.TPP, "national_id": KARI, "context": "PRIVATE", "agreement": None, **more}
     with bank.documents.transaction():
         return str(baskets.create(bank, payment_ids=payment_ids, how=HOW, **owner)["id"])
+
+
+def of_firm(bank: Bank) -> tuple[str, str, str]:
+    """A basket of Siri's with two payments of the firm, each of which Tor must sign too; and the payments."""
+    agree(bank, signatures=2)
+    one, two = (initiate(bank, STRAKS, from_firm(), **FIRM) for _ in range(2))
+    firm = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
+    return create(bank, one, two, national_id=SIRI, **firm), one, two
 
 
 def refused(bank: Bank, *payment_ids: str, **more: Any) -> tuple[list[tuple[str, str | None]], bool]:
@@ -148,11 +158,7 @@ def test_an_expired_sca_changes_nothing_and_another_can_be_started(bank: Bank) -
 
 
 def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
-    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    basket_id, one, two = of_firm(bank)
     approve(bank, basket_id, SIRI)
     assert (status(bank, one), state(bank, basket_id)) == ("PATC", "PATC")
     second = sca_control.find(bank, basket_id)
@@ -162,11 +168,7 @@ def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
 
 
 def test_who_may_sign_no_payment_of_a_basket_is_told_why(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    payment_id = initiate(bank, STRAKS, body, who=SIRI, **firm)
-    basket_id = create(bank, payment_id, national_id=SIRI, **firm)
+    basket_id, payment_id, _ = of_firm(bank)
     _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
     assert "code=PSU_CREDENTIALS_INVALID" in str(approve(bank, token, TOR))
     account = bank.documents.get(ACCOUNT, "firm") or {}
@@ -219,14 +221,7 @@ def test_a_basket_stays_its_first_signers_when_another_signs_the_rest(bank: Bank
 def test_a_payment_that_is_unknown_or_another_customers_is_refused_by_its_place(bank: Bank) -> None:
     mine, evens = straks(bank), initiate(bank, STRAKS, _evens(), who=EVEN)
     other_tpps = straks(bank, tpp="PSDNO-FSA-000002")
-    firms = initiate(
-        bank,
-        STRAKS,
-        domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"}),
-        who=SIRI,
-        context="CORPORATE",
-        agreement=FIRM_AGREEMENT,
-    )
+    firms = initiate(bank, STRAKS, from_firm(), **FIRM)
     expected = [("RESOURCE_UNKNOWN", f"paymentIds[{place}]") for place in (1, 2, 3, 4)]
     assert refused(bank, mine, evens, "nothing", other_tpps, firms) == (expected, True)
     assert refused(bank, mine, tpp_id="PSDNO-FSA-000002") == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
@@ -318,22 +313,14 @@ def test_a_basket_whose_payments_are_all_gone_further_is_signed_by_nobody(bank: 
 
 
 def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
-    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    basket_id, one, two = of_firm(bank)
     approve(bank, basket_id, SIRI)
     approve(bank, one, TOR)
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "PATC", "PATC")
 
 
 def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_others(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
-    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    basket_id, one, two = of_firm(bank)
     approve(bank, one, SIRI)
     _, own = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=SIRI)
     approve(bank, own, SIRI)
@@ -345,22 +332,14 @@ def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_
 
 
 def test_who_asks_for_an_authorisation_of_payments_that_another_signs_first_does_not_get_it(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
-    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    basket_id, one, two = of_firm(bank)
     baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
     approve(bank, basket_id, SIRI)
     assert (status(bank, one), status(bank, two)) == ("PATC", "PATC")
 
 
 def test_who_may_sign_some_of_the_payments_gets_the_authorisation(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
-    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    basket_id, one, two = of_firm(bank)
     approve(bank, two, SIRI)
     baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
     approve(bank, basket_id, TOR)
@@ -372,11 +351,8 @@ def test_who_may_sign_some_of_the_payments_gets_the_authorisation(bank: Bank) ->
 def test_a_further_authorisation_of_payments_that_different_persons_sign_next_is_for_either(
     bank: Bank, own_first: bool
 ) -> None:
-    agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    waiting, halfway = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
-    basket_id = create(bank, *((waiting, halfway) if own_first else (halfway, waiting)), national_id=SIRI, **firm)
+    basket_id, *own = of_firm(bank)
+    waiting, halfway = own if own_first else reversed(own)
     approve(bank, halfway, SIRI)
     _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=None)
     approve(bank, token, TOR)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from emulator.api.operations.payments import details_shown
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
-from tests.known_state import SIRI
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BULK,
-    FIRM_AGREEMENT,
+    FIRM,
     advance,
     bulk,
     entries,
@@ -28,7 +25,6 @@ from tests.unit.payments.world import (
 
 OSLO_MIDNIGHT = 15 * 3600  # of the next day, from NOW
 DAY = 86400
-FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
 
 
 def amounts(bank: Bank, account_id: str = "kari", shelf: str = "booked") -> list[str]:

@@ -20,6 +20,7 @@ from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     DOMESTIC,
+    FIRM,
     FIRM_AGREEMENT,
     PERIODIC,
     SEPA,
@@ -30,6 +31,7 @@ from tests.unit.payments.world import (
     authorise,
     domestic,
     entries,
+    from_firm,
     initiate,
     life,
     money,
@@ -40,12 +42,7 @@ from tests.unit.payments.world import (
     status,
 )
 
-FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
 HOW = Approach(redirectUri="https://tpp.example/back")
-
-
-def from_firm(amount: str = "100.00") -> dict[str, Any]:
-    return domestic(amount, debtorAccount={"bban": "99911000012", "currency": "NOK"})
 
 
 def outcome(redirect: str | None) -> str:

@@ -25,6 +25,7 @@ TPP = "PSDNO-FSA-000001"
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 BIC = "BEMUNO22XXX"
 FIRM_AGREEMENT = "5a3c9f10-0000-4000-8000-000000000001"
+FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}  # who orders for the firm
 
 STRAKS = ("payments", "instant-norwegian-domestic-credit-transfers-straks")
 DOMESTIC = ("payments", "norwegian-domestic-credit-transfers")
@@ -143,6 +144,10 @@ def domestic(amount: str = "100.00", *, to: str = ELSEWHERE, currency: str = "NO
         "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
         **more,
     }
+
+
+def from_firm(amount: str = "100.00") -> dict[str, Any]:
+    return domestic(amount, debtorAccount={"bban": "99911000012", "currency": "NOK"})
 
 
 def sepa(amount: str = "10.00", *, to: str = GERMAN, **more: Any) -> dict[str, Any]:
