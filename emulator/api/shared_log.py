@@ -8,11 +8,14 @@ a negative one, which nobody sees.
 from __future__ import annotations
 
 import json
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NotRequired
 
 import orjson
+from typing_extensions import TypedDict
 
 from emulator.api.certificates import read_certificate
 from emulator.api.headers import Headers
@@ -22,10 +25,16 @@ from emulator.api.operation import Call, Operation, Route
 from emulator.api.router import Router, split_target
 from emulator.api.signature import Fault, SignatureRefused, Verified
 from emulator.bank.bank import Bank
-from emulator.bank.clock import real_seconds
+from emulator.bank.clock import date_time, real_seconds
 from emulator.bank.customers.access import Caller
+from emulator.bank.errors import BankError, Code
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.store import Documents
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+logger = logging.getLogger(__name__)
 
 FetchedExchange = tuple[int, bytes | None]
 """The number of a stored exchange and its JSON; None if this process has the exchange already."""
@@ -35,7 +44,8 @@ class SharedRequestLog(RequestLog):
     """The exchanges of all processes, as far as this one has read them.
 
     `draw` returns the number of the next exchange, or None outside a turn: such an exchange waits for the next turn.
-    `demand` is called before the exchanges are read: see NotFetched.
+    `demand` is called before the exchanges are read: see NotFetched. `read` raises ValueError for a stored exchange
+    that is damaged; it is left out.
     """
 
     announces = False  # exchanges are published once they are stored
@@ -56,6 +66,7 @@ class SharedRequestLog(RequestLog):
         self._before: list[Exchange] | None = None  # the exchanges before this turn has cleared them
         self.waiting: list[Exchange] = []
         self._waited: list[Exchange] = []  # of this turn
+        self._damaged: set[int] = set()  # numbers of stored exchanges
 
     def begin(self, at: str, request: Request) -> Exchange:
         """Add a request; the pipeline fills in the rest of the exchange."""
@@ -145,14 +156,61 @@ class SharedRequestLog(RequestLog):
 
     def known(self) -> list[int]:
         """The numbers of the exchanges that need not be read again."""
-        return [exchange.id for exchange in self._ring]
+        return [*self._damaged, *(exchange.id for exchange in self._ring)]
 
     def merge(self, rows: Iterable[FetchedExchange]) -> list[Exchange]:
         """Replace all exchanges by the stored ones; returns those that are new here, oldest first."""
         here = {exchange.id: exchange for exchange in self._ring}
-        stored = {number: here.get(number) or self._read(number, body or b"{}") for number, body in rows}
+        stored, damaged = {}, set()
+        for number, body in rows:
+            exchange = here.get(number)
+            if exchange is None:
+                exchange = None if body is None else self._intact(number, body)
+            if exchange is None:
+                damaged.add(number)
+            else:
+                stored[number] = exchange
+        self._damaged = damaged
         self._ring = deque((stored[number] for number in sorted(stored)), maxlen=MOST_EXCHANGES)
         return [exchange for exchange in self._ring if exchange.id not in here]
+
+    def _intact(self, number: int, body: bytes) -> Exchange | None:
+        """A stored exchange; None if it is damaged, which is logged."""
+        try:
+            return self._read(number, body)
+        except ValueError as error:
+            logger.warning("the exchange %s of the request log is damaged and is left out: %s", number, error)
+            return None
+
+
+class _ExchangeJson(TypedDict):
+    """The JSON of an exchange."""
+
+    at: str
+    method: str
+    target: str
+    headers: list[tuple[str, str]]
+    body: str
+    base: str
+    prefix: str
+    rules: list[str]
+    seconds: float
+    sequence: NotRequired[int]
+    received: NotRequired[float]
+    response: NotRequired[tuple[int, list[tuple[str, str]], str]]
+    call: NotRequired[tuple[str, str, list[str]]]
+    caller: NotRequired[tuple[str, str | None, str, str | None]]
+    verified: NotRequired[tuple[list[str], str]]
+    refused: NotRequired[tuple[list[tuple[Code, str, str]], dict[str, Any]]]
+    cut: NotRequired[tuple[int, int]]
+    created: NotRequired[str]
+
+
+@cache
+def _exchange_type() -> TypeAdapter[_ExchangeJson]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_ExchangeJson)
 
 
 def as_json(exchange: Exchange) -> bytes:
@@ -189,51 +247,69 @@ def as_json(exchange: Exchange) -> bytes:
     try:
         return orjson.dumps(shown)
     except TypeError:  # a header contains text that is not UTF-8
-        return json.dumps(shown).encode()
+        return json.dumps(shown, ensure_ascii=False).encode(errors="replace")
+
+
+def stored_exchange(body: bytes) -> _ExchangeJson:
+    """The result of `as_json`, decoded; ValueError if it is damaged."""
+    from pydantic import ValidationError
+
+    try:
+        decoded = _exchange_type().validate_python(orjson.loads(body))
+        date_time(decoded["at"])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except OverflowError as error:
+        raise ValueError(f"at: {error}") from error
+    return decoded
 
 
 def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes], Exchange]:
-    """A function that makes an exchange from a number and the result of `as_json`."""
+    """A function that makes an exchange from a number and the result of `as_json`; ValueError if that is damaged."""
 
     def read(number: int, body: bytes) -> Exchange:
-        stored = json.loads(body)  # unlike orjson, it accepts text that is not UTF-8
-        headers = tuple((name, value) for name, value in stored["headers"])
+        content = stored_exchange(body)
         request = Request(
-            stored["method"],
-            stored["target"],
-            headers,
-            stored["body"].encode("latin-1"),
-            stored["base"],
-            stored["prefix"],
+            content["method"],
+            content["target"],
+            tuple(content["headers"]),
+            content["body"].encode("latin-1"),
+            content["base"],
+            content["prefix"],
         )
-        exchange = Exchange(number, stored["at"], request, rules=stored["rules"], seconds=stored["seconds"])
-        if "response" in stored:
-            status, pairs, text = stored["response"]
-            exchange.response = Response(status, [(name, value) for name, value in pairs], text.encode("latin-1"))
-        if "call" in stored:
-            exchange.call = _call(bank, router, request, stored)
-        if "verified" in stored and exchange.call is not None:
-            notes, signing_string = stored["verified"]
-            sent = next(value for name, value in headers if name.lower() == "tpp-signature-certificate")
+        exchange = Exchange(number, content["at"], request, rules=content["rules"], seconds=content["seconds"])
+        if "response" in content:
+            status, pairs, text = content["response"]
+            exchange.response = Response(status, pairs, text.encode("latin-1"))
+        if "call" in content:
+            exchange.call = _call(bank, router, request, content)
+        if "verified" in content and exchange.call is not None:
+            notes, signing_string = content["verified"]
+            sent = next((value for name, value in request.headers if name.lower() == "tpp-signature-certificate"), "")
             certificate = read_certificate(sent).certificate
             exchange.signature = Verified(exchange.call.tpp, certificate, tuple(notes), signing_string)
-        elif "refused" in stored:
-            messages, diagnosis = stored["refused"]
-            exchange.signature = SignatureRefused([Fault(*fault) for fault in messages], lambda: diagnosis)
-        exchange.cut_from = tuple(stored["cut"]) if "cut" in stored else None
-        exchange.created = stored.get("created")
-        exchange.sequence, exchange.received = stored.get("sequence", 0), stored.get("received", 0.0)
+        elif "refused" in content:
+            (first, *others), diagnosis = content["refused"]
+            faults = [Fault(*fault) for fault in (first, *others)]
+            exchange.signature = SignatureRefused(faults, lambda: diagnosis)
+        exchange.cut_from = content.get("cut")
+        exchange.created = content.get("created")
+        exchange.sequence, exchange.received = content.get("sequence", 0), content.get("received", 0.0)
         return exchange
 
     return read
 
 
-def _call(bank: Bank, router: Router[Operation, Route], request: Request, stored: dict[str, Any]) -> Call:
+def _call(bank: Bank, router: Router[Operation, Route], request: Request, content: _ExchangeJson) -> Call:
     path, query = split_target(request.target)
-    route = router.find(request.method, path[len(request.prefix) :])
-    identity, name, roles = stored["call"]
+    try:
+        route = router.find(request.method, path[len(request.prefix) :])
+    except BankError as error:
+        raise ValueError(f"target: {error}") from error
+    identity, name, roles = content["call"]
     call = Call(bank, request, route, route.operation, route.params, Headers(), query, request.base)
     call.tpp = AuthenticatedTpp(identity, name, frozenset(roles))
-    if "caller" in stored:
-        call.caller = Caller(*stored["caller"])
+    if "caller" in content:
+        call.caller = Caller(*content["caller"])
     return call

@@ -327,6 +327,23 @@ def test_a_change_that_cannot_be_stored_is_503_and_not_made(
     assert "Traceback" not in node.log()
 
 
+def test_a_damaged_entry_of_the_request_log_is_left_out_and_logged_once(node: Node, store_url: str) -> None:
+    ask(node.url, "GET", "/v1/nowhere")
+    [intact] = control(node.url, "GET", "requests")["requests"]
+    with psycopg.connect(store_url, autocommit=True) as tables:
+        tables.execute(
+            "INSERT INTO bank_emulator.exchange SELECT bank, id + 100, convert_to("
+            "replace(convert_from(body, 'UTF8'), '\"response\":[404', '\"response\":[\"none\"'), 'UTF8')"
+            " FROM bank_emulator.exchange"
+        )
+    for _ in range(2):
+        assert control(node.url, "GET", "requests")["requests"] == [intact]
+        assert ask(node.url, "GET", f"/_emulator/requests/{int(intact['id']) + 100}")[0] == 404
+        assert control(node.url, "POST", "requests/count", {"match": {}}) == {"count": 1}
+    assert node.log().count("is damaged and is left out: response.0: ") == 1
+    assert "Traceback" not in node.log()
+
+
 @contextmanager
 def small_disk(megabytes: int) -> Iterator[Path]:
     """A folder of the server's user on a file system of its own; skips where that cannot be mounted."""

@@ -129,6 +129,10 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
         ),
         ("DELETE FROM {}.secret WHERE kind = 'ca'", "  the sandbox CA is missing"),
         ("UPDATE {}.change SET body = '{{' WHERE bank = 'default'", "  change 1 of bank default is damaged: "),
+        (
+            "INSERT INTO {}.exchange VALUES ('default', 1, '{{}}')",
+            "  the exchange 1 of the request log cannot be read: at: Field required",
+        ),
     ],
 )
 def test_each_kind_of_damage_is_found(

@@ -18,6 +18,7 @@ import orjson
 import psycopg
 from psycopg import sql
 
+from emulator.api.shared_log import stored_exchange
 from emulator.assemble.shared.authority import CA, TPP, check_secret, files_of, secret_of
 from emulator.assemble.shared.copying import (
     Copied,
@@ -250,9 +251,9 @@ def _check_bank(stored: SharedStore, name: str) -> Checked:
             checked.problems.append(f"the snapshot {saved} cannot be read: {error}")
     for number, body in stored.query("SELECT id, body FROM {schema}.exchange WHERE bank = %s ORDER BY id", name):
         try:
-            orjson.loads(body)
-        except ValueError:
-            checked.problems.append(f"the exchange {number} of the request log cannot be read")
+            stored_exchange(body)
+        except ValueError as error:
+            checked.problems.append(f"the exchange {number} of the request log cannot be read: {error}")
     return checked
 
 
