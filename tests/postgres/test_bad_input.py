@@ -14,10 +14,12 @@ import psycopg
 import pytest
 
 from emulator import assemble
+from emulator.assemble.shared import upkeep
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres.errors import unusable
 from tests.postgres.cluster import Node, ask, control, eventually
+from tests.postgres.process import process
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder
 
 SCHEMA = "bank_emulator"
@@ -174,6 +176,34 @@ def test_a_disk_that_is_full_at_the_start(tmp_path: Path, tables: psycopg.Connec
     [
         ("UPDATE {}.bank SET counts = 'x' WHERE name = 'default'", "the row of bank default is damaged: "),
         ("UPDATE {}.bank SET counts = 'x' WHERE name = ''", "the row of the service is damaged: "),
+        *[
+            (f"UPDATE {{}}.bank SET counts = '{counts}', counted = counted + 1 WHERE name = 'default'", what)
+            for counts, what in (
+                ("[]", "the row of bank default is damaged: its counts are not an object"),
+                ('{{"2.1": 7}}', "the row of bank default is damaged: 2.1 in its counts is not a pair of numbers"),
+                (
+                    '{{"2.1": [1, "x"]}}',
+                    "the row of bank default is damaged: 2.1 in its counts is not a pair of numbers",
+                ),
+            )
+        ],
+        *[
+            (f"UPDATE {{}}.bank SET counts = '{counts}', counted = counted + 1 WHERE name = ''", what)
+            for counts, what in (
+                ("5", "the row of the service is damaged: its counts are not an object"),
+                ('{{"made": "x"}}', "the row of the service is damaged: made in its counts has another type"),
+                ('{{"flags": 5}}', "the row of the service is damaged: flags in its counts has another type"),
+                (
+                    '{{"flags": {{"seed": []}}}}',
+                    "the row of the service is damaged: flags.seed in its counts has anoth",
+                ),
+                ('{{"created": {{"red": "x"}}}}', "the row of the service is damaged: created in its counts has anoth"),
+            )
+        ],
+        (
+            "UPDATE {}.bank SET written = 9000000000000000000 WHERE name = 'default'",
+            "the row of bank default is damaged: the time 9000000000000000000 in it is out of range",
+        ),
         ("DELETE FROM {}.bank WHERE name = ''", "the row of the service is damaged: it is missing"),
         ("UPDATE {}.secret SET body = 'x' WHERE kind = 'ca'", "the secret ca is damaged: "),
         ("UPDATE {}.secret SET body = '{{}}' WHERE kind = 'ca'", "the secret ca is damaged: ca.pem is missing"),
@@ -325,6 +355,78 @@ def test_a_change_that_cannot_be_stored_is_503_and_not_made(
     control(node.url, "PUT", "settings", {"progression": "time"})
     assert control(node.url, "GET", "settings")["progression"] == "time"
     assert "Traceback" not in node.log()
+
+
+SERVICE_CHANGE = """
+    UPDATE bank_emulator.bank SET sequence = sequence + 1, counted = counted + 1 WHERE name = '';
+    INSERT INTO bank_emulator.change SELECT '', sequence, gen_random_uuid(), '{}', '5' FROM bank_emulator.bank
+    WHERE name = '';
+"""
+
+
+@pytest.mark.parametrize(
+    "statement, what",
+    [
+        (
+            "UPDATE bank_emulator.bank SET counts = '[]', counted = counted + 1 WHERE name = 'default'",
+            "the row of bank default is damaged: its counts are not an object",
+        ),
+        (
+            "UPDATE bank_emulator.bank SET written = -1, counted = counted + 1 WHERE name = 'default'",
+            "the row of bank default is damaged: the time -1 in it is out of range",
+        ),
+        (
+            f"{SERVICE_CHANGE} UPDATE bank_emulator.bank SET counts = '{{\"made\": []}}' WHERE name = ''",
+            "the row of the service is damaged: made in its counts has another type",
+        ),
+        (
+            f"{SERVICE_CHANGE} INSERT INTO bank_emulator.secret VALUES ('tpp', 'odd', 1000, '[]')",
+            "the secret tpp odd is damaged: ",
+        ),
+        (
+            "INSERT INTO bank_emulator.snapshot VALUES ('default', 'odd', 'infinity', '')",
+            "a time in schema bank_emulator is damaged: restore it",
+        ),
+    ],
+)
+async def test_damaged_rows_are_503_until_they_are_restored(
+    tmp_path: Path,
+    store_url: str,
+    statement: str,
+    what: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE", 3600)  # the process does nothing but what it is asked for
+    backup = "CREATE TABLE public.{0} AS TABLE bank_emulator.{0}"
+    restored = "DELETE FROM bank_emulator.{0}; INSERT INTO bank_emulator.{0} TABLE public.{0}"
+    async with process(store_url, tmp_path / "one") as one:
+        before = await one.control("GET", "settings")
+        with psycopg.connect(store_url, autocommit=True) as tables:
+            for table in ("bank", "change", "secret", "snapshot"):
+                tables.execute(backup.format(table).encode())
+            tables.execute(statement.encode())
+            for _ in range(2):
+                refused = await one.control("GET", "snapshots", status=503)
+                assert what in refused["tppMessages"][0]["text"]
+            with tables.transaction():
+                for table in ("bank", "change", "secret", "snapshot"):
+                    tables.execute(restored.format(table).encode())
+        assert await one.control("GET", "snapshots") == {"snapshots": []}
+        assert await one.control("GET", "settings") == before
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_damaged_events_of_the_service_are_logged(
+    tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with process(store_url, tmp_path / "one") as one:
+        with psycopg.connect(store_url, autocommit=True) as tables:
+            tables.execute(SERVICE_CHANGE)
+        for _ in range(2):
+            await one.control("GET", "snapshots")
+    [line] = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
+    assert line.startswith("the events of change 3 of the service are damaged: ")
 
 
 def test_a_damaged_entry_of_the_request_log_is_left_out_and_logged_once(node: Node, store_url: str) -> None:

@@ -122,6 +122,9 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
             "default: damaged after 1 change\n  the row of bank",
         ),
         ("UPDATE {}.bank SET counts = 'x' WHERE name = ''", "  the row of the service is damaged: "),
+        ("UPDATE {}.bank SET counts = '[]' WHERE name = ''", "  the row of the service is damaged: "),
+        ("UPDATE {}.bank SET counts = '[]' WHERE name = 'default'", "  the row of bank default is damaged: "),
+        ("UPDATE {}.bank SET written = -1 WHERE name = 'default'", "  the row of bank default is damaged: the time -1"),
         ("DELETE FROM {}.bank WHERE name = 'default'", "  the row in bank of default is missing"),
         (
             """UPDATE {}.secret SET body = '{{"certificate.pem": "eA==", "key.pem": "eA=="}}' WHERE kind = 'tpp'""",

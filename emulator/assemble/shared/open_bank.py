@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, time_ns
@@ -20,7 +21,6 @@ from emulator.scenario.rules import RuleSet
 from emulator.store import Image, Store, StoreDamaged
 from emulator.store.kinds import by_name
 from emulator.store.postgres import (
-    SERVICE,
     Appended,
     Content,
     Head,
@@ -37,6 +37,9 @@ from emulator.store.tx import content_named
 
 NOTHING_COUNTED = b"{}"
 REPORT = "conformance"  # beside the serials of rules: the change with which the report began again
+_LATEST = 7_258_118_400_000_000  # the year 2200 in microseconds since 1970
+_SERVICE_ROW = "the row of the service"
+_ABOUT = {"flags": dict, "scenarios": list, "made": int, "created": dict}
 CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of the size of the last one
 
 
@@ -79,10 +82,10 @@ class OpenBank:
                 return False
             if head.counts is not None:
                 self._count(head.counts)
+            self._at(head)
         except StoredDataDamaged:
             self.forget()  # what was applied of it
             raise
-        self._at(head)
         return True
 
     def load(self, content: Content, image: Image) -> None:
@@ -101,8 +104,9 @@ class OpenBank:
                 self._missed()
             for change in head.tail:
                 if published < change.sequence <= head.checkpoint:
-                    for event in _decoded(change.events):
-                        self.service.bank.tell(event)
+                    with _reading(self.name, change):
+                        for event in _decoded(change.events):
+                            self.service.bank.tell(event)
 
         fill(self.documents, content, image, published, replaced)
         self.loaded(content)
@@ -118,8 +122,8 @@ class OpenBank:
         self._at(content.head)
 
     def _count(self, counts: bytes) -> None:
-        self.counts = counts
         counters = counters_of(self.name, counts)
+        self.counts = counts
         self.rules.count_from(counters)
         self.observer.begin_again(counters.get(REPORT, [0])[0])
 
@@ -130,6 +134,7 @@ class OpenBank:
         return orjson.dumps(counters)
 
     def _at(self, head: Head) -> None:
+        check_written(self.name, head.written)
         self.position = head.position
         self.incarnation = head.position.incarnation
         self.service.bank.clock.not_before(head.written / 1e6)
@@ -248,21 +253,56 @@ def repeat(name: str, documents: Store, tail: Iterable[Tail], published: int = 0
     for change in tail:
         if change.sequence != documents.sequence + 1:
             return False
-        try:
+        with _reading(name, change):
             documents.apply(change.body, _decoded(change.events) if change.sequence > published else ())
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoredDataDamaged(f"change {change.sequence} of bank {name}", error) from error
     return True
 
 
-def counters_of(name: str, counts: bytes) -> dict[str, Any]:
-    """The counters in the row of a bank, or of the service; StoredDataDamaged."""
+@contextmanager
+def _reading(name: str, change: Tail) -> Iterator[None]:
+    """A `with` block that raises StoredDataDamaged if the change of this bank cannot be applied in it."""
     try:
-        counters: dict[str, Any] = orjson.loads(counts)
-    except ValueError as error:
-        row = "the row of the service" if name == SERVICE else f"the row of bank {name}"
-        raise StoredDataDamaged(row, error) from error
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoredDataDamaged(f"change {change.sequence} of bank {name}", error) from error
+
+
+def counters_of(name: str, counts: bytes) -> dict[str, Any]:
+    """The counters of rules in the row of a bank; StoredDataDamaged."""
+    counters = _counts_of(f"the row of bank {name}", counts)
+    for serial, pair in counters.items():
+        if not (isinstance(pair, list) and [type(number) for number in pair] == [int, int]):
+            raise StoredDataDamaged(f"the row of bank {name}", f"{serial} in its counts is not a pair of numbers")
     return counters
+
+
+def check_written(name: str, written: int) -> None:
+    """StoredDataDamaged unless `written` is a time of bank `name` in microseconds since 1970."""
+    if not 0 <= written <= _LATEST:
+        raise StoredDataDamaged(f"the row of bank {name}", f"the time {written} in it is out of range")
+
+
+def about_service(counts: bytes) -> dict[str, Any]:
+    """The content of the row of the service; StoredDataDamaged."""
+    about = _counts_of(_SERVICE_ROW, counts)
+    for member, kind in _ABOUT.items():
+        if not isinstance(about.get(member, kind()), kind):
+            raise StoredDataDamaged(_SERVICE_ROW, f"{member} in its counts has another type")
+    if not all(type(count) is int for count in about.get("created", {}).values()):
+        raise StoredDataDamaged(_SERVICE_ROW, "created in its counts has another type")
+    if not isinstance(about.get("flags", {}).get("seed"), int | None):
+        raise StoredDataDamaged(_SERVICE_ROW, "flags.seed in its counts has another type")
+    return about
+
+
+def _counts_of(row: str, counts: bytes) -> dict[str, Any]:
+    try:
+        decoded = orjson.loads(counts)
+    except ValueError as error:
+        raise StoredDataDamaged(row, error) from error
+    if not isinstance(decoded, dict):
+        raise StoredDataDamaged(row, "its counts are not an object")
+    return decoded
 
 
 def _decoded(events: bytes | None) -> Iterable[dict[str, Any]]:

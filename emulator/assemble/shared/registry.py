@@ -8,6 +8,7 @@ of other banks come between.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ import orjson
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
 from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, changed_meanwhile, is_busy
-from emulator.assemble.shared.open_bank import OpenBank, counters_of, fill
+from emulator.assemble.shared.open_bank import OpenBank, about_service, fill
 from emulator.assemble.shared.snapshots import SharedSnapshots
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import BANK, KINDS
@@ -43,6 +44,8 @@ from emulator.store.postgres import (
     PostgresLog,
     Work,
 )
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -239,13 +242,13 @@ class SharedRegistry(BankRegistry):
         return {**positions, SERVICE: self.service}
 
     def take_service(self, head: Head, stored: Mapping[str, int]) -> None:
-        """Update the list of banks; close those that were deleted or created again."""
+        """Update the list of banks; close those that were deleted or created again. StoredDataDamaged."""
         first = self.service.sequence < 0
-        self.service = head.position
         if head.counts is not None:
-            before, self._about = self._about, counters_of(SERVICE, head.counts)
+            before, self._about = self._about, about_service(head.counts)
             if not first and self._about.get("flags") != before.get("flags"):
-                self._compare_flags(self._about["flags"])
+                self._compare_flags(self._about.get("flags", {}))
+        self.service = head.position
         self.stored = dict(stored)
         for name, opened in list(self.open_banks.items()):
             if opened.position.incarnation not in (-1, self.stored.get(name)):
@@ -256,7 +259,10 @@ class SharedRegistry(BankRegistry):
                     opened.service.bank.dismiss()
         if not first:
             for change in head.tail:
-                self._tell(orjson.loads(change.events) if change.events is not None else ())
+                try:
+                    self._tell(orjson.loads(change.events) if change.events is not None else ())
+                except (ValueError, TypeError) as error:
+                    logger.warning("the events of change %s of the service are damaged: %s", change.sequence, error)
 
     def _tell(self, events: Iterable[Iterable[str]]) -> None:
         for kind, name, status in events:

@@ -292,8 +292,8 @@ class TurnRunner:
                 stored = await database.banks()
                 secrets = await database.secrets(here.sequence)
                 if registry.service is here and self._settled.is_set():
-                    registry.take_service(head, stored)
                     self._authority.take(secret for secret in secrets if here.sequence >= 0)
+                    registry.take_service(head, stored)
                     return
                 await self._settled.wait()
 

@@ -28,7 +28,7 @@ from emulator.assemble.shared.copying import (
     TargetHoldsBanks,
     stored_bank,
 )
-from emulator.assemble.shared.open_bank import counters_of, fill, image_of
+from emulator.assemble.shared.open_bank import about_service, check_written, counters_of, fill, image_of
 from emulator.bank.kinds import KINDS
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
@@ -211,7 +211,7 @@ def _check_service(stored: SharedStore) -> Checked:
         return checked
     checked.sequence, counts = row
     _check_positions(stored, checked, SERVICE, checked.sequence, checked.sequence)
-    checked.problems += _damage(counters_of, SERVICE, counts)
+    checked.problems += _damage(about_service, counts)
     secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
     for secret in secrets:
         checked.problems += _damage(check_secret, *secret)
@@ -242,6 +242,7 @@ def _check_bank(stored: SharedStore, name: str) -> Checked:
     if last is not None and last.sequence == head.position.sequence and last.turn != head.position.turn:
         checked.problems.append("the head names another turn than its last change")
     checked.problems += _damage(counters_of, name, content.counts)
+    checked.problems += _damage(check_written, name, head.written)
     if not checked.problems:
         _check_documents(checked, content)
     for saved, _, body in stored.snapshots(name):

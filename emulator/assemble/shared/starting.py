@@ -21,7 +21,7 @@ from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_config
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.shared.authority import SharedAuthority
-from emulator.assemble.shared.open_bank import counters_of
+from emulator.assemble.shared.open_bank import about_service
 from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank import fixtures
@@ -87,7 +87,7 @@ async def _joined(database: Database, settings: ServeSettings) -> tuple[SharedAu
         head = start.heads.get(SERVICE)
         if head is None:
             raise StoredDataDamaged("the row of the service", "it is missing")
-        about = counters_of(SERVICE, head.counts or b"{}")
+        about = about_service(head.counts or b"{}")
         stored = about.get("flags", {})
         settings = _with_seed(settings, stored)
         flags = _flags_of(settings)

@@ -46,6 +46,7 @@ _ADVICE: tuple[tuple[frozenset[str], tuple[str, ...], str], ...] = (
     (frozenset({"57P03"}), ("the database system is",), "try again when PostgreSQL has started"),
     (frozenset({"53300"}), ("too many", "connection slots"), "raise the limit of connections, or end others"),
     (frozenset({"42P01", "42703", "42883"}), (), "the tables in schema {schema} were changed: restore them"),
+    (frozenset(), ("timestamp too",), "a time in schema {schema} is damaged: restore it"),
     (frozenset(), ("SSL", "certificate"), "check sslmode in the address"),
     (frozenset(), ("resolve",), "check host and port in the address"),
     (frozenset(), ("invalid",), "check the address"),
