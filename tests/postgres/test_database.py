@@ -114,7 +114,7 @@ async def test_a_lost_connection_at_the_commit_is_told_apart_from_a_refused_one(
     async with await psycopg.AsyncConnection.connect(store_url, autocommit=True) as connection:
         await connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'bank-emulator' AND pid <> pg_backend_pid()"
+            " WHERE application_name = 'bank-emulator bank_emulator' AND pid <> pg_backend_pid()"
         )
     with pytest.raises(ConnectionError):
         await database.commit(lost)

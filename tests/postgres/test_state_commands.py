@@ -76,6 +76,29 @@ def test_what_is_there_is_kept_unless_it_is_to_be_replaced(
     assert run(["state", "copy", store_url, str(first), "--replace"]) == 0
 
 
+@pytest.mark.crash
+@pytest.mark.parametrize("query", ["", "?application_name=sandbox"])
+def test_a_store_that_processes_use_is_not_replaced(
+    tmp_path: Path, store_url: str, query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "first")
+    url = store_url + query
+    copy = ["state", "copy", str(tmp_path / "first"), url, "--replace"]
+    with served(tmp_path / "beside", "--store", url, "--fixtures", "empty") as bank:
+        before = holding(bank.url)
+        assert run(copy) == 2
+        output = capsys.readouterr()
+        [line] = output.err.splitlines()
+        assert "(schema bank_emulator) is in use by a process connected from 127.0.0.1: stop all processes" in line
+        assert "emulator-password" not in line
+        assert holding(bank.url) == before
+        assert run(["state", "copy", str(tmp_path / "first"), store_url, "--store-schema", "elsewhere"]) == 0
+        assert bank.stop() == 0
+    assert run(copy) == 0
+    with served(tmp_path / "new", "--store", url) as bank:
+        assert holding(bank.url)["banks"] == ["default", "other"]
+
+
 def test_there_is_one_line_for_what_cannot_be_copied_or_checked(
     tmp_path: Path, postgresql: PostgreSQL, store_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -512,7 +512,7 @@ async def test_a_read_over_a_connection_that_the_server_has_ended_is_answered(st
     async with await psycopg.AsyncConnection.connect(store_url, autocommit=True) as connection:
         await connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'bank-emulator' AND datname = current_database()"
+            " WHERE application_name = 'bank-emulator bank_emulator' AND datname = current_database()"
         )
     await one.control("GET", "clock")
 

@@ -32,6 +32,10 @@ class TargetHoldsBanks(StoreError):
     """The target is not empty; the text names what it contains."""
 
 
+class InUse(StoreError):
+    """Processes use the target; the text names it and where one of them is connected from."""
+
+
 class Missing(StoreError):
     """The source is empty; the text names it."""
 
@@ -79,12 +83,14 @@ class Place(Protocol):
         ...
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
-        """Store these in place of the present content; TargetHoldsBanks if there is some and not `replace`."""
+        """Store these in place of the present content; TargetHoldsBanks if there is some and not `replace`, StoreLocked
+        or InUse if processes use it.
+        """
         ...
 
 
 def copy(source: Place, target: Place, *, replace: bool) -> Copied:
-    """Copy everything; StoreError (TargetHoldsBanks without `replace`, Missing, StoreLocked), OSError."""
+    """Copy everything; StoreError (TargetHoldsBanks without `replace`, Missing, StoreLocked, InUse), OSError."""
     with source.reading():
         return target.write(source.secrets(), source.banks(), replace=replace)
 

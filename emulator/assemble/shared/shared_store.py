@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from time import time_ns
+from time import monotonic, sleep, time_ns
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -17,11 +17,13 @@ from uuid import uuid4
 import orjson
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from emulator.api.shared_log import stored_exchange
 from emulator.assemble.shared.authority import CA, TPP, check_secret, files_of, secret_of
 from emulator.assemble.shared.copying import (
     Copied,
+    InUse,
     Missing,
     Secrets,
     StoredBank,
@@ -33,12 +35,21 @@ from emulator.bank.kinds import KINDS
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
 from emulator.store.postgres import NOWHERE, SERVICE, Content, Database, StoredDataDamaged, statements
-from emulator.store.postgres.connection import options
+from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.database import PART
 from emulator.store.postgres.errors import unusable
 from emulator.store.postgres.records import content_from
 from emulator.store.snapshot import image_from_bytes
 
+_OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
+_ENDING = 4.0  # seconds after the end of a process in which its connections may still look used
+# A process asks for news four times a second. A connection without that is one that a pool of PostgreSQL keeps; those
+# of other roles may hide what they do.
+_USER = (
+    "SELECT coalesce(host(client_addr), 'this machine') FROM pg_catalog.pg_stat_activity"
+    " WHERE datname = current_database() AND application_name = left(%s, 63) AND pid <> pg_backend_pid()"
+    " AND (state IS DISTINCT FROM 'idle' OR state_change > clock_timestamp() - interval '3 seconds') LIMIT 1"
+)
 _NUMBERED = re.compile(r"(.+):(\d+)")
 
 
@@ -67,7 +78,11 @@ class SharedStore:
 
         StoreError for a server that cannot be used and a layout that this program does not know.
         """
-        database = Database(self._url, self._schema)
+        try:
+            url = make_conninfo(self._url, application_name=_OWN_NAME)
+        except psycopg.Error as error:
+            raise unusable(error, self._schema) from error
+        database = Database(url, self._schema)
 
         async def connected() -> None:
             try:
@@ -77,7 +92,7 @@ class SharedStore:
 
         asyncio.run(connected())
         try:
-            with psycopg.connect(self._url, autocommit=True, **options(self._url)) as connection:
+            with psycopg.connect(url, autocommit=True, **options(url, self._schema)) as connection:
                 self._connection = connection
                 connection.execute(
                     f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}"
@@ -134,6 +149,8 @@ class SharedStore:
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
         """Replace the content of the store by what is given, in one transaction."""
         with self.open(writes=True):
+            if replace:
+                self._check_unused()
             locked = self.query("SELECT name, sequence, counts FROM {schema}.bank ORDER BY name FOR UPDATE")
             heads = {name: (sequence, counts) for name, sequence, counts in locked}
             present = sorted(heads.keys() - {SERVICE})
@@ -141,6 +158,7 @@ class SharedStore:
             if (present or has_ca) and not replace:
                 what = f"banks ({', '.join(present)})" if present else "a sandbox CA"
                 raise TargetHoldsBanks(f"{self} holds {what}; --replace deletes what is there")
+            self._check_unused()  # again: from now on a process that starts waits for the lock
             for table in ("change", "checkpoint", "exchange", "snapshot"):
                 self.query(f"DELETE FROM {{schema}}.{table} WHERE bank <> ''")
             self.query("DELETE FROM {schema}.bank WHERE name <> ''")
@@ -169,6 +187,19 @@ class SharedStore:
                 orjson.dumps({**about, "made": latest, "created": created}),
             )
             return copied
+
+    def _check_unused(self) -> None:
+        """InUse if processes use the store; those that have just ended may still have a connection for a moment."""
+        name = application_name(self._url, self._schema)
+        until = monotonic() + _ENDING
+        while True:
+            self.query("SELECT pg_catalog.pg_stat_clear_snapshot()")  # else a transaction sees the same each time
+            user = self.query(_USER, name).fetchone()
+            if user is None:
+                return
+            if monotonic() > until:
+                raise InUse(f"{self} is in use by a process connected from {user[0]}: stop all processes that use it")
+            sleep(_ENDING / 10)
 
     def _write_bank(self, bank: StoredBank, incarnation: int) -> None:
         self.query(

@@ -27,12 +27,17 @@ CONNECTING = 3  # seconds
 ANSWERING = 6.0  # seconds for what a turn asks
 
 
-def options(url: str) -> dict[str, Any]:
-    """How every connection to the server behind a URL is made, as far as the URL does not say."""
+def application_name(url: str, schema: str) -> str:
+    """The name that every connection to these tables has in `pg_stat_activity`, where `state copy` looks for it."""
+    return str(conninfo_to_dict(url).get("application_name") or f"bank-emulator {schema}")
+
+
+def options(url: str, schema: str) -> dict[str, Any]:
+    """How every connection to these tables is made, as far as the URL does not say."""
     asked = conninfo_to_dict(url)
     defaults: dict[str, Any] = {
         "connect_timeout": CONNECTING,
-        "application_name": "bank-emulator",
+        "application_name": application_name(url, schema),
         "target_session_attrs": "read-write",
         "keepalives_idle": 5,
         "keepalives_interval": 2,
@@ -60,7 +65,7 @@ class DatabaseConnection:
 
     async def connect(self) -> AsyncConnection[TupleRow]:
         """A new connection; psycopg.Error."""
-        return await AsyncConnection.connect(self._url, autocommit=True, **options(self._url))
+        return await AsyncConnection.connect(self._url, autocommit=True, **options(self._url, self._schema))
 
     async def close(self) -> None:
         """Close the connection; what was not committed is undone."""

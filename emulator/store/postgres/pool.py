@@ -87,7 +87,7 @@ class Pool:
         """
         schema = f'"{self._schema}"'
         try:
-            with psycopg.connect(self._url, **options(self._url)) as connection, _given_up(connection):
+            with psycopg.connect(self._url, **options(self._url, self._schema)) as connection, _given_up(connection):
                 connection.execute(LIMITS_BUSY)
                 yield lambda text, row: connection.execute(text.replace("{schema}", schema), row, binary=True)
                 connection.commit()
