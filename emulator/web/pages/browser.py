@@ -69,6 +69,13 @@ class PageForm:
         values = self._fields.get(name)
         return values[-1].strip() if values else default
 
+    def action(self, *offered: str) -> str:
+        """The value of the button that was pressed, or "" without one; FormRefused unless the page has it."""
+        action = self.get("action")
+        if action not in ("", *offered):
+            raise FormRefused(400, f"The page has no button {action[:40]}.")
+        return action
+
     def typed(self, name: str) -> str:
         """The last value of a field with its white space; lines end in LF, as in a file."""
         return "".join(self.all(name)[-1:]).replace("\r\n", "\n").rstrip("\n") + "\n"

@@ -196,7 +196,7 @@ class _MyVisit:
 
     def _decide(self, person: str, payment_id: str, form: PageForm) -> Response:
         cancels = form.get("cancels") == "yes"
-        if form.get("action") == "approve":
+        if form.action("approve", "decline") == "approve":
             outcome = self_service.approve(self._bank, person, payment_id, cancels=cancels)
             words = {"PATC": "half_approved", "CANC": "stopped", "RCVD": ""}
             done = words.get(outcome["transactionStatus"] or "", "approved")

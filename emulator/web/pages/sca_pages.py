@@ -91,6 +91,7 @@ class _ScaVisit:
         if form.get("step") != step:
             # The form of an earlier step, from another tab or the Back button: show the present step.
             return see_other(self._visit.address)
+        form.action("approve" if step == "approve" else "continue")
         actions = {
             "identity": self._identify,
             "method": self._choose_method,

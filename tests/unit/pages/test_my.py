@@ -118,6 +118,14 @@ def test_a_declined_payment_is_rejected(emulator: Living) -> None:
     assert status(emulator, payment) == "RJCT"
 
 
+def test_an_unknown_action_neither_approves_nor_declines(emulator: Living) -> None:
+    payment = pay(emulator)
+    browser = emulator.visitor()
+    page = log_in(browser)
+    assert browser.submit(page, form=form_for(page, payment), action="refuse").status == 400
+    assert status(emulator, payment) == "RCVD"
+
+
 @pytest.mark.parametrize(
     ("outcome", "text"), [("fail", "Et av bankens systemer svarer ikke"), ("expire", "Bekreftelsen er utløpt")]
 )

@@ -245,6 +245,29 @@ def test_approving_without_an_account_asks_again_and_ticks_none_by_itself(bank: 
     assert "account" not in dict(page.forms[-1].sent())
 
 
+@pytest.mark.parametrize("action", ["refuse", "continue", "APPROVE", "approve decline", "<script>"])
+def test_an_unknown_action_is_refused_and_changes_nothing(bank: Bank, visitor: Visitor, action: str) -> None:
+    token = open_access(bank)
+    page = at_approval(visitor, token)
+    before = bank.documents.dump()
+    refused = visitor.submit(page, action=action)
+    assert (refused.status, "location" in refused.headers) == (400, False)
+    assert "Skjemaet kan ikke leses" in refused.text
+    assert bank.documents.dump() == before
+    assert visitor.submit(page, action="approve").headers["location"].startswith(f"{BACK}&psu-id=")
+
+
+def test_an_unknown_action_identifies_nobody(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    assert visitor.submit(visitor.get(f"/sca/{token}"), nationalId=OLA, action="approve").status == 400
+    assert "person" not in (bank.documents.get(SCA, token) or {})
+
+
+def test_a_form_without_an_action_approves_as_its_first_button(bank: Bank, visitor: Visitor) -> None:
+    done = visitor.submit(at_approval(visitor, open_access(bank)), drop=["action"])
+    assert done.headers["location"].startswith(f"{BACK}&psu-id=")
+
+
 def test_another_customers_account_cannot_be_shared(bank: Bank, visitor: Visitor) -> None:
     page = visitor.submit(at_approval(visitor, open_access(bank)), account="a-1", action="approve")
     assert page.status == 400
