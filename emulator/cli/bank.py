@@ -94,14 +94,27 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
             click.echo("", err=True)
 
 
+class _Answer(dict[str, Any]):
+    """The JSON object of an answer; Failed for a member that it does not have: no bank has sent it."""
+
+    def __init__(self, url: str, members: dict[str, Any]) -> None:
+        super().__init__(members)
+        self._url = url
+
+    def __missing__(self, _name: str) -> None:
+        raise _not_a_bank(self._url)
+
+
 def _content(url: str, answer: ReceivedAnswer) -> Any:
     """The JSON of an answer; raises Refused and Failed, also for an answer that is not from a bank."""
     value = answer.json()
-    if answer.status != 204 and not isinstance(value, dict):
+    if answer.status == 204:
+        return value
+    if not isinstance(value, dict):
         raise _not_a_bank(url)
     if answer.status >= 400:
-        raise _refused(value, answer.status)
-    return value
+        raise _refused(answer)
+    return _Answer(url, value)
 
 
 def _not_a_bank(url: str) -> Failed:
@@ -119,9 +132,9 @@ def logged(url: str, request: str) -> dict[str, Any]:
     return exchange
 
 
-def _refused(value: dict[str, Any], status: int) -> Failed:
+def _refused(answer: ReceivedAnswer) -> Failed:
     """The error for a refused request, with all messages on one line."""
-    messages = value.get("tppMessages")
+    messages, status = answer.messages(), answer.status
     if not messages:
         return Failed(f"the bank answered {status}")
     texts = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]

@@ -154,6 +154,8 @@ def _report(error: BaseException, command: str) -> int:
         text, status = _usage(error), 2
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         return 130  # what a shell reports for SIGINT
+    elif isinstance(error, OSError) and error.filename:
+        text, status = f"{error.filename}: {error.strerror or error}", 2
     elif isinstance(error, MemoryError) or str(error) == "can't start new thread":
         text, status = "there is not enough memory, or the system allows no more threads (--debug shows where)", 2
     else:

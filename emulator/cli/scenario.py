@@ -135,7 +135,7 @@ def _check(file: str) -> None:
         transport = _transports(None)()  # creating the bank takes most of the time
         answer = transport.control("POST", "/scenario", dict(scenario.source))
         if answer.status != 200:
-            raise scenario.origin.refused_by(answer.json()["tppMessages"])
+            raise scenario.origin.refused_by(answer.messages())
 
 
 def _values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

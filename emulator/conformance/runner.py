@@ -107,7 +107,8 @@ def run(
     """
     connect = partial(control_of, token=token, ca=ca)
     process = connect(base)
-    process("GET", "/clock")
+    if not isinstance(clock := process("GET", "/clock"), dict) or "now" not in clock:
+        raise RunFailed(f"{base} does not answer as a bank does: is it another program?")
 
     def outcome(check: Check) -> CheckRun:
         try:

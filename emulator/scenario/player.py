@@ -122,8 +122,7 @@ def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
         result.answer = answer
         result.differences = expectation.differences(None, answer)
         if _is_refusal(result):
-            messages = (answer.json() or {}).get("tppMessages", ())
-            result.differences = scenario.origin.refused_by(messages, start=start).lines()
+            result.differences = scenario.origin.refused_by(answer.messages(), start=start).lines()
         if result.differences:
             return result
     return None

@@ -41,14 +41,22 @@ class ReceivedAnswer:
         """The JSON value of the body; None if it is not JSON."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Its tppMessages; none if it is not from a bank."""
+        value = self.json()
+        messages = value.get("tppMessages") if isinstance(value, dict) else None
+        return messages if isinstance(messages, list) and all(map(_has_text, messages)) else []
 
     def refusal(self) -> str:
         """The texts of its tppMessages in one line; the beginning of the body if it has none."""
-        value = self.json()
-        messages = value.get("tppMessages") if isinstance(value, dict) else None
-        return " ".join(one["text"] for one in messages) if messages else self.body[:200].decode("utf-8", "replace")
+        return " ".join(one["text"] for one in self.messages()) or self.body[:200].decode("utf-8", "replace")
+
+
+def _has_text(message: Any) -> bool:
+    return isinstance(message, dict) and isinstance(message.get("text"), str)
 
 
 class Transport(Protocol):

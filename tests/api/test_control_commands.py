@@ -590,7 +590,17 @@ def test_every_command_has_help_with_an_example(run: Run, noun: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "status, body", [(200, b"<html>"), (200, b"[]"), (200, b""), (302, b""), (404, b"<html>"), (502, b'"x"')]
+    "status, body",
+    [
+        (200, b"<html>"),
+        (200, b"[]"),
+        (200, b""),
+        (200, b"{}"),
+        (200, b"[" * 100_000),
+        (302, b""),
+        (404, b"<html>"),
+        (502, b'"x"'),
+    ],
 )
 @pytest.mark.parametrize(
     "command", ["clock show", "reset", "payments list", "requests tail --no-follow", "explain --request latest"]
@@ -605,6 +615,23 @@ def test_another_program_at_the_address_is_no_bank(
     monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
     message = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
     assert run(*command.split()) == (2, "", message)
+
+
+@pytest.mark.parametrize("messages", [5, [5], [{}], [{"text": 5}]])
+def test_a_refusal_by_another_program_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, messages: Any) -> None:
+    class Other:
+        def control(self, *_: Any) -> ReceivedAnswer:
+            return ReceivedAnswer(500, body=json.dumps({"tppMessages": messages}).encode())
+
+    monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
+    assert run("clock", "show") == (2, "", "bank-emulator: the bank answered 500\n")
+
+
+@pytest.mark.parametrize("command", ["tpp list --state", "request GET / --tpp", "scenario show", "scenario check"])
+def test_a_name_that_no_file_can_have_is_told(run: Run, command: str) -> None:
+    status, out, err = run(*command.split(), "x" * 300)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.endswith("File name too long\n")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b""])

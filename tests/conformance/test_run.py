@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from emulator.conformance import runner
 from emulator.conformance.check import ready
 from emulator.conformance.runner import RunFailed, persons_of
+from emulator.scenario.transport import ReceivedAnswer
 from tests.e2e.process import command
 
 SHOP = Path(__file__).parent / "shop.mjs"
@@ -51,6 +54,20 @@ def test_a_tpp_in_node_passes(only: Collection[str], tmp_path: Path, claims: str
     report = json.loads((tmp_path / "report.json").read_text())
     assert len(report["checks"]) == len(only or ready())
     assert [row for row in report["checks"] if row["verdict"] != "pass"] == []
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b""])
+def test_another_program_at_the_address_is_no_bank(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    class Other:
+        def control(self, *_: Any) -> ReceivedAnswer:
+            return ReceivedAnswer(200, body=body)
+
+    monkeypatch.setattr(runner, "Running", lambda *_, **__: Other())
+    ended = plan("--url", "http://127.0.0.1:1", "--command", "true")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "bank-emulator: http://127.0.0.1:1 does not answer as a bank does: is it another program?\n"
+    )
 
 
 def test_a_command_that_dies_or_hangs_is_told_and_the_other_checks_go_on() -> None:
