@@ -376,6 +376,13 @@ SERVICE_CHANGE = """
             "the row of bank default is damaged: the time -1 in it is out of range",
         ),
         (
+            "UPDATE bank_emulator.bank SET sequence = sequence + 1, turn = gen_random_uuid() WHERE name = 'default';"
+            "INSERT INTO bank_emulator.change SELECT 'default', sequence, turn,"
+            """ '{"delete": [["meta", 0, "settings"]], "put": [["meta", 0, {}]]}' FROM bank_emulator.bank"""
+            " WHERE name = 'default'",
+            "change 3 of bank default is damaged: ",
+        ),
+        (
             f"{SERVICE_CHANGE} UPDATE bank_emulator.bank SET counts = '{{\"made\": []}}' WHERE name = ''",
             "the row of the service is damaged: made in its counts has another type",
         ),
@@ -401,7 +408,7 @@ async def test_damaged_rows_are_503_until_they_are_restored(
     backup = "CREATE TABLE public.{0} AS TABLE bank_emulator.{0}"
     restored = "DELETE FROM bank_emulator.{0}; INSERT INTO bank_emulator.{0} TABLE public.{0}"
     async with process(store_url, tmp_path / "one") as one:
-        before = await one.control("GET", "settings")
+        before = await one.control("PUT", "settings", {"progression": "manual"})
         with psycopg.connect(store_url, autocommit=True) as tables:
             for table in ("bank", "change", "secret", "snapshot"):
                 tables.execute(backup.format(table).encode())
@@ -415,6 +422,25 @@ async def test_damaged_rows_are_503_until_they_are_restored(
         assert await one.control("GET", "snapshots") == {"snapshots": []}
         assert await one.control("GET", "settings") == before
     assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("body", ["", "x", "[]", "{}"])
+async def test_a_damaged_snapshot_is_named_and_is_no_failure_of_the_store(
+    tmp_path: Path, store_url: str, body: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with process(store_url, tmp_path / "one") as one:
+        await one.control("PUT", "snapshots/odd", status=201)
+        with psycopg.connect(store_url, autocommit=True) as tables:
+            stored = tables.execute("SELECT body FROM bank_emulator.snapshot").fetchone()
+            tables.execute("UPDATE bank_emulator.snapshot SET created = now(), body = %s", [body.encode()])
+            for _ in range(2):
+                refused = await one.control("POST", "snapshots/odd/restore", status=409)
+                text = refused["tppMessages"][0]["text"]
+                assert text.startswith("The snapshot odd cannot be read: odd is damaged at byte 0: ")
+            assert [one["name"] for one in (await one.control("GET", "snapshots"))["snapshots"]] == ["odd"]
+            tables.execute("UPDATE bank_emulator.snapshot SET body = %s", stored)
+        await one.control("POST", "snapshots/odd/restore")
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_damaged_events_of_the_service_are_logged(

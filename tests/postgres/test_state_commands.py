@@ -145,6 +145,12 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
             "default: damaged after 1 change\n  the row of bank",
         ),
         ("UPDATE {}.bank SET counts = 'x' WHERE name = ''", "  the row of the service is damaged: "),
+        ("DELETE FROM {}.bank WHERE name = ''", "  its row in bank is missing"),
+        (
+            "UPDATE {}.bank SET turn = gen_random_uuid() WHERE name = 'default'",
+            "  the head names another turn than its last change",
+        ),
+        ("INSERT INTO {}.snapshot VALUES ('default', 'odd', now(), '{{}}')", "  the snapshot odd cannot be read: "),
         ("UPDATE {}.bank SET counts = '[]' WHERE name = ''", "  the row of the service is damaged: "),
         ("UPDATE {}.bank SET counts = '[]' WHERE name = 'default'", "  the row of bank default is damaged: "),
         ("UPDATE {}.bank SET written = -1 WHERE name = 'default'", "  the row of bank default is damaged: the time -1"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
@@ -87,6 +89,49 @@ async def test_a_bank_without_requests_leaves_memory_and_comes_back(
     assert set(one.registry.open_banks) == {"default", "blue"}
     assert (await one.control("GET", "settings", bank="red"))["progression"] == "manual"
     assert set(one.registry.open_banks) == {"default", "blue", "red"}
+
+
+async def test_a_bank_that_has_something_to_do_stays_in_memory(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    banks = one.registry
+    for name in ("red", "blue"):
+        await one.control("PUT", f"banks/{name}", status=201)
+    later = monotonic() + 25 * 3600
+    monkeypatch.setattr(registry, "monotonic", lambda: later)
+    assert banks.idle() == ["red", "blue"]
+    unwatch = banks.open_banks["red"].service.bank.watch(lambda _: None)
+    waits = banks.open_banks["blue"]
+    waits.requests.begin(waits.service.bank.clock.stamp(), Request("GET", "/banks/blue/v1/accounts", HEADERS))
+    assert banks.idle() == []
+    for name in ("red", "blue"):
+        banks.unload(name)
+    assert set(banks.open_banks) == {"default", "red", "blue"}
+    unwatch()
+    assert banks.idle() == ["red"]
+    monkeypatch.setattr(banks, "config", replace(banks.config, idle_seconds=0))
+    assert banks.idle() == [], "0 stands for never"
+
+
+async def test_a_tpp_that_could_not_be_stored_is_taken_later_and_a_broken_one_is_told_once(
+    one: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tpps = tmp_path / "one" / "tpps"
+    shutil.copytree(tpps / "demo", tpps / "shop")
+    (tpps / "broken").mkdir()
+
+    async def refused(whole: Callable[[Work], Awaitable[Committed]], work: Work) -> Committed:
+        raise StoreUnreachable("away")
+
+    async def names() -> list[str]:
+        return [tpp["name"] for tpp in (await one.control("GET", "tpps"))["tpps"]]
+
+    with monkeypatch.context() as away:
+        commits(away, refused)
+        await one.turns._upkeep._look()
+    assert "shop" not in await names()
+    for _ in range(2):
+        await one.turns._upkeep._look()
+    assert "shop" in await names()
+    assert len([record for record in caplog.records if "broken" in record.getMessage()]) == 1
 
 
 async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:

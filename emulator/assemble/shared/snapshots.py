@@ -11,10 +11,11 @@ from typing import Any
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_now
+from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import SavedSnapshot, Snapshots, is_small
 from emulator.bank.threads import in_thread
-from emulator.store import Image, NotFetched
+from emulator.store import Image, NotFetched, StoreError
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 
@@ -31,6 +32,7 @@ class SharedSnapshots(Snapshots):
         self._demand = demand
         self._stage = stage
         self._before: dict[str, SavedSnapshot] | None = None
+        self._damaged: dict[str, StoreError] = {}  # of those that were fetched
         self.pending: dict[str, bytes | str | None] = {}
         """The content of the snapshots that this turn has saved, or what stands for it; None: deleted."""
 
@@ -67,9 +69,13 @@ class SharedSnapshots(Snapshots):
         return name in self._saved and self._saved[name].image is not None
 
     async def fetched(self, name: str, created: datetime, content: bytes) -> None:
-        """Set the image of a stored snapshot, unless another one has its name meanwhile."""
+        """Set the image of a stored snapshot, unless another one has its name meanwhile or it is damaged."""
         read = partial(image_from_bytes, content, KINDS, file=Path(name))
-        image = read() if is_small(len(content)) else await asyncio.to_thread(read)
+        try:
+            image = read() if is_small(len(content)) else await asyncio.to_thread(read)
+        except StoreError as error:
+            self._damaged[name] = error
+            return
         if name in self._saved and self._saved[name].created == created:
             self._saved[name].image = image
 
@@ -107,4 +113,7 @@ class SharedSnapshots(Snapshots):
         self.pending[name] = content
 
     def _read(self, name: str) -> Image:
+        damage = self._damaged.pop(name, None)
+        if damage is not None:
+            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {damage}")
         raise NotFetched(bank=self._bank, snapshot=name)
