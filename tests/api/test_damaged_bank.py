@@ -96,6 +96,7 @@ def test_put_makes_a_damaged_bank_anew(application: BankApplication, tmp_path: P
     assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 200
     assert asked(application, "GET", "/banks/x/_emulator/snapshots") == (200, {"snapshots": []})
     assert [path.name for path in (tmp_path / "banks" / "x").iterdir() if path.is_dir()] == []
+    assert sorted(path.name for path in (tmp_path / "banks").iterdir()) == ["default", "x"]
 
 
 def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(application: BankApplication, snapshot: Path) -> None:

@@ -92,9 +92,24 @@ def test_the_default_bank_and_a_busy_one_stay(banks: BankRegistry, time: Time) -
     assert banks.opened("watched") is None
 
 
-def test_banks_in_memory_stay(authority: CertificateAuthority, time: Time) -> None:
-    banks = BankRegistry(replace(seeded_registry(authority).config, idle_seconds=HOUR))
+def test_a_bank_with_changes_that_are_not_written_stays(banks: BankRegistry, time: Time) -> None:
+    bank = banks.make("a").bank
+    banks.group.open = True
+    bank.documents.put(PERSON, {"id": "21909220006", "name": "Sara Skisse"})
+    banks.group.open = False
+    time.now += HOUR + 1
+    banks.close_idle()
+    assert banks.opened("a") is not None
+
+
+@pytest.mark.parametrize("hours", [0, 1])
+def test_banks_in_memory_and_without_a_limit_stay(
+    authority: CertificateAuthority, time: Time, tmp_path: Path, hours: int
+) -> None:
+    directory = None if hours else tmp_path / "banks"
+    banks = BankRegistry(replace(seeded_registry(authority).config, directory=directory, idle_seconds=hours * HOUR))
     banks.make("a")
     time.now += 10 * HOUR
     banks.close_idle()
     assert banks.opened("a") is not None
+    banks.close()
