@@ -87,7 +87,7 @@ def account_links(call: Call, path: str) -> Links:
 
 
 def balances_shown(
-    bank: Bank, holder: Account | Card, amounts: Mapping[accounts.BalanceType, Decimal]
+    bank: Bank, holder: Account | Card, by_type: Mapping[accounts.BalanceType, Decimal]
 ) -> list[account_answers.Balance]:
     """The balances of an account or card account, as of the Oslo date of bank time."""
     currency = holder["currency"]
@@ -98,7 +98,7 @@ def balances_shown(
             "referenceDate": bank.clock.today().isoformat(),
             "lastChangeDateTime": date_time(holder["lastChange"]),
         }
-        for name, amount in amounts.items()
+        for name, amount in by_type.items()
     ]
 
 
