@@ -31,6 +31,7 @@ from emulator.httpsig.dates import parse_date
 
 _NO_HEADERS = Fields((), (), ())
 MOST_CERTIFICATES = 1000  # whose expiry is cached
+MOST_ORDERS = 1000  # of names of headers that are cached
 _MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
@@ -426,6 +427,12 @@ def _about_a_payment(exchange: Exchange) -> bool:
     return exchange.call is not None and "paymentId" in exchange.call.params
 
 
+@lru_cache(maxsize=MOST_ORDERS)
+def _names(lower: tuple[str, ...]) -> frozenset[str]:
+    """The names of headers in any order: some clients send them in another one with every request."""
+    return frozenset(lower)
+
+
 def static_key(observed: Observation) -> tuple[Any, ...]:
     """The static facts of a request, and the names of its headers; for another event its name."""
     exchange = observed.exchange
@@ -438,7 +445,7 @@ def static_key(observed: Observation) -> tuple[Any, ...]:
         status,
         response.delivery.disconnect if response is not None else None,
         None if type(exchange.signature) is Verified else (_signature(observed), _digest(observed)),
-        observed.sent.lower,
+        _names(observed.sent.lower),
         tuple(exchange.rules),
         _codes(observed) if status >= 400 else (),
         _payment_status(observed) if _about_a_payment(exchange) else None,
@@ -469,13 +476,12 @@ def reading(name: str, like: Observation) -> Read:
     if like.exchange is None:
         return lambda observed: observed.values.get(name)
     fact = FACTS.get(name) or _member_fact(name)
-    names = like.sent.lower
-    if fact.header is None:
+    header = fact.header
+    if header is None:
         return fact.read
-    if fact.header not in names:
+    if header not in like.sent.lower:
         return _nothing
-    place = names.index(fact.header)
-    return lambda observed: observed.sent.values[place]
+    return lambda observed: observed.sent.values[observed.sent.lower.index(header)]
 
 
 def _nothing(_: Observation) -> None:

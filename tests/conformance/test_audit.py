@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from emulator.assemble.application import BankApplication
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
 from emulator.conformance import links, observer
+from emulator.conformance.auditor import Auditor
+from emulator.conformance.check import ready
 from emulator.testing import RunningBank
 from tests.e2e.process import ALONE, command
 
@@ -134,3 +138,30 @@ def test_the_most_recent_links_are_known_and_those_of_long_ago_are_not(monkeypat
         recent = range(max(0, number - 4), number + 1)
         assert all(str(one) in known.ids and f"/v1/payments/{one}" in known.addresses for one in recent)
         assert sum(str(one) in known.ids for one in range(100)) <= 10
+
+
+def test_a_client_that_sends_its_headers_in_another_order_each_time_is_judged_alike_and_as_fast(
+    bank: RunningBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tpp = bank.tpp().log_in()
+    for _ in range(10):
+        tpp.get("/v1/accounts")
+    tpp.get("/v1/accounts", headers={"X-Request-ID": "twice"})
+    tpp.get("/v1/accounts?withBalance=true", headers={"X-Request-ID": "twice"})
+    seen = list(bank.call(lambda service: service.log.newest()))[::-1]
+    rows: Counter[Auditor] = Counter()
+    row_of = Auditor._row
+    monkeypatch.setattr(Auditor, "_row", lambda self, observed: rows.update([self]) or row_of(self, observed))
+    as_sent, rotated = Auditor(ready()), Auditor(ready())
+    for turn, exchange in enumerate(seen):
+        sent = list(exchange.request.headers)
+        turned = tuple(sent[turn % len(sent) :] + sent[: turn % len(sent)])
+        as_sent.request(exchange, 0.0)
+        rotated.request(replace(exchange, request=replace(exchange.request, headers=turned)), 0.0)
+    assert rows[as_sent] == rows[rotated] > 0
+    counts, same = (
+        {name: (record.passed, record.failed) for name, record in auditor.verdicts(0.0, 0.0).items()}
+        for auditor in (as_sent, rotated)
+    )
+    assert counts == same
+    assert any(failed for _, failed in counts.values())
