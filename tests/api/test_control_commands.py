@@ -627,8 +627,14 @@ def test_a_refusal_by_another_program_is_told(run: Run, monkeypatch: pytest.Monk
     assert run("clock", "show") == (2, "", "bank-emulator: the bank answered 500\n")
 
 
-@pytest.mark.parametrize("command", ["tpp list --state", "request GET / --tpp", "scenario show", "scenario check"])
-def test_a_name_that_no_file_can_have_is_told(run: Run, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["tpp list --state", "request GET / --state state --tpp", "scenario show", "scenario check"]
+)
+def test_a_name_that_no_file_can_have_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    (tmp_path / "state" / "tpps").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     status, out, err = run(*command.split(), "x" * 300)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.endswith("File name too long\n")
