@@ -31,7 +31,6 @@ from emulator.httpsig.dates import parse_date
 
 _NO_HEADERS = Fields((), (), ())
 MOST_CERTIFICATES = 1000  # whose expiry is cached
-MOST_ORDERS = 1000  # of names of headers that are cached
 _MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
@@ -389,6 +388,9 @@ FACTS: dict[str, Fact] = {
     "retryAfter": Fact(_retry_after, "seconds of Retry-After"),
 }
 
+_HEADERS = frozenset(fact.header for fact in FACTS.values() if fact.header is not None) | {"digest"}
+"""The headers whose presence decides on a fact."""
+
 EVENT_FACTS: dict[str, str] = {
     "link": "of a page: given (as in the answer), altered or unknown",
     "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
@@ -427,14 +429,8 @@ def _about_a_payment(exchange: Exchange) -> bool:
     return exchange.call is not None and "paymentId" in exchange.call.params
 
 
-@lru_cache(maxsize=MOST_ORDERS)
-def _names(lower: tuple[str, ...]) -> frozenset[str]:
-    """The names of headers in any order: some clients send them in another one with every request."""
-    return frozenset(lower)
-
-
 def static_key(observed: Observation) -> tuple[Any, ...]:
-    """The static facts of a request, and the names of its headers; for another event its name."""
+    """The static facts of a request, and which headers of FACTS it has; for another event its name."""
     exchange = observed.exchange
     if exchange is None:
         return (observed.event,)
@@ -445,7 +441,7 @@ def static_key(observed: Observation) -> tuple[Any, ...]:
         status,
         response.delivery.disconnect if response is not None else None,
         None if type(exchange.signature) is Verified else (_signature(observed), _digest(observed)),
-        _names(observed.sent.lower),
+        _HEADERS.intersection(observed.sent.lower),
         tuple(exchange.rules),
         _codes(observed) if status >= 400 else (),
         _payment_status(observed) if _about_a_payment(exchange) else None,
@@ -460,7 +456,7 @@ def is_present(name: str, observed: Observation) -> bool | None:
         return None
     fact = FACTS.get(name) or _member_fact(name)
     params = exchange.call.params if exchange.call is not None else {}
-    if fact.header is not None:
+    if fact.header in _HEADERS:
         return fact.header in observed.sent.lower
     if fact.parameter is not None:
         return fact.parameter in params
@@ -477,7 +473,7 @@ def reading(name: str, like: Observation) -> Read:
         return lambda observed: observed.values.get(name)
     fact = FACTS.get(name) or _member_fact(name)
     header = fact.header
-    if header is None:
+    if header is None or header not in _HEADERS:
         return fact.read
     if header not in like.sent.lower:
         return _nothing

@@ -140,7 +140,7 @@ def test_the_most_recent_links_are_known_and_those_of_long_ago_are_not(monkeypat
         assert sum(str(one) in known.ids for one in range(100)) <= 10
 
 
-def test_a_client_that_sends_its_headers_in_another_order_each_time_is_judged_alike_and_as_fast(
+def test_a_client_that_sends_its_headers_in_another_order_each_time_and_new_ones_is_judged_alike_and_as_fast(
     bank: RunningBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tpp = bank.tpp().log_in()
@@ -155,7 +155,7 @@ def test_a_client_that_sends_its_headers_in_another_order_each_time_is_judged_al
     as_sent, rotated = Auditor(ready()), Auditor(ready())
     for turn, exchange in enumerate(seen):
         sent = list(exchange.request.headers)
-        turned = tuple(sent[turn % len(sent) :] + sent[: turn % len(sent)])
+        turned = (*sent[turn % len(sent) :], (f"X-Trace-{turn}", "1"), *sent[: turn % len(sent)])
         as_sent.request(exchange, 0.0)
         rotated.request(replace(exchange, request=replace(exchange.request, headers=turned)), 0.0)
     assert rows[as_sent] == rows[rotated] > 0
