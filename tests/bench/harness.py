@@ -262,17 +262,11 @@ class Pair:
         Out of the processor time of a request while the load lasts: that is what limits the rate, for each server has
         one core, and it changes little on a busy machine. Where it is unknown, out of the rates.
         """
-        return median(_beside(a, b) for a, b in zip(self.ours, self.theirs, strict=True))
-
-    @property
-    def whole_ratio(self) -> float:
-        """The same with what both put off until the load had ended: the rate of a load that never ends."""
-        pairs = zip(self.ours, self.theirs, strict=True)
-        known = [(b.cpu_us + b.later_us) / (a.cpu_us + a.later_us) for a, b in pairs if a.cpu_us]
-        return median(known) if known else self.ratio
+        return median(beside_of(a, b) for a, b in zip(self.ours, self.theirs, strict=True))
 
 
-def _beside(ours: Rate, theirs: Rate) -> float:
+def beside_of(ours: Rate, theirs: Rate) -> float:
+    """The rate that the processor time of a request allows beside theirs; where it is unknown, the rates themselves."""
     known = ours.cpu_us and theirs.cpu_us
     return theirs.cpu_us / ours.cpu_us if known else ours.per_second / theirs.per_second
 
