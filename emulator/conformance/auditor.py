@@ -14,7 +14,7 @@ from emulator.conformance.facts import Observation, static_key
 from emulator.conformance.links import END_OF_PAGE, PAGES, Known, Links
 from emulator.conformance.machine import AT_ONCE, Belief, Machine, Record, Tests
 
-MOST_ROWS = 1000  # combinations of static facts; a client that sends ever new headers would fill the memory
+MOST_ROWS = 1000  # combinations of static facts, as the names of scripted rules are without number
 
 _Tested = tuple[Machine, Tests]
 
