@@ -39,9 +39,6 @@ class Exchange:
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
     created: str | None = None  # the id of a new payment, recorded because a rule may change the answer that names it
-    # of a bank that several processes serve: the bank's last change when the request came; real time of the answer
-    sequence: int = 0
-    received: float = 0.0
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -74,8 +71,6 @@ class Exchange:
             self.rules,
             self.seconds,
             created=self.created,
-            sequence=self.sequence,
-            received=self.received,
         )
 
     @property
@@ -219,9 +214,7 @@ def _text(body: bytes, size: int) -> str:
 
 
 class RequestLog:
-    """A ring of the last exchanges. `announces`: each is published to the watchers when it is answered."""
-
-    announces = True
+    """A ring of the last exchanges."""
 
     def __init__(self) -> None:
         self._ring: deque[Exchange] = deque(maxlen=MOST_EXCHANGES)

@@ -72,6 +72,9 @@ class Delivery:
 
 
 AT_ONCE = Delivery()
+HANG_UP = Delivery(disconnect="after")
+ELSEWHERE = Delivery()
+"""Not delivered at all: another process is the home of the bank by now, and the request is passed on to it."""
 
 
 @dataclass(frozen=True, slots=True)

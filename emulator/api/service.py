@@ -191,11 +191,10 @@ class BankService:
         exchange.seconds = time.perf_counter() - start
         if len(request.body) + len(response.body) > LARGE_BODY:
             self.log.weigh(exchange)
-        if self.log.announces:
-            if bank.settings.conformance:
-                self.observer.request(exchange)
-            if bank.watchers:
-                bank.publish({"type": "request", **exchange.summary()})
+        if bank.settings.conformance:
+            self.observer.request(exchange)
+        if bank.watchers:
+            bank.publish({"type": "request", **exchange.summary()})
         return sent
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
@@ -240,7 +239,7 @@ class BankService:
                 self._signer()(response)
             except Exception as error:
                 failed(request, error)  # logs the error; the refusal is sent unsigned
-        if bank.watchers and self.log.announces:
+        if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
 
     def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:

@@ -1,4 +1,4 @@
-"""The application: passes each request to the handler of its address, synchronously (CONTRACT 2)."""
+"""The application: passes each request to the handler of its address, synchronously."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
 from emulator.assemble.registry import COMPACTING, NAMED_BANK, BankRegistry
-from emulator.assemble.turns import BankTurns, JournalTurns, refuse
+from emulator.assemble.turns import Turns, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store, StoreUnwritable
-from emulator.web.application import Turn
+from emulator.web.application import Answering, Leaving, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
@@ -64,8 +64,7 @@ class BankApplication:
     """The application that the web server serves.
 
     `handlers`: by first path segment (`_emulator`, `sca`, `console`, ...); all other paths are the TPP interface.
-    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification, None: none is sent;
-    `turns`: those of a shared store; None: the documents are in journals or in memory.
+    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification, None: none is sent.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class BankApplication:
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
         post: Post | None = None,
-        turns: BankTurns | None = None,
     ) -> None:
         self.scenario_target = scenario_target
         self._registry = registry
@@ -84,10 +82,10 @@ class BankApplication:
         self._tls = tls
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
-        self.notifier = Notifier(registry.services, registry.opened, change=self.change, post=post, alone=turns is None)
+        self.notifier = Notifier(registry.services, registry.opened, change=self.change, post=post)
         registry.on_open = self.notifier.follow
         self._handled_before = 0
-        self._turns: BankTurns = JournalTurns(registry) if turns is None else turns
+        self._turns = Turns(registry)
         self._turns.answers = self.step
 
     @property
@@ -106,6 +104,10 @@ class BankApplication:
     def turn(self) -> Turn:
         """The next turn of requests."""
         return self._turns
+
+    def around(self, local: Answering, _watchers: set[Leaving]) -> Answering:
+        """Every request is answered here."""
+        return local
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer a request, with all its steps; never raises."""
@@ -235,6 +237,9 @@ class BankApplication:
         self.notifier.stop()
         self._close_until = monotonic() + COMPACTING
         self._turns.stop()
+
+    async def leave(self) -> None:
+        """Nothing is left to do in the event loop."""
 
     def close(self) -> None:
         """Compact the documents and release the state directory."""

@@ -10,7 +10,7 @@ from typing import Any
 from emulator.api.messages import Request, Response, Stream
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.turns import BankTurns
+from emulator.assemble.storage import FolderStorage, MemoryStorage, Storage
 from emulator.bank import notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.notification_targets import Host
@@ -47,22 +47,27 @@ def registry_config(
     authority: CertificateAuthority,
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
+    storage: Storage | None = None,
 ) -> RegistryConfig:
-    """The configuration of all banks from `settings`."""
+    """The configuration of all banks from `settings`; `storage`: where they are stored, if not in its --state."""
     return RegistryConfig(
-        directory=None if settings.ephemeral or settings.store is not None else settings.state / "banks",
+        storage=storage or _storage(settings, progress),
         fixtures=settings.fixtures,
         settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
         seed=settings.seed,
         ids_form=settings.ids,
         idle_seconds=settings.idle_hours * 3600,
-        durability="power" if settings.durability == "power" else "process",
         authority=authority,
         transport_of=separate_bank,
         begins=begins,
         notify_hosts=settings.allow_notify,
-        progress=progress,
     )
+
+
+def _storage(settings: ServeSettings, progress: Callable[[int, int], None] | None) -> Storage:
+    if settings.ephemeral:
+        return MemoryStorage()
+    return FolderStorage(settings.state / "banks", power=settings.durability == "power", progress=progress)
 
 
 def new_transports() -> Callable[[], Transport]:
@@ -74,7 +79,9 @@ def new_transports() -> Callable[[], Transport]:
 def separate_bank(registry: BankRegistry) -> Transport:
     """A new bank in memory with the configuration of `registry`, but with another CA."""
     authority = CertificateAuthority(None, clock=real_now)
-    config = replace(registry.config, directory=None, begins=LIVE, authority=authority, notify_hosts=(RECEIVER,))
+    config = replace(
+        registry.config, storage=MemoryStorage(), begins=LIVE, authority=authority, notify_hosts=(RECEIVER,)
+    )
     return in_process(BankRegistry(config), authority)
 
 
@@ -105,13 +112,8 @@ def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None
             target.apply(scenario, scenario_target)
 
 
-def application_of(
-    registry: BankRegistry,
-    settings: ServeSettings,
-    authority: CertificateAuthority,
-    turns: BankTurns | None = None,
-) -> BankApplication:
-    """The application of these banks; `turns`: those of a shared store."""
+def application_of(registry: BankRegistry, settings: ServeSettings, authority: CertificateAuthority) -> BankApplication:
+    """The application of these banks."""
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         registry,
@@ -120,7 +122,8 @@ def application_of(
         allowed_hosts=(settings.host, *settings.allow_host),
         snapshots_of=registry.snapshots_of,
     )
-    control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
+    if registry.storage.opens_default:
+        control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
     handlers: dict[str, ServiceHandler] = {
         "_emulator": control,
         "sca": ScaPages(guard),
@@ -137,7 +140,6 @@ def application_of(
         tls=lambda: authority.server_context(_names(settings)),
         scenario_target=control.scenario_target,
         post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
-        turns=turns,
     )
 
 

@@ -1,8 +1,8 @@
 """Sends the queued notifications of the banks of a process, in a background task.
 
-A notification is claimed by a change of its document, sent once that is stored, and settled by another change. So only
-one process at a time sends it. If that process ends before, the claim expires and the notification is sent again: it
-may arrive twice, but is never lost.
+A notification is claimed by a change of its document, sent once that is stored, and settled by another change. If the
+process ends before, whoever has the bank next takes the claim over and sends it again: it may arrive twice, but is
+never lost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from time import time
+from math import inf
 from typing import TypeVar
 from uuid import uuid4
 
@@ -31,7 +31,6 @@ TICK = 0.25  # seconds between two checks of bank time, while a bank has the set
 MOST = 16  # notifications that are sent at the same time, of all banks
 EACH = 4  # of these for one TPP, so that a receiver that never answers does not delay others
 PAUSE = 1.0  # seconds after a failed change: the disk may be full
-CLAIM_TIME = 20.0  # seconds of real time after which another process may take over a claim
 
 Result = TypeVar("Result")
 Post = Callable[[str, bytes, str], Awaitable[DeliveryResult]]
@@ -42,10 +41,7 @@ Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
 
 
 class Notifier:
-    """The sender of a process, for the banks that `services` gives and `opened` finds by name.
-
-    `alone`: no other process has these banks, so claims of others are void.
-    """
+    """The sender of a process, for the banks that `services` gives and `opened` finds by name."""
 
     def __init__(
         self,
@@ -54,14 +50,12 @@ class Notifier:
         *,
         change: Change[list[Notification] | None],
         post: Post | None,
-        alone: bool,
     ) -> None:
         self._services = services
         self._opened = opened
         self._notifying: dict[str, BankService] = {}  # those whose settings let them notify, of thousands hardly one
         self._change = change
         self._post = post
-        self._alone = alone
         self._name = uuid4().hex  # the name of this process in claims
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -168,8 +162,8 @@ class Notifier:
         return (self._is_due(service) and len(self._sending) < MOST) or bool(self._abandoned(service))
 
     def _abandoned(self, service: BankService) -> list[Notification]:
-        now = time() + (2 * CLAIM_TIME if self._alone else 0)
-        return notifications.abandoned(service.bank, by=self._name, sending=self._sending, now=now)
+        # only this process has the bank: whoever made another claim does not have it any more
+        return notifications.abandoned(service.bank, by=self._name, sending=self._sending, now=inf)
 
     async def _work(self, post: Post) -> None:
         """Settle answered notifications and claim due ones, bank by bank."""
@@ -231,8 +225,8 @@ class Notifier:
                 return []
             answered = {identity for identity, _ in settled}
             in_flight = Counter(tpp for identity, tpp in self._sending.items() if identity not in answered)
-            most, until = MOST - in_flight.total(), time() + CLAIM_TIME
-            return notifications.claim(bank, by=self._name, until=until, room=in_flight, most=most, each=EACH)
+            most = MOST - in_flight.total()
+            return notifications.claim(bank, by=self._name, until=0.0, room=in_flight, most=most, each=EACH)
 
     async def _send(self, service: BankService, notification: Notification, post: Post) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""The banks of a process: the default one and those created by `PUT /_emulator/banks/{name}` (CONTRACT 9.6)."""
+"""The banks of a process: the default one and those created by `PUT /_emulator/banks/{name}`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import monotonic
-from typing import Literal
 
 from emulator.api.log import RequestLog
 from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.service import BankService
-from emulator.assemble.folders import NAME, Folders
+from emulator.assemble.folders import NAME
 from emulator.assemble.signing import response_signer
-from emulator.assemble.snapshots import FileSnapshots
+from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import LIVE, Beginning
@@ -41,9 +39,6 @@ from emulator.store import (
     StoreError,
     WriteGroup,
     discarded_on_failure,
-    journal_of,
-    memory_store,
-    open_store,
 )
 from emulator.store.journal_log import Abandoned
 
@@ -61,36 +56,30 @@ COMPACTING = 8.0  # seconds in which `close` compacts the others; the process ex
 class RegistryConfig:
     """The configuration of all banks of a process.
 
-    `directory`: the folder of the banks, None for banks in memory; `fixtures`: the fixture of a new bank; `settings`
-    and `begins`: the settings and the clock that a reset restores; `transport_of`: called by `BankRegistry.transport`.
+    `storage`: where the banks are stored; `fixtures`: the fixture of a new bank; `settings` and `begins`: the settings
+    and the clock that a reset restores; `transport_of`: called by `BankRegistry.transport`.
     """
 
-    directory: Path | None
+    storage: Storage
     fixtures: str
     settings: Settings
     seed: int | None
     ids_form: str
-    durability: Literal["process", "power"]
     authority: CertificateAuthority
     transport_of: Callable[[BankRegistry], Transport]
     begins: Beginning = LIVE
     notify_hosts: tuple[Host, ...] = ()
     idle_seconds: float = 0  # without a request, after which a named bank is closed; 0: never
-    progress: Callable[[int, int], None] | None = None  # of loading documents: bytes read, bytes in all
 
 
 class BankRegistry:
     """The banks by name."""
 
-    default: BankService
-
     def __init__(self, config: RegistryConfig) -> None:
         self.group = WriteGroup()
         self.config = config
+        self.storage = config.storage
         self._created: Counter[str] = Counter()  # new banks by name
-        self._folders: Folders | None = None
-        if config.directory is not None:
-            self._folders = Folders(config.directory, power=config.durability == "power")
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
@@ -98,29 +87,30 @@ class BankRegistry:
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
         self.on_open: Callable[[BankService], None] | None = None  # called with every bank that is opened later
-        self._begin()
-
-    def _begin(self) -> None:
-        self.default = self.open(DEFAULT)
-        if self._folders is not None:  # `open` has locked the directory
-            self._folders.sweep()
-            self._folders.sync()
+        if self.storage.opens_default:
+            self.open(DEFAULT)
+            self.storage.sweep()  # `open` has locked the directory
 
     @property
-    def power(self) -> bool:
-        """Whether answered changes survive a power failure."""
-        return self._folders is not None and self.config.durability == "power"
+    def default(self) -> BankService:
+        """The default bank; SYSTEM_ERROR (503) where another process has it."""
+        service = self._open.get(DEFAULT)
+        if service is None:
+            raise BankError("SYSTEM_ERROR", "The default bank is not at this process.", status=503)
+        return service
+
+    @property
+    def confirms(self) -> bool:
+        """Whether answers wait for more than the writing of their changes, and may be taken back."""
+        return self.storage.confirms
 
     def names(self) -> list[str]:
         """The names of all banks, including those of an earlier run; the default one first."""
-        names = set(self._open)
-        if self._folders is not None:
-            names |= self._folders.names()
-        return [DEFAULT, *sorted(names - {DEFAULT})]
+        return [DEFAULT, *sorted((self._open.keys() | self.storage.names()) - {DEFAULT})]
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
-        return name in self._open or self._is_stored(name)
+        return name in self._open or self.storage.has(name)
 
     def opened(self, name: str) -> BankService | None:
         """The bank with this name if it is open, else None."""
@@ -132,7 +122,7 @@ class BankRegistry:
         Raises SYSTEM_ERROR (503), with a remedy, if it cannot be opened.
         """
         service = self._open.get(name)
-        if service is None and self._is_stored(name):
+        if service is None and self.storage.has(name):
             try:
                 service = self.open(name)
             except (StoreError, OSError) as error:
@@ -157,26 +147,21 @@ class BankRegistry:
         try:
             self.find(name)
         except BankError as refused:
-            if self._folders is None or not isinstance(refused.__cause__, StoreDamaged):
+            if not isinstance(refused.__cause__, StoreDamaged):
                 raise
         else:
             yield
             return
-        aside = self._folders.put_aside(name, replaced=True)
-        try:
+        with self.storage.put_aside(name):
             yield
-        except BaseException:
-            self._folders.place(aside, name)
-            raise
-        self._folders.drop(aside)
-
-    def _is_stored(self, name: str) -> bool:
-        return self._folders is not None and self._folders.has(name)
 
     def open(self, name: str) -> BankService:
         """Open the bank `name` with its stored documents, or with --fixtures if there are none."""
+        return self.adopt(name, self.storage.open(name))
+
+    def adopt(self, name: str, documents: Store) -> BankService:
+        """The bank with these documents, from now on among the open ones."""
         with ExitStack() as undo:
-            documents = self._documents(self.directory_of(name))
             undo.callback(documents.discard)
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
@@ -198,9 +183,8 @@ class BankRegistry:
         return self._stores.get(name)
 
     def snapshots_of(self, name: str) -> Snapshots:
-        """The snapshots of a bank, which are in its folder."""
-        directory = self.directory_of(name)
-        return Snapshots() if directory is None else FileSnapshots(directory / "snapshots", power=self.power)
+        """The snapshots of a bank, beside its documents."""
+        return self.storage.snapshots(name)
 
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
         """A bank with these documents; `seed`: that of a new bank, None for the default."""
@@ -218,23 +202,17 @@ class BankRegistry:
             notify_hosts=config.notify_hosts,
             watched=self._watched,
         )
-        if (log := journal_of(documents)) is not None and log.written:
-            bank.clock.not_before(log.written + MTIME_GRAIN)
+        if documents.log.written:
+            bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
             bank,
             router=self._router,
             rules=RuleSet(bank),
             trusted_ca=lambda: config.authority.certificate,
             signer=response_signer(config.authority.answer_credentials),
-            observer=self._observer(bank),
-            log=self._request_log(bank),
+            observer=Conformance(bank),
+            log=RequestLog(),
         )
-
-    def _observer(self, bank: Bank) -> Conformance:
-        return Conformance(bank)
-
-    def _request_log(self, _bank: Bank) -> RequestLog:
-        return RequestLog()
 
     def _seed(self, name: str, documents: Store) -> int | None:
         """The seed of a bank: --seed for the default bank; a named bank keeps the seed of its creation."""
@@ -255,15 +233,6 @@ class BankRegistry:
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
         return self.config.transport_of(self)
-
-    def directory_of(self, name: str) -> Path | None:
-        """The folder of a bank, None for one in memory."""
-        return None if self._folders is None else self._folders.of(name)
-
-    def _documents(self, directory: Path | None) -> Store:
-        if directory is None:
-            return memory_store(KINDS)
-        return open_store(directory, KINDS, self.config.durability, progress=self.config.progress)
 
     def make(self, name: str, spec: BankSpec | None = None) -> BankService:
         """`making`, without other requests between its steps."""
@@ -315,23 +284,14 @@ class BankRegistry:
             service.bank.publish(about_all(service.bank, kind, name, status))
 
     def _create(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
-        """Create a bank; its folder gets its name once it is complete."""
-        place = None if self._folders is None else self._folders.temporary()
-        with ExitStack() as undo:
-            if self._folders is not None and place is not None:
-                undo.callback(self._folders.drop, place)
-            documents = self._documents(place)
-            undo.callback(documents.discard)
+        """Create a bank; it has its place once it is complete."""
+        with self.storage.creating(name) as (documents, place):
             ready = yield from self._prepared(spec, documents)
             if self.exists(name):
                 raise changed_meanwhile(name)
             service = self._service(name, documents, spec.seed)
             self._fill(service, documents, spec, ready)
-            if self._folders is not None and place is not None:
-                self._folders.place(place, name)
-                if (log := journal_of(documents)) is not None:
-                    log.moved(self._folders.of(name))
-            undo.pop_all()
+            place()
         self._enter(name, service, documents)
         return service
 
@@ -340,8 +300,7 @@ class BankRegistry:
             fixtures.make(service.bank, ready, now=spec.now, mode=spec.mode)
             spec.prepare(service)
         documents.write_waiting()
-        if (log := journal_of(documents)) is not None:
-            log.sync()
+        documents.log.sync()
 
     def close_bank(self, name: str) -> None:
         """Delete the bank and its documents; raises CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
@@ -351,14 +310,19 @@ class BankRegistry:
         self._delete(name)
 
     def _delete(self, name: str) -> None:
-        aside = self._folders.put_aside(name) if self._folders is not None and self._is_stored(name) else None
+        with self.storage.deleting(name):
+            service = self._open.get(name)
+            if service is not None:
+                service.bank.dismiss()
+                self.forget(name).discard()
+
+    def forget(self, name: str) -> Store:
+        """Remove an open bank from memory; returns its documents, to be closed or discarded."""
         self._used.pop(name, None)
-        service = self._open.pop(name, None)
-        if service is not None:
-            service.bank.dismiss()
-            self._stores.pop(name).discard()
-        if self._folders is not None and aside is not None:
-            self._folders.drop(aside)
+        del self._open[name]
+        documents = self._stores.pop(name)
+        self.group.overgrown.discard(documents)
+        return documents
 
     def close_idle(self) -> None:
         """Close the least recently used named bank, if it has been idle for `idle_seconds`.
@@ -367,16 +331,13 @@ class BankRegistry:
         """
         name = next(iter(self._used), None)
         limit = self.config.idle_seconds
-        if name is None or self._folders is None or not limit or monotonic() - self._used[name] < limit:
+        if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
             return
-        del self._used[name]
-        service, documents = self._open[name], self._stores[name]
-        if is_busy(service, documents):
+        if is_busy(self._open[name], self._stores[name]):
+            del self._used[name]
             self._used[name] = monotonic()
             return
-        del self._open[name], self._stores[name]
-        self.group.overgrown.discard(documents)
-        documents.close()
+        self.forget(name).close()
 
     def services(self) -> Iterator[BankService]:
         """The open banks."""
@@ -394,8 +355,8 @@ class BankRegistry:
         until = monotonic() + COMPACTING if until is None else until
         first = self._stores.get(DEFAULT)
         late = 0
-        for documents in sorted(self._stores.values(), key=lambda d: (d is not first, -_journal_size(d))):
-            size = _journal_size(documents)
+        for documents in sorted(self._stores.values(), key=lambda d: (d is not first, -d.log.size)):
+            size = documents.log.size
             if documents is not first and size < SHORT_JOURNAL:
                 until = min(until, monotonic() + COMPACTING_SHORT)
 
@@ -411,19 +372,14 @@ class BankRegistry:
 
 def is_busy(service: BankService, documents: Store) -> bool:
     """Whether a bank has work to do: watchers, long work, unwritten changes, or notifications."""
-    bank, log = service.bank, journal_of(documents)
-    on_disk = documents.waiting or (log is not None and (log.sync_needed or log.compaction is not None))
+    bank, log = service.bank, documents.log
+    on_disk = documents.waiting or log.sync_needed or log.compacting
     return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
 
 
 def about_all(bank: Bank, kind: str, name: str, status: str) -> Event:
     """The event of a change that concerns all banks."""
     return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
-
-
-def _journal_size(documents: Store) -> int:
-    log = journal_of(documents)
-    return 0 if log is None else log.journal.size
 
 
 def changed_meanwhile(name: str) -> BankError:

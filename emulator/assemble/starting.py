@@ -7,7 +7,6 @@ the listening address, and the progress is logged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from ssl import SSLContext
 from time import monotonic
@@ -20,6 +19,7 @@ from emulator.api.service import finish, health
 from emulator.assemble.registry import DEFAULT
 from emulator.bank.errors import BankError
 from emulator.settings import ServeSettings
+from emulator.web.application import Answering, Leaving
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +75,9 @@ class StartingApplication:
     def turn(self) -> StartingApplication:
         return self
 
-    def begin(self, _requests: Sequence[Request]) -> None:
-        """Does nothing: there are no documents yet."""
+    def around(self, local: Answering, _watchers: set[Leaving]) -> Answering:
+        """Every request is answered here."""
+        return local
 
     def handle(self, request: Request) -> Response:
         """200 for /health, 503 for everything else; never raises."""
@@ -116,6 +117,9 @@ class StartingApplication:
 
     def stop(self) -> None:
         """Does nothing: there is no background work."""
+
+    async def leave(self) -> None:
+        """Does nothing: there is nobody to tell."""
 
     def close(self) -> None:
         """Does nothing: nothing is open."""

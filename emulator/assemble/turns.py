@@ -20,17 +20,15 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from threading import Event
 from time import monotonic, process_time, thread_time
-from typing import Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TypeVar
 
 from emulator.api import render
-from emulator.api.messages import AT_ONCE, Answered, Request, Response, Unfinished
+from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
 from emulator.api.service import BankService
 from emulator.assemble.registry import NAMED_BANK, BankRegistry
 from emulator.bank.errors import BankError
-from emulator.store import JournalLog, Store, StoreUnwritable, WriteGroup, journal_of
-from emulator.store.journal_log import Abandoned, Compaction
-from emulator.web.application import Turn
+from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
+from emulator.store.journal_log import Abandoned
 
 T = TypeVar("T")
 
@@ -44,47 +42,19 @@ IDLE = 0.1  # a process that used a smaller share of a core during the last paus
 Handled = list[tuple[Request, Answered]]
 
 
-class BankTurns(Turn, Protocol):
-    """The turns of a process, and the changes of its banks outside of them."""
+class Turns:
+    """The turns over the banks of a registry: `handle` for each request, then `end`; the next may begin at once."""
 
     answers: Callable[[Request], Answered]
     """Answers a request within a turn, or does its next step; set by the application."""
 
-    count: int
-    """The number of requests so far."""
-
-    def start(self) -> None:
-        """Start background work, within a running loop."""
-        ...
-
-    def stop(self) -> None:
-        """Stop background work, after the last request."""
-        ...
-
-    def change(self, work: Callable[[], T], name: str, /) -> Awaitable[T]:
-        """Change documents of a bank by `work`; its result once the change is durable. Raises StoreUnwritable."""
-        ...
-
-    def settle(self) -> Awaitable[None] | None:
-        """Apply what is due in watched banks."""
-        ...
-
-
-class JournalTurns:
-    """The turns over the banks of a registry: `begin`, `handle` for each request, `end`; the next may begin at once."""
-
-    answers: Callable[[Request], Answered]
-
     def __init__(self, registry: BankRegistry) -> None:
-        self._waits = registry.power
-        self.count = 0
+        self._waits = registry.confirms
+        self.count = 0  # requests so far
         self._registry = registry
         self._group = registry.group
         self._upkeep = Upkeep()
         self._handled: Handled = []
-
-    def begin(self, _requests: Sequence[Request]) -> None:
-        """Does nothing: only this process has the documents."""
 
     def handle(self, request: Request) -> Answered:
         """The answer to a request, or its next step; it may be sent after `end`."""
@@ -110,8 +80,10 @@ class JournalTurns:
         if group.waiting:
             written, group.waiting = group.waiting, []
             failed = self._write(written)
-        if self._waits and (unsynced := self._unsynced(handled, written)):
-            return self._synced(handled, failed, unsynced)
+        if self._waits:
+            waiting = self._waiting(handled, written, failed)
+            if waiting:
+                return self._lasting(handled, failed, waiting)
         if group.overgrown:
             self._upkeep.compact_overgrown(group)
         return self._refuse(handled, failed) if failed else None
@@ -127,21 +99,28 @@ class JournalTurns:
                 failed[store] = error
         return failed
 
-    def _unsynced(self, handled: Handled, written: Iterable[Store]) -> list[tuple[Store, int]]:
-        """The documents with unsynced changes that answers of the turn may show, each with its last change."""
+    def _waiting(self, handled: Handled, written: Iterable[Store], failed: dict[Store, Exception]) -> dict[Store, int]:
+        """The documents that answers of the turn may show and whose last change, given too, does not last yet.
+
+        An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
+        """
         concerned = dict.fromkeys(written)
         for request, _ in handled:
             documents = self._documents_of(request)
             if documents is not None:
                 concerned[documents] = None
-        return self._upkeep.unsynced(concerned)
+        waiting = {store: store.sequence for store in concerned if store.log.sync_needed}
+        for store in concerned:
+            if not (store in waiting or store.log.owned):
+                failed.setdefault(store, StoreLost("another process has the bank"))
+        return waiting
 
-    async def _synced(
-        self, handled: Handled, failed: dict[Store, Exception], unsynced: list[tuple[Store, int]]
+    async def _lasting(
+        self, handled: Handled, failed: dict[Store, Exception], waiting: dict[Store, int]
     ) -> Exception | None:
-        for store, change in unsynced:
+        for store, change in waiting.items():
             try:
-                await self._upkeep.synced(store, change)
+                await self._upkeep.durable(store, change)
             except StoreUnwritable as error:
                 failed[store] = error
         self._upkeep.compact_overgrown(self._group)
@@ -155,7 +134,8 @@ class JournalTurns:
                 refuse(answer, failed[documents])
                 refused[documents] += 1
         for documents, count in refused.items():
-            logger.error("503 to %d requests: %s", count, failed[documents])
+            if not isinstance(failed[documents], StoreLost):
+                logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
     def _documents_of(self, request: Request) -> Store | None:
@@ -174,36 +154,37 @@ class JournalTurns:
     async def change(self, work: Callable[[], T], name: str) -> T:
         """Change documents of a bank by `work`; returns its result once the change is durable."""
         result = work()
-        await self._upkeep.sync(self._upkeep.unsynced([self._registry.documents(name)]))
+        await self._upkeep.log_failures([self._registry.documents(name)])
         return result
 
     def settle(self) -> Awaitable[None] | None:
         """Apply what is due in watched banks."""
-        watched = self._registry.watched()
-        pieces = chain.from_iterable(service.settling() for service in watched)
-        if next(pieces, self) is None:  # there are more
-            return self._settle(pieces, watched)
-        unsynced = self._unsynced_of(watched)
-        return self._upkeep.sync(unsynced) if unsynced else None
+        return self.apply_due(self._registry.watched())
 
-    async def _settle(self, pieces: Iterator[None], watched: Sequence[BankService]) -> None:
+    def apply_due(self, services: Sequence[BankService]) -> Awaitable[None] | None:
+        """Apply what is due in these banks; None: it is done."""
+        pieces = chain.from_iterable(service.settling() for service in services)
+        if next(pieces, self) is not None and not self._waits:
+            return None
+        return self._settle(pieces, services)
+
+    async def _settle(self, pieces: Iterator[None], services: Sequence[BankService]) -> None:
         """Apply the rest, with requests between the steps."""
         for _ in pieces:
             await asyncio.sleep(0)
-        await self._upkeep.sync(self._unsynced_of(watched))
-
-    def _unsynced_of(self, services: Iterable[BankService]) -> list[tuple[Store, int]]:
-        return self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in services)
+        await self._upkeep.log_failures(self._registry.documents(service.bank.name) for service in services)
 
 
 def refuse(answer: Answered, error: Exception) -> None:
-    """Turn an answer into 503; in place, as the request log has it too.
-
-    An unfinished one gets the error in its next step.
+    """Turn an answer into 503, in place, as the request log has it too; an unfinished one gets the error in its next
+    step. Where another process has the bank it is marked as void, where nobody knows the outcome the client is hung up.
     """
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
     if not isinstance(answer, Response):
+        return
+    if isinstance(error, StoreLost | StoreUncertain):
+        answer.delivery = ELSEWHERE if isinstance(error, StoreLost) else HANG_UP
         return
     text = f"The bank cannot store its documents: {error}."
     refusal = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
@@ -213,10 +194,9 @@ def refuse(answer: Answered, error: Exception) -> None:
 
 
 class Upkeep:
-    """The fsyncs, which answers wait for, and compactions of all banks of a process."""
+    """What answers wait for until their changes last, and the compactions of all banks of a process."""
 
     def __init__(self) -> None:
-        self._syncing: WeakKeyDictionary[Store, asyncio.Lock] = WeakKeyDictionary()
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -224,69 +204,45 @@ class Upkeep:
         """Abandon compactions; closing a store writes its last snapshot."""
         self._ending.set()
 
-    def unsynced(self, stores: Iterable[Store | None]) -> list[tuple[Store, int]]:
-        """The stores with unsynced changes, each with its last change."""
-        return [(s, s.sequence) for s in stores if s is not None and (log := journal_of(s)) and log.sync_needed]
-
-    async def sync(self, unsynced: Iterable[tuple[Store, int]]) -> None:
-        """Make these changes durable; a failure is logged, as no answer waits for it."""
-        for store, change in unsynced:
+    async def log_failures(self, stores: Iterable[Store | None]) -> None:
+        """Make the changes of these stores last; a failure is logged, as no answer waits for it."""
+        for store in [store for store in stores if store is not None and store.log.sync_needed]:
             try:
-                await self.synced(store, change)
+                await self.durable(store, store.sequence)
+            except StoreLost:
+                pass  # its new home applies them
             except StoreUnwritable as error:
                 logger.error("changes that fell due could not be stored: %s", error)
 
-    async def synced(self, store: Store, change: int) -> None:
-        """Return once the change with this number is durable; raises StoreUnwritable if it was undone.
+    async def durable(self, store: Store, change: int) -> None:
+        """Return once the change with this number lasts; raises as `Log.durable` does.
 
-        If the bank is deleted meanwhile, it returns too. One fsync of a store runs at a time and covers all changes
-        written before it, so the next caller often needs none. A compaction starts between two fsyncs, and does its
-        own.
+        A compaction begins after it, when nothing else waits.
         """
-        log = journal_of(store)
-        if log is None:
-            return
-        lock = self._syncing.get(store)
-        if lock is None:
-            lock = self._syncing[store] = asyncio.Lock()
-        async with lock:
-            if log.synced >= change or store.discarded:
-                return
-            if store.sequence < change:
-                raise StoreUnwritable("an earlier fsync failed, and the changes were undone")
-            ticket = log.begin_sync()
-            await asyncio.get_running_loop().run_in_executor(None, ticket.run)
-            if not store.discarded:
-                log.finish_sync(ticket)
-                self._compact_if_due(store, log)
+        await store.log.durable(change)
+        self._compact_if_due(store)
 
     def compact_overgrown(self, group: WriteGroup) -> None:
         """Start due compactions; never raises, as answers may already have been sent."""
         for store in list(group.overgrown):
-            log = journal_of(store)
-            if log is None or not log.sync_needed:  # otherwise the end of that fsync does it
+            if not store.log.sync_needed:  # otherwise `durable` does it at its end
                 group.overgrown.discard(store)
-                self._compact_if_due(store, log)
+                self._compact_if_due(store)
 
-    def _compact_if_due(self, store: Store, log: JournalLog | None) -> None:
-        if log is not None and log.compaction_due and not store.discarded:
-            try:
-                self.compact(log)
-            except StoreUnwritable as error:
-                logger.warning("the snapshot could not be written: %s", error)
-            except Exception:
-                logger.exception("the snapshot could not be written")
-
-    def compact(self, log: JournalLog) -> None:
-        """Write a new snapshot in a thread; raises StoreUnwritable if that cannot begin, later failures are logged."""
-        compaction = log.begin_compaction()  # now, so that another request does not start it too
-        task = asyncio.get_running_loop().create_task(self._compact(log, compaction))
-        self._compactions.add(task)
-        task.add_done_callback(self._compactions.discard)
-
-    async def _compact(self, log: JournalLog, compaction: Compaction) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, compaction.run, rests(self._ending))
-        log.finish_compaction(compaction)
+    def _compact_if_due(self, store: Store) -> None:
+        """Write a new snapshot in a thread, if one is due; later failures are logged."""
+        if not store.log.compaction_due or store.discarded:
+            return
+        try:
+            # it begins now, so that another request does not start it too
+            task = asyncio.get_running_loop().create_task(store.log.compaction(rests(self._ending)))
+        except StoreUnwritable as error:
+            logger.warning("the snapshot could not be written: %s", error)
+        except Exception:
+            logger.exception("the snapshot could not be written")
+        else:
+            self._compactions.add(task)
+            task.add_done_callback(self._compactions.discard)
 
 
 def rests(ending: Event) -> Callable[[], None]:

@@ -125,8 +125,8 @@ class Bank:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody may hear of events, at this process or at another one that shares the store."""
-        return bool(self.watchers) or self.documents.shared
+        """Whether somebody may hear of events."""
+        return bool(self.watchers)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with every event, and with None when the bank is deleted; call the result to stop."""

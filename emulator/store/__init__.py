@@ -13,18 +13,18 @@ A change on its way: `db.Store.put`, `table.DocumentTable.put`, and at the end o
 from emulator.store.db import Change, Log, MemoryLog, Store, WriteGroup, memory_store
 from emulator.store.documents import DependentCache, Documents, Event
 from emulator.store.errors import (
-    NotFetched,
-    Part,
     StoreDamaged,
     StoreError,
     StoreExhausted,
     StoreLocked,
+    StoreLost,
     StoreShared,
     StoreTooNew,
+    StoreUncertain,
     StoreUnwritable,
 )
 from emulator.store.image import Image, PreparedImage, discarded_on_failure
-from emulator.store.journal_log import Durability, JournalLog, journal_of, open_store
+from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
 
 __all__ = [
@@ -39,21 +39,20 @@ __all__ = [
     "Kind",
     "Log",
     "MemoryLog",
-    "NotFetched",
     "Ordered",
-    "Part",
     "PreparedImage",
     "Store",
     "StoreDamaged",
     "StoreError",
     "StoreExhausted",
     "StoreLocked",
+    "StoreLost",
     "StoreShared",
     "StoreTooNew",
+    "StoreUncertain",
     "StoreUnwritable",
     "WriteGroup",
     "discarded_on_failure",
-    "journal_of",
     "memory_store",
     "open_store",
 ]

@@ -9,7 +9,7 @@ change that was written can still be undone until `confirm` or `revert`, and its
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +20,7 @@ from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, TableContent, decoded
-from emulator.store.tx import ReplacedTable, StoredContent, Undo, payload, repeat, unchanged, undo
+from emulator.store.tx import ReplacedTable, StoredContent, Undo, payload, repeat, undo
 
 logger = logging.getLogger(__name__)
 
@@ -28,21 +28,21 @@ Listener = Callable[[Event], None]
 
 
 class Change(NamedTuple):
-    """One change: its number, its content as JSON (see `tx.payload`), and the events published with it."""
+    """One change: its number, and its content as JSON (see `tx.payload`)."""
 
     sequence: int
     payload: bytes
-    events: Sequence[Event]
 
 
 class Log(Protocol):
-    """Stores and orders the changes of one bank. Used by one thread, that of its store.
+    """Makes the changes of one bank last. Used by one thread, that of its store.
 
     - `MemoryLog` stores nothing: the documents exist as long as the process.
-    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory, within the call.
-    - `PostgresLog` (postgres/) only records the change in `append`; at the end of the turn it is written, and
-      `Store.confirm` is called, or `Store.revert` if it could not be written. Changes of other processes are passed to
-      `Store.apply`.
+    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
+    - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
+
+    With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
+    then the log may take it back. That is an fsync (`--durability power`) or the commit of a transaction.
     """
 
     @property
@@ -51,13 +51,33 @@ class Log(Protocol):
         ...
 
     @property
-    def shared(self) -> bool:
-        """Whether other processes read the changes and deliver their events."""
+    def owned(self) -> bool:
+        """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
+        ...
+
+    @property
+    def sync_needed(self) -> bool:
+        """Whether appended changes wait for `durable`."""
+        ...
+
+    @property
+    def written(self) -> float:
+        """The real time of the last change that `load` has read, in seconds since 1970; 0 for none."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes that the next start would read besides the snapshot."""
         ...
 
     @property
     def compaction_due(self) -> bool:
-        """Whether a compaction or checkpoint would make the next start much faster."""
+        """Whether a new snapshot would make the next start much faster, and none is being written."""
+        ...
+
+    @property
+    def compacting(self) -> bool:
+        """Whether a new snapshot is being written."""
         ...
 
     def load(self, store: Store) -> None:
@@ -66,6 +86,24 @@ class Log(Protocol):
 
     def append(self, change: Change) -> None:
         """Append a change; if it raises StoreUnwritable, the change was not stored."""
+        ...
+
+    async def durable(self, sequence: int) -> None:
+        """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
+
+        StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
+        ...
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
+
+        `pause` is called in a thread, between pieces of the work.
+        """
         ...
 
     def store_content(self, image: Image) -> StoredContent | None:
@@ -87,15 +125,25 @@ class Log(Protocol):
 class MemoryLog:
     """A log that stores nothing."""
 
-    confirms = False
-    shared = False
-    compaction_due = False
+    confirms = sync_needed = compaction_due = compacting = False
+    owned = True
+    written = 0.0
+    size = 0
 
     def load(self, store: Store) -> None:
         """Do nothing."""
 
     def append(self, change: Change) -> None:
         """Do nothing."""
+
+    async def durable(self, sequence: int) -> None:
+        """Nothing to wait for."""
+
+    def sync(self) -> None:
+        """Do nothing."""
+
+    async def compaction(self, pause: Callable[[], None]) -> None:
+        """Do nothing: it is never due."""
 
     def store_content(self, _image: Image) -> StoredContent:
         """A content that needs no file: the store has it in memory."""
@@ -174,7 +222,6 @@ class Store(Documents):
         self._separate = False  # after a failed `flush` changes do not wait until one succeeds
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Undo], list[Event]]] = []
-        self.shared = log.shared
         self._listeners: list[Listener] = []
         self._transaction = _StoreTransaction(self)
         for name in self.kinds:
@@ -222,10 +269,7 @@ class Store(Documents):
         return None if self.discarded else super().content()
 
     def deliver(self) -> None:
-        """Deliver the events published since the last change; with a shared log they are a change of their own."""
-        if self.shared:
-            self.commit()
-            return
+        """Deliver the events published since the last change."""
         events = self.outbox[:]
         self.outbox.clear()
         if self._unconfirmed:
@@ -281,6 +325,8 @@ class Store(Documents):
         self.group = group
         if self.log.compaction_due:
             group.overgrown.add(self)
+        if self.log.sync_needed:  # a new bank: the answer to its creation waits for its first changes
+            group.waiting.append(self)
 
     def commit(self) -> None:
         """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
@@ -325,10 +371,8 @@ class Store(Documents):
         steps, sequence = self.steps, self.sequence + 1
         try:
             change = payload(sequence, steps)
-            if change is None and self.outbox and self.shared:
-                change = unchanged(sequence)
             if change is not None:
-                self.log.append(Change(sequence, change, tuple(self.outbox)))
+                self.log.append(Change(sequence, change))
         except BaseException as failed:
             self._undo()
             if waited:  # waiting changes were undone with one that could not wait
@@ -370,8 +414,8 @@ class Store(Documents):
             undo(self._unconfirmed.pop()[1])
         self.sequence = sequence
 
-    def apply(self, change: bytes, events: Iterable[Event] = ()) -> None:
-        """Apply the next change of the log and deliver its events; the store must have no changes of its own waiting.
+    def apply(self, change: bytes) -> None:
+        """Apply the next change of the log; the store must have no changes of its own waiting.
 
         A content that the change names must have been loaded before (see `replace`). Raises ValueError, KeyError,
         TypeError or AttributeError for a change that cannot be applied.
@@ -379,15 +423,8 @@ class Store(Documents):
         if self.steps or self._unconfirmed:
             raise RuntimeError("a change of the log is applied while another change is in progress")
         differences = decoded(change)
-        replaced = "content" in differences
-        if replaced:
-            differences = differences["then"]
-        repeat(differences, self.table)
-        if replaced or "replaced" in differences:
-            first = next(iter(self.tables.values()))
-            first.numbers = first.numbers.copy()  # so that `content` is another object
+        repeat(differences.get("then", differences), self.table)
         self.sequence += 1
-        self._tell(events)
 
     def replace(self, image: Image, sequence: int) -> None:
         """Replace the content by that of an image with all changes up to `sequence`; the image must not be used again.

@@ -65,9 +65,6 @@ class Documents(ABC):
     sequence: int
     """The number of the last change; it never decreases."""
 
-    shared = False
-    """Whether other processes read the changes, and hear of their events."""
-
     def __init__(self) -> None:
         self.tables: dict[str, DocumentTable] = {}
 

@@ -17,11 +17,12 @@ system calls loses nothing.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock as ThreadLock
@@ -112,7 +113,7 @@ class JournalLog:
     StoreDamaged, StoreTooNew, StoreLocked and OSError.
     """
 
-    shared = False
+    owned = True  # the lock of the directory
 
     def __init__(
         self, directory: Path, *, power: bool = False, disk: Disk | None = None, progress: Progress | None = None
@@ -120,7 +121,8 @@ class JournalLog:
         self.directory = directory
         self._progress = progress
         self.confirms = power
-        self.compaction: Compaction | None = None
+        self.compacted: Compaction | None = None  # in progress
+        self._syncing = asyncio.Lock()
         self.refusal: str | None = None  # why changes are refused
         self._disk = disk or Disk()
         self._disk.make_directory(directory, sync=power)
@@ -248,6 +250,22 @@ class JournalLog:
             self._store.revert(self._synced, self.refusal)
         raise StoreUnwritable(self.refusal)
 
+    async def durable(self, sequence: int) -> None:
+        """Wait for an fsync that covers the changes up to this one; StoreUnwritable if they were undone.
+
+        One fsync runs at a time, in a thread, and covers all changes written before it, so that the next caller often
+        needs none. If the bank is deleted meanwhile it returns too.
+        """
+        async with self._syncing:
+            if self.synced >= sequence or self._store.discarded:
+                return
+            if self._store.sequence < sequence:
+                raise StoreUnwritable("an earlier fsync failed, and the changes were undone")
+            ticket = self.begin_sync()
+            await asyncio.get_running_loop().run_in_executor(None, ticket.run)
+            if not self._store.discarded:
+                self.finish_sync(ticket)
+
     def sync(self) -> None:
         """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
         self._store.write_waiting()
@@ -267,7 +285,27 @@ class JournalLog:
         size = self.journal.size
         if self._contents:
             size += sum(stored.size for stored in self._contents.values() if stored.sequence)
-        return size > self._compact_at and self.compaction is None and self.refusal is None
+        return size > self._compact_at and self.compacted is None and self.refusal is None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the journal."""
+        return 0 if self._journal is None else self._journal.size
+
+    @property
+    def compacting(self) -> bool:
+        """Whether a snapshot is being written."""
+        return self.compacted is not None
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a compaction; the coroutine writes the snapshot in a thread. StoreUnwritable if it cannot begin."""
+        compaction = self.begin_compaction()
+
+        async def write() -> None:
+            await asyncio.get_running_loop().run_in_executor(None, compaction.run, pause)
+            self.finish_compaction(compaction)
+
+        return write()
 
     def begin_compaction(self) -> Compaction:
         """A new snapshot of the present content: `run` it in any thread, then `finish_compaction`.
@@ -276,7 +314,7 @@ class JournalLog:
         """
         if self._store.marks:
             raise RuntimeError("a compaction begins outside of transactions")
-        if self.compaction is not None:
+        if self.compacted is not None:
             raise RuntimeError("a compaction is in progress")
         self.sync()  # or a power cut could leave the new journal file without the end of the old one
         if self.refusal is not None:
@@ -291,10 +329,10 @@ class JournalLog:
         needless += [
             self.directory / name for name, stored in self._contents.items() if 0 < stored.sequence <= sequence
         ]
-        self.compaction = Compaction(
+        self.compacted = Compaction(
             self.directory, self._disk, self._store.freeze(), sequence=sequence, needless=needless
         )
-        return self.compaction
+        return self.compacted
 
     def finish_compaction(self, compaction: Compaction) -> None:
         """Finish a compaction that has run; a failed one is logged, and the old files remain valid."""
@@ -303,9 +341,9 @@ class JournalLog:
             logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
 
     def _end_compaction(self, compaction: Compaction) -> None:
-        if self.compaction is not compaction:
+        if self.compacted is not compaction:
             return
-        self.compaction = None
+        self.compacted = None
         self._store.thaw()
         if compaction.placed:
             self._snapshot_size = compaction.size
@@ -319,9 +357,9 @@ class JournalLog:
             self._compact_at = self.journal.size + self._threshold()
 
     def _abandon_compaction(self) -> None:
-        if self.compaction is not None:
-            self.compaction.abandon()
-            self._end_compaction(self.compaction)
+        if self.compacted is not None:
+            self.compacted.abandon()
+            self._end_compaction(self.compacted)
 
     def compact(self, pause: Callable[[], None] | None = None) -> None:
         """Renew the snapshot; raises StoreUnwritable if that fails, and the old files remain valid.
@@ -336,7 +374,7 @@ class JournalLog:
 
     def moved(self, directory: Path) -> None:
         """Update the paths after the directory was renamed; not during a compaction."""
-        if self.compaction is not None:
+        if self.compacted is not None:
             raise RuntimeError("a compaction is in progress")
         self.directory = directory
         self.journal.moved(directory)
@@ -389,7 +427,7 @@ class JournalLog:
     def leave_to_parent(self) -> None:
         """In a forked child: stop using the directory, which belongs to the parent."""
         self.refusal = "the documents belong to the process that this one was forked from"
-        self.compaction = None  # its lock may be held by a thread that does not exist in this process
+        self.compacted = None  # its lock may be held by a thread that does not exist in this process
         if self._journal is not None:
             self._journal.close()
         self._lock.abandon()
@@ -442,8 +480,3 @@ def _without_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def journal_of(store: Store) -> JournalLog | None:
-    """The journal of a store; None if it has another log."""
-    return store.log if isinstance(store.log, JournalLog) else None

@@ -117,7 +117,7 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     """The differences between the content before the first step and now, as JSON; None if there are none.
 
     `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, with "clear" and
-    "delete" only if something is deleted, and `"replaced": true` only if the whole content was replaced, as by a reset.
+    "delete" only if something is deleted.
     For a cleared kind, "put" has every present document. If the whole content was replaced by a stored one:
     `{"sequence", "content": file, "then": the differences since}`.
     """
@@ -149,7 +149,6 @@ def _differences(head: bytes, steps: list[Undo]) -> bytes | None:
     if ReplacedTable in map(type, steps):
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, ReplacedTable) and step.shrank)
         touched = _once(list(_other_changes(cleared, steps)))
-        head += b'"replaced":true,'
     elif any(map(_raw_before, steps)):
         touched = _once(steps)
     for table, identity, number, raw, number_now, raw_now in touched:
@@ -171,11 +170,6 @@ def _differences(head: bytes, steps: list[Undo]) -> bytes | None:
     if puts:
         puts[-1] = b"]"
     return b"".join((head, b'"put":[', *puts, b"]}"))
-
-
-def unchanged(sequence: int) -> bytes:
-    """The `payload` of a change without differences, for events only."""
-    return b'{"sequence":%d,"put":[]}' % sequence
 
 
 def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from asyncio import Future
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable
 from ssl import SSLContext
 from typing import Protocol
 
-from emulator.api.messages import Answered, Request, Response
+from emulator.api.messages import Answered, Request, Response, Stream
+
+Answering = Callable[[Request], Awaitable[Response | Stream]]
+"""Gives the answer to a request, once it may be sent."""
+
+
+class Leaving(Protocol):
+    """Somebody who receives an event stream."""
+
+    def leave(self) -> None:
+        """End the stream, as the server stops."""
+        ...
 
 
 class Turn(Protocol):
-    """A batch of requests whose changes are stored together: `begin`, `handle` for each request, `end`.
+    """A batch of requests whose changes are stored together: `handle` for each request, then `end`.
 
-    Each request sees the changes of the earlier ones, so no answer is sent before `end` has completed. `begin`, every
-    `handle` and the call of `end` run one after the other. The next turn may begin once `end` was called, even while
-    its result is still being awaited.
+    Each request sees the changes of the earlier ones, so no answer is sent before `end` has completed. Every `handle`
+    and the call of `end` run one after the other. The next turn may begin once `end` was called, even while its result
+    is still being awaited.
     """
-
-    def begin(self, requests: Sequence[Request], /) -> Sequence[Future[Answered]] | None:
-        """Start the turn. None: call `handle` for each request, then `end`. No request awaits a thread's result.
-
-        Where several processes share the documents it may return the answers as futures instead. The turn then handles
-        each request once it holds the lock; `handle` and `end` are not called, and the next turn may begin at once.
-        """
-        ...
 
     def handle(self, request: Request, /) -> Answered:
         """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises.
@@ -49,6 +51,13 @@ class Application(Protocol):
         """Create the next turn."""
         ...
 
+    def around(self, local: Answering, watchers: set[Leaving]) -> Answering:
+        """What answers requests: `local`, which does it in turns, or something that may pass them on elsewhere.
+
+        `watchers`: those who hear of events at this process; whoever passes a stream on adds itself.
+        """
+        ...
+
     def refused(self, request: Request, response: Response) -> None:
         """Add to `response`, which refuses a request before its body was read, the headers that its bank adds."""
         ...
@@ -71,6 +80,10 @@ class Application(Protocol):
 
     def stop(self) -> None:
         """Called when no further requests are accepted."""
+        ...
+
+    async def leave(self) -> None:
+        """Called after the last answer, within the event loop."""
         ...
 
     def close(self) -> None:

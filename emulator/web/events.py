@@ -9,7 +9,7 @@ from aiohttp import web
 
 from emulator.api.messages import Stream
 from emulator.web.answers import CLOSE, WireResponse, head
-from emulator.web.application import Application
+from emulator.web.application import Application, Leaving
 from emulator.web.connection import Connection
 
 _COMMENT = b": still here\n\n"
@@ -66,7 +66,7 @@ class Watchers:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self.open: set[Connection] = set()
+        self.open: set[Leaving] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._applying: asyncio.Future[None] | None = None
         self._pause = _SHORTEST

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from functools import partial
 
 from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
@@ -19,8 +17,6 @@ from emulator.web.connection import Connection
 from emulator.web.events import EventStream, Watchers
 from emulator.web.limits import MAX_BODY_BYTES
 from emulator.web.refusals import RequestRefused, fields, head_refusal, origin_form, too_large, unavailable
-
-logger = logging.getLogger(__name__)
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 
@@ -34,6 +30,7 @@ class Handler:
         self._application = application
         self.watchers = Watchers(application)
         self._turns = Turns(application, self.watchers)
+        self._answering = application.around(self._turns.answer, self.watchers.open)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
@@ -51,7 +48,7 @@ class Handler:
             return self._refused(connection, request, refused.response)
         except ConnectionError:
             return Hangup(connection)
-        answer = await self._turns.answer(_request(connection, request, body))
+        answer = await self._answering(_request(connection, request, body))
         if isinstance(answer, Stream):
             return EventStream(connection, request, answer, self.watchers)
         delivery = answer.delivery
@@ -127,26 +124,8 @@ class Turns:
             self._scheduled = False
             return
         turn = self._application.turn()
-        try:
-            answers = turn.begin([request for request, _ in batch])
-        except Exception as error:
-            self._refuse(batch, error)
-            self._schedule_next()
-            return
-        if answers is None:
-            self._handle(turn, batch)
-        else:
-            for waiter, answer in zip(batch, answers, strict=True):
-                answer.add_done_callback(partial(self._deliver_future, waiter))
+        self._handle(turn, batch)
         self._schedule_next()
-
-    def _deliver_future(self, waiter: Waiting, answer: asyncio.Future[Answered]) -> None:
-        try:
-            self._deliver([waiter], [answer.result()])
-        except (Exception, asyncio.CancelledError) as error:
-            self._refuse([waiter], error)
-        if self._watchers.open:
-            self._watchers.set_timer()
 
     def _handle(self, turn: Turn, batch: Sequence[Waiting]) -> None:
         answers: list[Answered | Exception] = []
@@ -177,11 +156,6 @@ class Turns:
         except Exception as error:
             answers = [error] * len(batch)
         self._deliver(batch, answers)
-
-    def _refuse(self, batch: Sequence[Waiting], error: BaseException) -> None:
-        """Answer 503 to the requests of a turn that could not begin and has changed nothing."""
-        logger.error("a turn could not begin: %s", error)
-        self._deliver(batch, [unavailable(request) for request, _ in batch])
 
     def _deliver(self, batch: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
         for (request, waiter), answer in zip(batch, answers, strict=True):

@@ -140,6 +140,7 @@ class WebServer:
         self._application.stop()
         self._handler.stop()
         await asyncio.gather(*(listener.drain() for listener in self._listeners))
+        await self._application.leave()
 
     def _sweep_later(self) -> None:
         for listener in self._listeners:

@@ -13,6 +13,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.storage import MemoryStorage
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
@@ -33,12 +34,11 @@ def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
     """Banks in memory whose ids repeat."""
     return BankRegistry(
         RegistryConfig(
-            directory=None,
+            storage=MemoryStorage(),
             fixtures="known-state",
             settings=Settings(),
             seed=1,
             ids_form="uuid",
-            durability="process",
             authority=authority,
             transport_of=separate_bank,
         )

@@ -20,6 +20,7 @@ from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry
+from emulator.assemble.storage import FolderStorage
 from emulator.bank import fixtures
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.ca import CertificateAuthority
@@ -38,7 +39,7 @@ BODIES = examples.bodies(NOW.date())
 @pytest.fixture
 def service(registry: BankRegistry, tmp_path: Path) -> Iterator[BankService]:
     """A bank in its known state on a disk."""
-    registry_on_disk = BankRegistry(replace(registry.config, directory=tmp_path / "banks"))
+    registry_on_disk = BankRegistry(replace(registry.config, storage=FolderStorage(tmp_path / "banks")))
     fixtures.reset(registry_on_disk.default.bank, "known-state", now=NOW, mode="frozen")
     yield registry_on_disk.default
     registry_on_disk.close()

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from emulator.api.shared_log import SharedRequestLog, as_json, reader
 
 from emulator.api.log import Exchange
 from emulator.api.render import encode
 from emulator.api.service import BankService
-from emulator.api.shared_log import SharedRequestLog, as_json, reader
 from emulator.assemble.registry import BankRegistry
 from emulator.scenario.matching import Facts
 from tests.api.desk import DeskClient

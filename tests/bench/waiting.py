@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from time import sleep
 
-from emulator.api.messages import Answered, Request
 from emulator.assemble.shared.turns import SharedTurns
+
+from emulator.api.messages import Answered, Request
 from emulator.cli.main import run
 
 DELAY = 0.002  # seconds

@@ -18,8 +18,9 @@ import uvloop
 
 from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.turns import JournalTurns
+from emulator.assemble.turns import Turns
 from emulator.store import Store, WriteGroup
+from emulator.web.application import Answering, Leaving
 from emulator.web.limits import Limits
 from emulator.web.server import WebServer, listen, port_of
 
@@ -57,7 +58,7 @@ class MadeUpSite:
         self.pem: tuple[Path, Path] | None = None
         self.group = WriteGroup()
         self._store: Store | None = None
-        self._turn: JournalTurns | None = None
+        self._turn: Turns | None = None
 
     @property
     def store(self) -> Store | None:
@@ -70,15 +71,18 @@ class MadeUpSite:
         self._store = store
 
     @property
-    def power(self) -> bool:
+    def confirms(self) -> bool:
         return self.store is not None and self.store.log.confirms
 
     def documents(self) -> Store | None:
         return self.store
 
-    def turn(self) -> JournalTurns:
+    def around(self, local: Answering, _watchers: set[Leaving]) -> Answering:
+        return local
+
+    def turn(self) -> Turns:
         if self._turn is None:
-            self._turn = JournalTurns(cast(BankRegistry, self))
+            self._turn = Turns(cast(BankRegistry, self))
             self._turn.answers = self.handle
         return self._turn
 
@@ -127,6 +131,9 @@ class MadeUpSite:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(*self.pem)
         return context
+
+    async def leave(self) -> None:
+        """Nothing to do."""
 
     def close(self) -> None:
         """Nothing is held."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from emulator.assemble.shared.running import TurnRunner
 from emulator.assemble.shared.turns import SharedTurns
+
 from emulator.cli.main import run
 from emulator.store.postgres import Committed, database, statements
 

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.storage import MemoryStorage
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
@@ -29,12 +30,11 @@ def stage_play(remote_banks: RemoteBanks | None) -> Play:
     authority = CertificateAuthority(None, clock=real_now)
     registry = BankRegistry(
         RegistryConfig(
-            directory=None,
+            storage=MemoryStorage(),
             fixtures="known-state",
             settings=Settings(),
             seed=None,
             ids_form="uuid",
-            durability="process",
             authority=authority,
             transport_of=separate_bank,
         )

@@ -46,7 +46,6 @@ class World:
         """The answer to a request whose turn waits for its fsync, and the end of that turn."""
         turn = self.application.turn()
         request = Request("GET", TARGET)
-        turn.begin([request])
         answer = turn.handle(request)
         ended = turn.end()
         assert isinstance(answer, Response)

@@ -11,6 +11,7 @@ import pytest
 
 from emulator.assemble import registry as module
 from emulator.assemble.registry import BankRegistry
+from emulator.assemble.storage import FolderStorage, MemoryStorage
 from emulator.bank.clock import real_now
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import NOTIFICATION, PERSON
@@ -42,7 +43,7 @@ def authority() -> CertificateAuthority:
 
 @pytest.fixture
 def banks(tmp_path: Path, time: Time, authority: CertificateAuthority) -> Iterator[BankRegistry]:
-    common = replace(seeded_registry(authority).config, directory=tmp_path / "banks", idle_seconds=HOUR)
+    common = replace(seeded_registry(authority).config, storage=FolderStorage(tmp_path / "banks"), idle_seconds=HOUR)
     banks = BankRegistry(common)
     yield banks
     banks.close()
@@ -107,7 +108,9 @@ def test_banks_in_memory_and_without_a_limit_stay(
     authority: CertificateAuthority, time: Time, tmp_path: Path, hours: int
 ) -> None:
     directory = None if hours else tmp_path / "banks"
-    banks = BankRegistry(replace(seeded_registry(authority).config, directory=directory, idle_seconds=hours * HOUR))
+    banks = BankRegistry(
+        replace(seeded_registry(authority).config, storage=FolderStorage(directory), idle_seconds=hours * HOUR)
+    )
     banks.make("a")
     time.now += 10 * HOUR
     banks.close_idle()

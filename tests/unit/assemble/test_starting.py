@@ -26,7 +26,6 @@ from tests.unit.store.making import KINDS, NOTE
 
 def asked(application: StartingApplication, target: str) -> tuple[int, Any]:
     turn = application.turn()
-    turn.begin(())
     answer = turn.handle(Request("GET", target, [("X-Request-ID", "7")]))
     turn.end()
     return answer.status, json.loads(answer.body)

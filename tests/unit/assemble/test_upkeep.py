@@ -38,7 +38,8 @@ async def test_a_compaction_rests_and_is_left_when_the_server_ends(
         return wait(None if not work._ending.is_set() else seconds)
 
     monkeypatch.setattr(work._ending, "wait", rest)
-    work.compact(documents.log)
+    documents.log._compact_at = 0
+    work._compact_if_due(documents)
     (task,) = work._compactions
     assert await asyncio.get_running_loop().run_in_executor(None, resting.wait, 10)
     documents.put(NOTE, {"id": "meanwhile"})

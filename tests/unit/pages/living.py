@@ -13,6 +13,7 @@ from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.storage import MemoryStorage
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
@@ -47,12 +48,11 @@ class Living:
         self.authority = _authority()
         self.registry = BankRegistry(
             RegistryConfig(
-                directory=None,
+                storage=MemoryStorage(),
                 fixtures=fixtures,
                 settings=Settings(),
                 seed=1,
                 ids_form="uuid",
-                durability="process",
                 authority=self.authority,
                 transport_of=separate_bank,
             )

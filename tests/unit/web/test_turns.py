@@ -244,40 +244,6 @@ async def test_a_thousand_clients_do_not_wait_for_one_another(world: World, monk
     assert world.disk.writes == 3
 
 
-async def test_a_turn_that_waits_for_its_right_to_answer_gives_the_answers_itself(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As over documents that processes share: those who come meanwhile are asked about at once, and none waits for
-    another.
-    """
-    turns = world.application.turn()
-    begun: list[list[asyncio.Future[Response]]] = []
-
-    def begin(requests: Sequence[Request]) -> list[asyncio.Future[Response]]:
-        begun.append([asyncio.get_running_loop().create_future() for _ in requests])
-        return begun[-1]
-
-    monkeypatch.setattr(turns, "begin", begin)
-    clients = world.clients(5)
-    for client in clients[:2]:
-        client.ask("/v1/write")
-    await turn()
-    for client in clients[2:]:
-        client.ask("/v1/write")
-    await turn()
-    assert ([len(answers) for answers in begun], world.application.requests) == ([2, 3], [])
-    begun[1][0].set_exception(OSError("the store is away"))
-    begun[1][1].cancel()
-    begun[0][1].set_result(Response(202))
-    await turn()
-    assert [client.statuses for client in clients] == [[], [202], [503], [503], []]
-    begun[0][0].set_result(Response(201))
-    begun[1][2].set_result(Response(203))
-    await turn()
-    assert [client.statuses for client in clients] == [[201], [202], [503], [503], [203]]
-
-
-@pytest.mark.parametrize("full", [False, True])
 async def test_an_answer_that_is_held_back_waits_for_the_write_too(world: World, full: bool) -> None:
     (client,) = world.clients(1)
     world.disk.full = full
@@ -378,19 +344,6 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
     other.ask("/v1/write")
     assert await other.answered(1) == [201]
     assert world.stored() == 2, "the first step and the other's"
-
-
-async def test_what_takes_long_ends_where_its_turn_cannot_begin(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    (long,) = world.clients(1)
-    long.ask("/long")
-    await until(lambda: world.disk.writes == 1)
-
-    def begin(requests: Sequence[Request]) -> None:
-        raise OSError("the store is away")
-
-    monkeypatch.setattr(world.application.turn(), "begin", begin)
-    assert await long.answered(1) == [503]
-    assert world.ended == 1
 
 
 async def test_what_takes_long_ends_when_the_server_stops(world: World) -> None:
