@@ -38,6 +38,8 @@ class ServeSettings:
     ephemeral: bool = False
     store: str | None = None
     store_schema: str = SCHEMA
+    store_connections: int = 2
+    advertise: str | None = None
     workers: int = 1
     fixtures: str = "known-state"
     scenario: tuple[str, ...] = ()
@@ -161,6 +163,12 @@ def _notified_host(value: str) -> Host:
         raise ValueError(f"takes HOST or HOST:PORT: {wrong}") from None
 
 
+def _advertised(value: str) -> str:
+    if not re.fullmatch(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?", value):
+        raise ValueError("takes HOST or HOST:PORT, an IPv6 address in brackets")
+    return value
+
+
 def _switch(value: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if value.lower() not in words:
@@ -192,6 +200,18 @@ FLAGS: tuple[Flag, ...] = (
         "A PostgreSQL store, shared by processes: postgresql://..., or postgresql to start an embedded one.",
     ),
     Flag("store-schema", "NAME", _schema, "The schema of the tables in PostgreSQL."),
+    Flag(
+        "store-connections",
+        "N",
+        _number("a number of connections", 1, 1000),
+        "How many connections to PostgreSQL each process has at most.",
+    ),
+    Flag(
+        "advertise",
+        "HOST[:PORT]",
+        _advertised,
+        "Where the other processes of the store reach this one; default: the address by which it reaches PostgreSQL.",
+    ),
     Flag(
         "workers",
         "N",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -279,6 +279,16 @@ class RequestLog:
     def count(self, fits: Callable[[Exchange], bool]) -> int:
         """The number of stored exchanges that fit."""
         return sum(1 for exchange in self.newest() if fits(exchange))
+
+    @property
+    def following(self) -> int:
+        """The number of the next exchange."""
+        return self._next
+
+    def continue_from(self, exchanges: Iterable[Exchange], following: int) -> None:
+        """Begin with these exchanges, oldest first and numbered without a gap; the next one is number `following`."""
+        self._ring.extend(exchanges)
+        self._next = following
 
     def clear(self) -> None:
         """Delete all exchanges; the numbering continues."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -82,7 +82,22 @@ class BodyParts:
     """A body that is produced in parts: `size` bytes in total; each of `pieces` is produced when it is sent."""
 
     size: int
-    pieces: Iterator[bytes]
+    pieces: Iterator[bytes] | AsyncIterator[bytes]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces, also those that another process sends."""
+        if isinstance(self.pieces, AsyncIterator):
+            async for piece in self.pieces:
+                yield piece
+        else:
+            for piece in self.pieces:
+                yield piece
+
+    def joined(self) -> bytes:
+        """All pieces of this process as one."""
+        if isinstance(self.pieces, AsyncIterator):
+            raise TypeError("the pieces come from another process")
+        return b"".join(self.pieces)
 
 
 @dataclass(slots=True)
@@ -170,5 +185,5 @@ def finished(answer: Answered) -> Response | Stream:
     while isinstance(answer, Unfinished):
         answer = answer.step()
     if isinstance(answer, Response) and answer.parts is not None:
-        answer.body, answer.parts = b"".join((answer.body, *answer.parts.pieces)), None
+        answer.body, answer.parts = answer.body + answer.parts.joined(), None
     return answer

@@ -128,7 +128,7 @@ class BankService:
         self.observer = observer
         self.rules = rules
         self.log = log or RequestLog()
-        self._router = router
+        self.router = router
         self._trusted_ca = trusted_ca
         self._signer = signer
 
@@ -247,7 +247,7 @@ class BankService:
         try:
             if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
                 path, _ = split_target(exchange.request.target)
-                allowed = self._router.methods(path[len(exchange.request.prefix) :])
+                allowed = self.router.methods(path[len(exchange.request.prefix) :])
                 return Response(204, [("Allow", ", ".join(allowed))])
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self.rules.rules else None
@@ -275,7 +275,7 @@ class BankService:
         request = exchange.request
         prefix = request.prefix
         path, query = split_target(request.target)
-        route = self._router.find(request.method, path[len(prefix) :])  # the path within the bank
+        route = self.router.find(request.method, path[len(prefix) :])  # the path within the bank
         exchange.call = call = Call(
             self.bank,
             request,

@@ -53,7 +53,7 @@ def assemble(
     try:
         if settings.store is not None:
             try:
-                from emulator.assemble.shared.starting import assembled
+                from emulator.assemble.joining import assembled
             except ImportError as error:
                 needed = "pip install 'bank-emulator[postgresql]'"
                 raise StartRefused(f"--store: a shared store requires an extra: {needed}") from error
@@ -88,7 +88,7 @@ def _assembled(
     _log_stored_settings(registry.default.bank)
     with ExitStack() as undo:
         undo.callback(registry.close)
-        application = application_of(registry, settings, authority)
+        application = application_of(registry, settings, authority, BankApplication)
         apply_all(settings.scenario, application.scenario_target(registry.default))
         undo.pop_all()
     return application

@@ -13,20 +13,20 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
-from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
+from emulator.api.messages import ELSEWHERE, Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
-from emulator.assemble.registry import COMPACTING, NAMED_BANK, BankRegistry
+from emulator.assemble.registry import COMPACTING, DEFAULT, NAMED_BANK, BankRegistry, bank_of
 from emulator.assemble.turns import Turns, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Store, StoreUnwritable
-from emulator.web.application import Answering, Leaving, Turn
+from emulator.store import Store, StoreLost, StoreUnwritable
+from emulator.web.application import Answering, Turn, Watching
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
@@ -88,6 +88,11 @@ class BankApplication:
         self._turns = Turns(registry)
         self._turns.answers = self.step
 
+    def lacks_right(self, request: Request) -> bool:
+        """Whether a request under /_emulator may not use the control interface."""
+        handler = self._handlers.get("_emulator")
+        return isinstance(handler, Guarded) and handler.refuse(request) is not None
+
     @property
     def default(self) -> BankService:
         """The default bank."""
@@ -105,7 +110,7 @@ class BankApplication:
         """The next turn of requests."""
         return self._turns
 
-    def around(self, local: Answering, _watchers: set[Leaving]) -> Answering:
+    def around(self, local: Answering, _watching: Watching) -> Answering:
         """Every request is answered here."""
         return local
 
@@ -125,13 +130,15 @@ class BankApplication:
             return self._dispatch(request)
         except BankError as refused:
             response = render.refusal(refused)
+        except StoreLost:
+            return Response(503, delivery=ELSEWHERE)
         except Exception as error:
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))
         return response
 
     def _dispatch(self, request: Request) -> Answered:
-        service = self._registry.default
+        service = self._registry.opened(DEFAULT) or self._without_default(request)
         path, _ = split_target(request.target)
         named = NAMED_BANK.match(path)
         if named is not None:
@@ -159,6 +166,10 @@ class BankApplication:
         if wants_page(request) and not path.startswith("/v1"):
             return nothing_here(request)
         return _answer(service, request)
+
+    def _without_default(self, request: Request) -> BankService:
+        """What answers at a process that does not have the default bank; StoreLost for a request to it."""
+        return self._registry.default if bank_of(request)[0] == DEFAULT else self._registry.stand_in()
 
     def _handler(self, path: str) -> ServiceHandler | None:
         return self._handlers.get(path[1:].partition("/")[0])
@@ -192,7 +203,7 @@ class BankApplication:
         """The bank of a path, None if it is not open, and the path within that bank."""
         named = NAMED_BANK.match(path)
         if named is None:
-            return self._registry.default, path
+            return self._registry.opened(DEFAULT), path
         return self._registry.opened(named[1]), path[named.end() :]
 
     def next_due(self) -> float | None:

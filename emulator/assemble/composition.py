@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.assemble.application import BankApplication, ServiceHandler
@@ -112,7 +112,12 @@ def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None
             target.apply(scenario, scenario_target)
 
 
-def application_of(registry: BankRegistry, settings: ServeSettings, authority: CertificateAuthority) -> BankApplication:
+Made = TypeVar("Made", bound=BankApplication)
+
+
+def application_of(
+    registry: BankRegistry, settings: ServeSettings, authority: CertificateAuthority, kind: type[Made]
+) -> Made:
     """The application of these banks."""
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
@@ -134,7 +139,7 @@ def application_of(registry: BankRegistry, settings: ServeSettings, authority: C
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),
     }
-    return BankApplication(
+    return kind(
         registry,
         handlers=handlers,
         tls=lambda: authority.server_context(_names(settings)),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic
+from urllib.parse import unquote
 
 from emulator.api.log import RequestLog
+from emulator.api.messages import Request
 from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.service import BankService
@@ -37,8 +38,10 @@ from emulator.store import (
     Store,
     StoreDamaged,
     StoreError,
+    StoreLost,
     WriteGroup,
     discarded_on_failure,
+    memory_store,
 )
 from emulator.store.journal_log import Abandoned
 
@@ -46,10 +49,28 @@ logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
 NAMED_BANK = re.compile(rf"/banks/({NAME.pattern})(?=/|$)")  # the prefix of its addresses
+_NO_BANK = frozenset({"", "health", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
 COMPACTING = 8.0  # seconds in which `close` compacts the others; the process exits within 10 (CONTRACT 1)
+
+
+def bank_of(request: Request) -> tuple[str | None, bool]:
+    """The bank that a request is about, None for one that every process answers itself; and whether it may be new.
+
+    Creating, replacing and deleting a bank are about that bank, whichever one's control interface they are sent to.
+    """
+    path = request.target.partition("?")[0]
+    named = NAMED_BANK.match(path)
+    rest = path[named.end() :] if named else path
+    if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
+        name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
+        if NAME.fullmatch(name):
+            return name, request.method == "PUT"
+    if named:
+        return named[1], False
+    return (None if rest[1:].partition("/")[0] in _NO_BANK else DEFAULT), False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +100,13 @@ class BankRegistry:
         self.group = WriteGroup()
         self.config = config
         self.storage = config.storage
-        self._created: Counter[str] = Counter()  # new banks by name
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
         self._used: dict[str, float] = {}  # when an open named bank was last used; least recently used first
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
+        self._stand_in: BankService | None = None
         self.on_open: Callable[[BankService], None] | None = None  # called with every bank that is opened later
         if self.storage.opens_default:
             self.open(DEFAULT)
@@ -93,10 +114,10 @@ class BankRegistry:
 
     @property
     def default(self) -> BankService:
-        """The default bank; SYSTEM_ERROR (503) where another process has it."""
+        """The default bank; StoreLost where another process has it."""
         service = self._open.get(DEFAULT)
         if service is None:
-            raise BankError("SYSTEM_ERROR", "The default bank is not at this process.", status=503)
+            raise StoreLost("another process has the default bank")
         return service
 
     @property
@@ -112,6 +133,12 @@ class BankRegistry:
         """Whether there is a bank of this name."""
         return name in self._open or self.storage.has(name)
 
+    def stand_in(self) -> BankService:
+        """A bank in memory without data, for operations that are about no bank of this process, as creating one."""
+        if self._stand_in is None:
+            self._stand_in = self._service("none", memory_store(KINDS))
+        return self._stand_in
+
     def opened(self, name: str) -> BankService | None:
         """The bank with this name if it is open, else None."""
         return self._open.get(name)
@@ -125,6 +152,8 @@ class BankRegistry:
         if service is None and self.storage.has(name):
             try:
                 service = self.open(name)
+            except StoreLost:
+                raise
             except (StoreError, OSError) as error:
                 raise self._closed(name, error) from error
         if self._used.pop(name, None) is not None:
@@ -227,7 +256,7 @@ class BankRegistry:
         origin = BANK.read(documents)
         if origin is not None:
             return origin.get("stream", name)
-        number = self._created[name] = self._created[name] + 1
+        number = self.storage.number(name)
         return name if number == 1 else f"{name}:{number}"
 
     def transport(self) -> Transport:
@@ -278,6 +307,10 @@ class BankRegistry:
             report=spec.report,
         )
 
+    def home(self, name: str) -> str | None:
+        """The address of the process that has the bank, if several share banks."""
+        return self.storage.home(name)
+
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Publish an event about a change of the process (its TPPs, its banks) at every watched bank."""
         for service in self.watched():
@@ -303,18 +336,24 @@ class BankRegistry:
         documents.log.sync()
 
     def close_bank(self, name: str) -> None:
+        """`deleting`, without other requests between its steps."""
+        run_to_end(self.deleting(name))
+
+    def deleting(self, name: str) -> Generator[object, None, None]:
         """Delete the bank and its documents; raises CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         _refuse_default(name)
         if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
-        self._delete(name)
+        for step in self.storage.delete(name) if self.storage.has(name) else ():
+            self._end(name)
+            yield step
+        self._end(name)
 
-    def _delete(self, name: str) -> None:
-        with self.storage.deleting(name):
-            service = self._open.get(name)
-            if service is not None:
-                service.bank.dismiss()
-                self.forget(name).discard()
+    def _end(self, name: str) -> None:
+        service = self._open.get(name)
+        if service is not None:
+            service.bank.dismiss()
+            self.forget(name).discard()
 
     def forget(self, name: str) -> Store:
         """Remove an open bank from memory; returns its documents, to be closed or discarded."""

@@ -19,7 +19,7 @@ from emulator.api.service import finish, health
 from emulator.assemble.registry import DEFAULT
 from emulator.bank.errors import BankError
 from emulator.settings import ServeSettings
-from emulator.web.application import Answering, Leaving
+from emulator.web.application import Answering, Watching
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class StartingApplication:
     def turn(self) -> StartingApplication:
         return self
 
-    def around(self, local: Answering, _watchers: set[Leaving]) -> Answering:
+    def around(self, local: Answering, _watching: Watching) -> Answering:
         """Every request is answered here."""
         return local
 

@@ -6,7 +6,8 @@ bank is opened there before a turn begins, as that takes waiting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +44,14 @@ class Storage(Protocol):
         """The stored banks."""
         ...
 
+    def number(self, name: str) -> int:
+        """How many banks of this name were created, with the one that is being created."""
+        ...
+
+    def home(self, name: str) -> str | None:
+        """The address of the process that has the bank, if several share banks."""
+        ...
+
     def has(self, name: str) -> bool:
         """Whether the bank is stored."""
         ...
@@ -55,8 +64,8 @@ class Storage(Protocol):
         """A context with the documents of a new bank, which are dropped unless it was put in its place."""
         ...
 
-    def deleting(self, name: str) -> AbstractContextManager[None]:
-        """A context in which a bank is deleted and closed."""
+    def delete(self, name: str) -> Generator[object, None, None]:
+        """Delete a bank, in steps between which others may be used; after the first it cannot be opened any more."""
         ...
 
     def put_aside(self, name: str) -> AbstractContextManager[None]:
@@ -78,6 +87,17 @@ class MemoryStorage:
     opens_default = True
     confirms = keeps = False
 
+    def __init__(self) -> None:
+        self._created: Counter[str] = Counter()
+
+    def number(self, name: str) -> int:
+        """Counted by this process."""
+        self._created[name] += 1
+        return self._created[name]
+
+    def home(self, _name: str) -> None:
+        """Banks are not shared."""
+
     def names(self) -> set[str]:
         """None."""
         return set()
@@ -95,12 +115,14 @@ class MemoryStorage:
         """Empty documents, in their place already."""
         yield self.open(name), lambda: None
 
-    @contextmanager
-    def deleting(self, _name: str) -> Iterator[None]:
+    def delete(self, _name: str) -> Generator[object, None, None]:
         """Nothing to delete."""
-        yield
+        yield from ()
 
-    put_aside = deleting
+    @contextmanager
+    def put_aside(self, _name: str) -> Iterator[None]:
+        """Nothing is damaged."""
+        yield
 
     def snapshots(self, _name: str) -> Snapshots:
         """Snapshots in memory."""
@@ -110,14 +132,15 @@ class MemoryStorage:
         """Nothing is left of former processes."""
 
 
-class FolderStorage:
+class FolderStorage(MemoryStorage):
     """Each bank in a folder of `directory`; `power`: changes survive a power failure."""
 
-    opens_default = keeps = True
+    keeps = True
 
     def __init__(
         self, directory: Path, *, power: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> None:
+        super().__init__()
         self.confirms = power
         self.folders = Folders(directory, power=power)
         self._progress = progress
@@ -154,13 +177,11 @@ class FolderStorage:
 
             yield documents, place
 
-    @contextmanager
-    def deleting(self, name: str) -> Iterator[None]:
+    def delete(self, name: str) -> Generator[object, None, None]:
         """The folder is moved away, then deleted."""
-        aside = self.folders.put_aside(name) if self.has(name) else None
-        yield
-        if aside is not None:
-            self.folders.drop(aside)
+        aside = self.folders.put_aside(name)
+        yield None
+        self.folders.drop(aside)
 
     @contextmanager
     def put_aside(self, name: str) -> Iterator[None]:

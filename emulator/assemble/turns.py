@@ -25,7 +25,7 @@ from typing import TypeVar
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
 from emulator.api.service import BankService
-from emulator.assemble.registry import NAMED_BANK, BankRegistry
+from emulator.assemble.registry import DEFAULT, NAMED_BANK, BankRegistry, bank_of
 from emulator.bank.errors import BankError
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
 from emulator.store.journal_log import Abandoned
@@ -39,7 +39,8 @@ PAUSE = 19.0  # the length of a pause, as a multiple of the work before
 IDLE_PAUSE = 3.0  # the same in an idle process
 IDLE = 0.1  # a process that used a smaller share of a core during the last pause is idle
 
-Handled = list[tuple[Request, Answered]]
+Handled = list[tuple[Request, Answered, Sequence[Store]]]
+"""Requests with their answers, and the documents that these show; none where nothing but a failed write undoes them."""
 
 
 class Turns:
@@ -64,7 +65,8 @@ class Turns:
             answer = self.answers(request)
         finally:
             group.open = False
-        self._handled.append((request, answer))
+        # now: a bank that is lost leaves the registry before the end of the turn
+        self._handled.append((request, answer, self._documents_of(request) if self._waits else ()))
         self.count += 1
         return answer
 
@@ -105,10 +107,8 @@ class Turns:
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
         concerned = dict.fromkeys(written)
-        for request, _ in handled:
-            documents = self._documents_of(request)
-            if documents is not None:
-                concerned[documents] = None
+        for _, _, documents in handled:
+            concerned.update(dict.fromkeys(documents))
         waiting = {store: store.sequence for store in concerned if store.log.sync_needed}
         for store in concerned:
             if not (store in waiting or store.log.owned):
@@ -128,20 +128,23 @@ class Turns:
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
         refused: Counter[Store] = Counter()
-        for request, answer in handled:
-            documents = self._documents_of(request)
-            if documents is not None and documents in failed:
-                refuse(answer, failed[documents])
-                refused[documents] += 1
+        for request, answer, shown in handled:
+            for documents in shown or self._documents_of(request):
+                if documents in failed:
+                    refuse(answer, failed[documents])
+                    refused[documents] += 1
         for documents, count in refused.items():
             if not isinstance(failed[documents], StoreLost):
                 logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
-    def _documents_of(self, request: Request) -> Store | None:
-        """The documents that a request may have read or changed; None if its bank is not open."""
+    def _documents_of(self, request: Request) -> Sequence[Store]:
+        """The documents that a request may have read or changed, of banks that are open."""
         named = NAMED_BANK.match(request.target)
-        return self._registry.documents() if named is None else self._registry.documents(named[1])
+        names = [DEFAULT if named is None else named[1]]
+        if self._waits and (name := bank_of(request)[0]) is not None and name not in names:
+            names.append(name)  # it creates, replaces or deletes this one
+        return [documents for name in names if (documents := self._registry.documents(name)) is not None]
 
     def start(self) -> None:
         """Compact journals that have outgrown their snapshots."""

@@ -17,7 +17,7 @@ from emulator.cli.options import Command, OrderedGroup, output_option, state_dir
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 
 if TYPE_CHECKING:
-    from emulator.assemble.shared.copying import Place
+    from emulator.assemble.copying import Place
     from emulator.store import StoreDamaged
     from emulator.store.check import CheckReport
 
@@ -178,7 +178,7 @@ def copy(source: str, target: str, replace: bool, store_schema: str, state: str 
         raise click.UsageError("--state is the directory of the server that the word postgresql stands for")
     with _store_errors(), ExitStack() as servers:
         _require_psycopg()
-        from emulator.assemble.shared.copying import copy as copy_service
+        from emulator.assemble.copying import copy as copy_service
 
         directory = state_directory(state)
         addresses = [servers.enter_context(_address(text, directory)) for text in (source, target)]
@@ -207,11 +207,11 @@ def _require_psycopg() -> None:
 
 def _place(address: str, schema: str) -> Place:
     """A directory, or the tables of a PostgreSQL."""
-    from emulator.assemble.shared.copying import Directory
-    from emulator.assemble.shared.shared_store import SharedStore
+    from emulator.assemble.copying import Directory
+    from emulator.assemble.stored_service import StoredService
 
     if address.startswith(("postgres://", "postgresql://")):
-        return SharedStore(address, schema_of(address, schema))
+        return StoredService(address, schema_of(address, schema))
     if "://" in address:
         _read("store", address)
     return Directory(Path(address))
@@ -239,11 +239,11 @@ def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
 
     with _store_errors():
         _require_psycopg()
-        from emulator.assemble.shared.shared_store import SharedStore
-        from emulator.assemble.shared.shared_store import check as check_service
+        from emulator.assemble.stored_service import StoredService
+        from emulator.assemble.stored_service import check as check_service
 
         with _address(store, state) as url:
-            checks = check_service(SharedStore(url, schema_of(url, schema)))
+            checks = check_service(StoredService(url, schema_of(url, schema)))
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in checks], indent=2))
     else:

@@ -64,8 +64,12 @@ class Banks(Protocol):
         """Create or replace a bank, in steps between which other requests are answered."""
         ...
 
-    def close_bank(self, name: str) -> None:
-        """Delete a bank; CONFLICT for the default one, RESOURCE_UNKNOWN if it does not exist."""
+    def deleting(self, name: str) -> Generator[object, None, None]:
+        """Delete a bank, in steps; CONFLICT for the default one, RESOURCE_UNKNOWN if it does not exist."""
+        ...
+
+    def home(self, name: str) -> str | None:
+        """The address of the process that has the bank, if several share banks."""
         ...
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:

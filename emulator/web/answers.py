@@ -10,7 +10,6 @@ import asyncio
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from itertools import chain
 from time import time
 
 from aiohttp import web
@@ -130,7 +129,8 @@ class PartedAnswer(CompleteAnswer):
             headers.append(("Content-Encoding", "gzip"))
         connection.send(self._head(Response(response.status, headers), framing))
         if request.method != "HEAD":
-            for part in chain((response.body,), response.parts.pieces):
+            await self._send(response.body if packer is None else _chunk(packer.compress(response.body)))
+            async for part in response.parts:
                 await self._send(part if packer is None else _chunk(packer.compress(part)))
             if packer is not None:
                 await self._send(_chunk(packer.flush()) + b"0\r\n\r\n")

@@ -20,6 +20,18 @@ class Leaving(Protocol):
         ...
 
 
+class Watching(Protocol):
+    """Those who receive event streams. While there are any, due steps are applied without a request."""
+
+    def add(self, stream: Leaving, /) -> None:
+        """One more."""
+        ...
+
+    def discard(self, stream: Leaving, /) -> None:
+        """One less."""
+        ...
+
+
 class Turn(Protocol):
     """A batch of requests whose changes are stored together: `handle` for each request, then `end`.
 
@@ -51,10 +63,10 @@ class Application(Protocol):
         """Create the next turn."""
         ...
 
-    def around(self, local: Answering, watchers: set[Leaving]) -> Answering:
+    def around(self, local: Answering, watching: Watching) -> Answering:
         """What answers requests: `local`, which does it in turns, or something that may pass them on elsewhere.
 
-        `watchers`: those who hear of events at this process; whoever passes a stream on adds itself.
+        `watching`: those who hear of events at this process; whoever passes a stream on to another is one of them.
         """
         ...
 

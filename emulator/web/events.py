@@ -62,7 +62,7 @@ class EventStream(WireResponse):
 
 
 class Watchers:
-    """The connections of open event streams, and one timer for the whole application while any is open."""
+    """The open event streams, and one timer for the whole application while any is open."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -71,14 +71,14 @@ class Watchers:
         self._applying: asyncio.Future[None] | None = None
         self._pause = _SHORTEST
 
-    def add(self, connection: Connection) -> None:
-        """Add the connection of a new stream."""
-        self.open.add(connection)
+    def add(self, stream: Leaving, /) -> None:
+        """Add a new stream."""
+        self.open.add(stream)
         self.set_timer()
 
-    def discard(self, connection: Connection) -> None:
-        """Remove the connection of a stream that has ended."""
-        self.open.discard(connection)
+    def discard(self, stream: Leaving, /) -> None:
+        """Remove a stream that has ended."""
+        self.open.discard(stream)
         if not self.open:
             self._cancel_timer()
 
@@ -92,8 +92,8 @@ class Watchers:
 
     def end(self) -> None:
         """End all streams, when the server stops."""
-        for connection in tuple(self.open):
-            connection.leave()
+        for stream in tuple(self.open):
+            stream.leave()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

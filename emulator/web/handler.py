@@ -30,7 +30,7 @@ class Handler:
         self._application = application
         self.watchers = Watchers(application)
         self._turns = Turns(application, self.watchers)
-        self._answering = application.around(self._turns.answer, self.watchers.open)
+        self._answering = application.around(self._turns.answer, self.watchers)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol

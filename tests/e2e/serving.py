@@ -20,7 +20,7 @@ from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.turns import Turns
 from emulator.store import Store, WriteGroup
-from emulator.web.application import Answering, Leaving
+from emulator.web.application import Answering, Watching
 from emulator.web.limits import Limits
 from emulator.web.server import WebServer, listen, port_of
 
@@ -77,7 +77,7 @@ class MadeUpSite:
     def documents(self) -> Store | None:
         return self.store
 
-    def around(self, local: Answering, _watchers: set[Leaving]) -> Answering:
+    def around(self, local: Answering, _watching: Watching) -> Answering:
         return local
 
     def turn(self) -> Turns:

@@ -46,10 +46,17 @@ class Bank(TypedDict):
 
 
 @closed
+class ListedBank(Bank):
+    """A bank; `home`: where the process that has it is reached by the others, if several share banks."""
+
+    home: NotRequired[str]
+
+
+@closed
 class Banks(TypedDict):
     """The banks of the process."""
 
-    banks: list[Bank]
+    banks: list[ListedBank]
 
 
 @closed
@@ -63,10 +70,15 @@ def _shown(call: ControlCall[Any], name: str) -> dict[str, Any]:
     return {"name": name, "baseUrl": f"{call.request.base}/banks/{name}"}
 
 
+def _listed(call: ControlCall[Any], name: str) -> dict[str, Any]:
+    home = call.banks.home(name)
+    return _shown(call, name) if home is None else {**_shown(call, name), "home": home}
+
+
 @operation("GET", "/banks", {200: AnswerSpec("Name and base address of each.", Banks)}, query=(LIMIT,))
 def list_banks(call: ControlCall[Any]) -> Json:
     """List the banks of this process: the default one, then the others by name."""
-    return {"banks": [_shown(call, name) for name in call.banks.names()[: call.query["limit"]]]}
+    return {"banks": [_listed(call, name) for name in call.banks.names()[: call.query["limit"]]]}
 
 
 @operation(
@@ -135,7 +147,8 @@ def _mode(word: str | None) -> Mode | None:
         409: AnswerSpec("The default bank cannot be deleted."),
     },
 )
-def delete_bank(call: ControlCall[Any]) -> None:
+def delete_bank(call: ControlCall[Any]) -> Work:
     """Delete the bank and its documents."""
-    call.banks.close_bank(call.params["name"])
+    yield from call.banks.deleting(call.params["name"])
     call.banks.publish_to_all("banks", call.params["name"], "deleted")
+    return None

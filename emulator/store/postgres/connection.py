@@ -1,6 +1,8 @@
-"""One connection to the database, on which every wait is limited.
+"""The PostgreSQL behind a URL: a few connections, on which every wait is limited.
 
-A server that does not answer costs the turn, not the process.
+Each statement is a transaction of its own. So nothing outlives it: a process that is stopped between two statements
+holds no lock, and pgbouncer in transaction mode may stand between. What takes long (a bank as a whole, a checkpoint)
+leaves one connection to what must not wait (leases and commits), as long as there is more than one.
 """
 
 from __future__ import annotations
@@ -8,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from os import dup
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, BaseConnection
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from emulator.store.postgres.errors import StoreUnreachable, unreachable
@@ -24,7 +25,8 @@ from emulator.store.postgres.errors import StoreUnreachable, unreachable
 T = TypeVar("T")
 
 CONNECTING = 3  # seconds
-ANSWERING = 6.0  # seconds for what a turn asks
+ANSWERING = 6.0  # seconds for a statement
+LOADING = 120.0  # seconds for a bank as a whole
 
 
 def application_name(url: str, schema: str) -> str:
@@ -47,102 +49,121 @@ def options(url: str, schema: str) -> dict[str, Any]:
     return {**given, "client_encoding": "utf8", "prepare_threshold": None}
 
 
-class DatabaseConnection:
-    """A connection to the server behind a URL, made when it is needed, for one event loop; `schema` is a plain name."""
+class OutcomeUnknown(StoreUnreachable):
+    """The connection was lost after a statement was sent: it may have been executed or not, or may still be."""
 
-    def __init__(self, url: str, schema: str) -> None:
-        self._url = url
-        self._schema = schema
-        self._connection: AsyncConnection[TupleRow] | None = None
+
+class Server:
+    """At most `connections` to the server; `schema` is a plain name. For one event loop at a time."""
+
+    def __init__(self, url: str, schema: str, connections: int = 2) -> None:
+        self.url = url
+        self.schema = schema
+        self._free: list[AsyncConnection[TupleRow]] = []
+        self._places = asyncio.Semaphore(connections)
+        self._long = asyncio.Semaphore(max(1, connections - 1))
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._sql: dict[str, str] = {}
+        self.closed = False
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
-    async def _connected(self) -> AsyncConnection[TupleRow]:
-        connection = self._connection
-        if connection is None or connection.closed:
-            connection = self._connection = await self.connect()
-        return connection
+    async def rows(self, statement: str, *values: Any, within: float = ANSWERING, again: bool = True) -> list[Any]:
+        """The rows of a statement, in which `{schema}` stands for the schema.
 
-    async def connect(self) -> AsyncConnection[TupleRow]:
-        """A new connection; psycopg.Error."""
-        return await AsyncConnection.connect(self._url, autocommit=True, **options(self._url, self._schema))
+        `again`: it does no harm twice, and is sent once more if a connection that nobody used meanwhile was broken.
+        StoreUnreachable: it had no effect; OutcomeUnknown: nobody knows.
+        """
+        if (sql := self._sql.get(statement)) is None:
+            sql = self._sql[statement] = statement.replace("{schema}", f'"{self.schema}"')
+        async with self._long if within > ANSWERING else nullcontext(), self._places:
+            used, connection = bool(self._free), await self._connection()
+            try:
+                return await self._within(within, connection, _executed(connection, sql, values))
+            except OutcomeUnknown:
+                if not (used and again):
+                    raise
+            connection = await self._connection(new=True)
+            return await self._within(within, connection, _executed(connection, sql, values))
 
-    async def close(self) -> None:
-        """Close the connection; what was not committed is undone."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(psycopg.Error):
-                await connection.close()
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection of its own, for a start; psycopg.Error."""
+        async with self._places, await self._connect() as connection:
+            yield connection
 
-    async def _within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`; after the timeout the connection is dropped. StoreUnreachable, psycopg.Error."""
+    async def _connection(self, *, new: bool = False) -> AsyncConnection[TupleRow]:
+        self._loop = asyncio.get_running_loop()
+        while self._free and not new:
+            connection = self._free.pop()
+            if not connection.closed:
+                return connection
+        try:
+            return await asyncio.wait_for(self._connect(), CONNECTING + 1)
+        except TimeoutError as error:
+            raise StoreUnreachable(f"PostgreSQL has not answered within {CONNECTING + 1} seconds") from error
+        except psycopg.Error as error:
+            raise unreachable(error, self.schema) from error
+
+    async def _connect(self) -> AsyncConnection[TupleRow]:
+        return await AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
+
+    async def _within(self, seconds: float, connection: AsyncConnection[TupleRow], work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work` on a connection, which is free again after it, or closed."""
         task = asyncio.ensure_future(work)
         done, _ = await asyncio.wait((task,), timeout=seconds)
         if not done:
-            hang_up(self._connection)
-            done, _ = await asyncio.wait((task,), timeout=CONNECTING + 1)
+            hang_up(connection)
+            done, _ = await asyncio.wait((task,), timeout=CONNECTING)
             if not done:
                 task.cancel()
-            self._connection = None
             with suppress(psycopg.Error, asyncio.CancelledError):
                 await task
-            raise StoreUnreachable(f"PostgreSQL has not answered within {seconds:g} seconds")
-        return task.result()
-
-    async def _first(self, seconds: float, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the first work of a turn, over a new connection if the last one broke; StoreUnreachable."""
-        known = self._connection
+            raise OutcomeUnknown(f"PostgreSQL has not answered within {seconds:g} seconds")
         try:
-            return await self._within(seconds, work())
+            result = task.result()
         except psycopg.Error as error:
-            await self.end()
-            if known is None:
-                raise unreachable(error, self._schema) from error
-            # one that broke while it was not in use has done nothing
-            self._connection = None
-            hang_up(known)
-        try:
-            return await self._within(seconds, work())
-        except psycopg.Error as error:
-            await self.end()
-            raise unreachable(error, self._schema) from error
-
-    async def _rows(self, statement: str, values: Sequence[Any]) -> list[Any]:
-        connection = await self._connected()
-        return await (await connection.execute(self._in_schema(statement), values, binary=True)).fetchall()
-
-    async def _asked(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            return await self._within(seconds, work)
-        except psycopg.Error as error:
-            raise unreachable(error, self._schema) from error
-
-    async def end(self) -> None:
-        """Roll back; a connection that cannot is dropped."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            self._connection = None
-        elif connection.info.transaction_status != TransactionStatus.IDLE:
-            try:
-                await self._within(ANSWERING, _rollback(connection))
-            except (psycopg.Error, StoreUnreachable):
-                self._connection = None
+            broken = error.sqlstate is None or error.sqlstate[:2] in _LOST
+            if broken or connection.closed:
                 hang_up(connection)
+                await connection.close()
+                raise OutcomeUnknown(str(unreachable(error, self.schema))) from error
+            self._free.append(connection)
+            raise unreachable(error, self.schema) from error
+        if self.closed:
+            await connection.close()
+        else:
+            self._free.append(connection)
+        return result
 
-    def _in_schema(self, statement: str) -> str:
-        text = self._sql.get(statement)
-        if text is None:
-            text = self._sql[statement] = statement.replace("{schema}", f'"{self._schema}"')
-        return text
+    def from_thread(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, which runs in the event loop, for another thread."""
+        if self._loop is None:
+            raise RuntimeError("there was no event loop yet")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def close(self) -> None:
+        """Close the connections; those in use are closed after it."""
+        self.closed = True
+        while self._free:
+            with suppress(psycopg.Error):
+                await self._free.pop().close()
+
+    def open(self) -> None:
+        """From now on keep connections open, in the running event loop."""
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
 
 
-async def _rollback(connection: AsyncConnection[TupleRow]) -> None:
-    await connection.execute("ROLLBACK")
+_LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connection or the server
 
 
-def hang_up(connection: BaseConnection[Any] | None) -> None:
-    """Close a connection whose server does not answer, so that its waiters fail at once."""
-    if connection is None or connection.closed:
-        return
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
-        own.shutdown(socket.SHUT_RDWR)
+async def _executed(connection: AsyncConnection[TupleRow], sql: str, values: Sequence[Any]) -> list[Any]:
+    cursor = await connection.execute(sql, values, binary=True)
+    return await cursor.fetchall() if cursor.description else []
+
+
+def hang_up(connection: BaseConnection[Any]) -> None:
+    """Cut a connection whose server does not answer, so that whoever waits for it fails at once."""
+    if not connection.closed:
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
+            own.shutdown(socket.SHUT_RDWR)

@@ -39,7 +39,7 @@ _ADVICE: tuple[tuple[frozenset[str], tuple[str, ...], str], ...] = (
     (
         frozenset({"42501"}),
         (),
-        "give the user all rights on schema {schema}, its tables and its sequence, or the right to create the schema",
+        "give the user all rights on schema {schema} and its tables, or the right to create the schema",
     ),
     (frozenset({"25006"}), ("read-only",), "name the primary, a server that takes writes"),
     (frozenset({"53100"}), (), "make room on the server"),

@@ -1,8 +1,7 @@
 """The tables in the database, their version, and the steps from one version to the next.
 
 A process makes or migrates them at its start. All names are qualified with the schema, so that nothing depends on the
-session. The row of `bank` with the empty name is the service's own: its `sequence` grows when a bank is made or deleted
-or a TPP is issued, its `counts` hold what the service as a whole remembers, as JSON.
+session.
 """
 
 from __future__ import annotations
@@ -16,50 +15,74 @@ from psycopg.rows import TupleRow
 
 from emulator.store.postgres.errors import StoreLayoutNewer, StoreUnusable
 
-VERSION = 1
+VERSION = 2
 ATTEMPTS = 5  # processes that start together make the same tables
 
 TABLES: tuple[str, ...] = (
-    "CREATE TABLE {schema}.layout (version integer PRIMARY KEY)",
-    # sequence, turn: of the last change; checkpoint: the last one in `checkpoint`; size: bytes of changes since then;
-    # written: real time of the last commit in microseconds; counted: grows with `counts`, the counters of rules as JSON
-    "CREATE TABLE {schema}.bank (name text PRIMARY KEY, incarnation bigint NOT NULL, sequence bigint NOT NULL,"
-    " turn uuid NOT NULL, checkpoint bigint NOT NULL DEFAULT 0, size bigint NOT NULL DEFAULT 0,"
-    " written bigint NOT NULL DEFAULT 0, counted bigint NOT NULL DEFAULT 0, counts bytea NOT NULL DEFAULT '{}')",
-    # body: a change as the journal has it; events: a JSON array of what was published with it
-    "CREATE TABLE {schema}.change (bank text NOT NULL, sequence bigint NOT NULL, turn uuid NOT NULL,"
-    " body bytea NOT NULL, events bytea, PRIMARY KEY (bank, sequence))",
-    # the parts of a snapshot file, as a state directory has it; a negative sequence stands for a staged content, which
-    # no turn has made a checkpoint yet
+    # news: grows with each secret that is stored
+    "CREATE TABLE {schema}.layout (version integer PRIMARY KEY, news bigint NOT NULL DEFAULT 0)",
+    # home, address: the process that has it, and where that is reached; epoch: raised when a lease is taken; until: the
+    # end of the lease; made: how often a bank of this name was deleted; sequence: its last change, 0 for a bank that
+    # does not exist; checkpoint: the last change in `checkpoint`; written: microseconds from 1970 to the last commit;
+    # memory: what the last home has left for the next one, as JSON
+    "CREATE TABLE {schema}.bank (name text PRIMARY KEY, home text, address text, epoch bigint NOT NULL DEFAULT 0,"
+    " until timestamptz NOT NULL DEFAULT 'epoch', made bigint NOT NULL DEFAULT 0, sequence bigint NOT NULL DEFAULT 0,"
+    " checkpoint bigint NOT NULL DEFAULT 0, written bigint NOT NULL DEFAULT 0, memory bytea)",
+    # body: a change as the journal has it
+    "CREATE TABLE {schema}.change (bank text NOT NULL, sequence bigint NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (bank, sequence))",
+    # the parts of a snapshot file, as a state directory has it; negative: the name of one that is no checkpoint
     "CREATE TABLE {schema}.checkpoint (bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL,"
     " body bytea NOT NULL, PRIMARY KEY (bank, sequence, part))",
-    "CREATE TABLE {schema}.exchange (bank text NOT NULL, id bigint NOT NULL, body bytea NOT NULL,"
-    " PRIMARY KEY (bank, id))",
     "CREATE TABLE {schema}.snapshot (bank text NOT NULL, name text NOT NULL, created timestamptz NOT NULL,"
     " body bytea NOT NULL, PRIMARY KEY (bank, name))",
-    # version: the service's sequence by which the row came
+    # version: the `news` by which the row came
     "CREATE TABLE {schema}.secret (kind text NOT NULL, name text NOT NULL, version bigint NOT NULL,"
     " body bytea NOT NULL, PRIMARY KEY (kind, name))",
-    "CREATE SEQUENCE {schema}.exchange_number",
     "CREATE VIEW {schema}.document AS"
     " SELECT whole.bank, kind.key AS kind, document.value->>'id' AS id, document.value::jsonb AS body"
     " FROM (SELECT bank, convert_from(string_agg(body, ''::bytea ORDER BY part), 'UTF8')::json AS body"
     " FROM {schema}.checkpoint c JOIN {schema}.bank b ON b.name = c.bank AND b.checkpoint = c.sequence"
     " GROUP BY bank) whole,"
     " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')",
-    "INSERT INTO {schema}.bank (name, incarnation, sequence, turn)"
-    " VALUES ('', 0, 0, '00000000-0000-0000-0000-000000000000')",
     "INSERT INTO {schema}.layout (version) VALUES ({version})",
 )
 
 # The server would compress them for longer than everything else in a commit takes, and they do not stay for long.
 # Other engines may not know the setting.
-UNCOMPRESSED: tuple[str, ...] = (
-    "ALTER TABLE {schema}.change ALTER COLUMN body SET STORAGE EXTERNAL",
-    "ALTER TABLE {schema}.exchange ALTER COLUMN body SET STORAGE EXTERNAL",
-)
+UNCOMPRESSED: tuple[str, ...] = ("ALTER TABLE {schema}.change ALTER COLUMN body SET STORAGE EXTERNAL",)
 
-STEPS: Mapping[int, Sequence[str]] = {}
+STEPS: Mapping[int, Sequence[str]] = {
+    # Every process had every bank in memory, and the row with the empty name was that of the service as a whole.
+    1: (
+        "ALTER TABLE {schema}.layout ADD COLUMN news bigint NOT NULL DEFAULT 0",
+        "UPDATE {schema}.layout SET news = 1 + (SELECT coalesce(max(version), 0) FROM {schema}.secret)",
+        "ALTER TABLE {schema}.bank ADD COLUMN home text, ADD COLUMN address text,"
+        " ADD COLUMN epoch bigint NOT NULL DEFAULT 0, ADD COLUMN until timestamptz NOT NULL DEFAULT 'epoch',"
+        " ADD COLUMN made bigint NOT NULL DEFAULT 0, ADD COLUMN memory bytea",
+        "INSERT INTO {schema}.secret (kind, name, version, body)"
+        " SELECT 'service', '', 0, convert_to(json_build_object("
+        "'flags', coalesce(about.of->'flags', '{}'), 'scenarios', coalesce(about.of->'scenarios', '[]'))::text, 'UTF8')"
+        " FROM (SELECT convert_from(counts, 'UTF8')::json AS of FROM {schema}.bank WHERE name = '') about",
+        "INSERT INTO {schema}.bank (name, incarnation, sequence, turn)"
+        " SELECT made.key, 0, 0, '00000000-0000-0000-0000-000000000000' FROM {schema}.bank service,"
+        " json_each_text(coalesce(convert_from(service.counts, 'UTF8')::json->'created', '{}')) made"
+        " WHERE service.name = '' ON CONFLICT DO NOTHING",
+        "UPDATE {schema}.bank b SET made = made.value::bigint - CASE WHEN b.sequence > 0 THEN 1 ELSE 0 END"
+        " FROM {schema}.bank service,"
+        " json_each_text(coalesce(convert_from(service.counts, 'UTF8')::json->'created', '{}')) made"
+        " WHERE service.name = '' AND b.name = made.key",
+        "DELETE FROM {schema}.bank WHERE name = ''",
+        "DELETE FROM {schema}.change WHERE bank = ''",
+        "DELETE FROM {schema}.change c USING {schema}.bank b WHERE c.bank = b.name AND c.sequence <= b.checkpoint",
+        "DELETE FROM {schema}.snapshot WHERE name ~ '^[.]'",
+        "ALTER TABLE {schema}.bank DROP COLUMN incarnation, DROP COLUMN turn, DROP COLUMN size, DROP COLUMN counted,"
+        " DROP COLUMN counts",
+        "ALTER TABLE {schema}.change DROP COLUMN turn, DROP COLUMN events",
+        "DROP TABLE {schema}.exchange",
+        "DROP SEQUENCE {schema}.exchange_number",
+    ),
+}
 """By version: the statements that lead from it to the next one."""
 
 
@@ -169,8 +192,7 @@ async def _check(connection: AsyncConnection[TupleRow], schema: str, *, writes: 
     refused = [name for name, _, writable in rows if name in _COLUMNS and not writable]
     if writes and refused:
         raise StoreUnusable(
-            f"the user may not write table {refused[0]}: give it all rights on schema {schema}, its tables and its"
-            " sequence"
+            f"the user may not write table {refused[0]}: give it all rights on schema {schema}, and its tables"
         )
 
 

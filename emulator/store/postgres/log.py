@@ -1,55 +1,447 @@
-"""The log of one bank whose changes a turn appends to the database (see `Log`)."""
+"""The log of a bank in the database, and the commits that carry what the logs of a process have recorded.
+
+`PostgresLog.append` records a change; `Commits` stores it soon, with those of all other banks of the process, in one
+statement. While that is under way the next turn is computed, and its changes are in the next commit: a commit is to the
+turns what an fsync is with `--durability power`. The statement names the epoch of each bank and the change that it
+follows, so that it stores nothing of a bank that another process has taken (leases.py).
+
+    bank        a row each: its home, lease and epoch, and the number of its last change and of its checkpoint
+    change      the changes after the checkpoint, as the journal in a directory has them
+    checkpoint  a snapshot file in parts; a negative `sequence` is the name of one that is being written, or of a whole
+                content that a change refers to, as to a content file in a directory
+
+What can go wrong with a commit:
+
+- The server refuses it, or cannot be reached: nothing was stored. The changes are undone, and their requests answered
+  with 503.
+- It stores nothing of a bank: another process is the home. The bank is dropped, and its requests are passed on.
+- The connection is lost after it was sent: the lease is taken again, which shows whether it was stored, and keeps it
+  from being stored later. If it was not, it is sent again. If that fails for UNKNOWN seconds, or another process has
+  taken the bank, the requests get no answer, and the bank is dropped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import accumulate
+from pathlib import Path
+from secrets import randbelow
+from time import time, time_ns
+from typing import Any, NamedTuple
+
+import orjson
 
 from emulator.store.db import Change, Store
-from emulator.store.errors import StoreUnwritable
+from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.image import Image
-from emulator.store.snapshot import snapshot_bytes
-from emulator.store.tx import StoredContent
+from emulator.store.journal_log import Abandoned
+from emulator.store.kinds import Kind
+from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
+from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
+from emulator.store.postgres.leases import BankRow, Lease, Leases
+from emulator.store.snapshot import Tables, load, snapshot_bytes
+from emulator.store.tx import StoredContent, content_named
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN = 5.0  # seconds in which the outcome of a commit is looked up
+COMMITTING = 2.0  # seconds for a commit, and one more for each SECOND bytes
+SECOND = 4 << 20
+TRIES = 3  # commits that were lost on their way, one after the other
+CHECKPOINT = 4 << 20  # bytes of changes after which a checkpoint is written, or half of the size of the last one
+PART = 1 << 20  # bytes of a snapshot in one row
+
+_COMMIT = (
+    "WITH advanced AS ("
+    " UPDATE {schema}.bank b SET sequence = v.last, written = greatest(b.written, v.written)"
+    " FROM json_to_recordset(%s::json) v (name text, epoch bigint, first bigint, last bigint, written bigint)"
+    " WHERE b.name = v.name AND b.epoch = v.epoch AND b.sequence = v.first - 1 RETURNING b.name),"
+    " stored AS (INSERT INTO {schema}.change (bank, sequence, body)"
+    " SELECT c.bank, c.sequence, substring(%b::bytea FROM c.start FOR c.size)"
+    " FROM json_to_recordset(%s::json) c (bank text, sequence bigint, start integer, size integer)"
+    " JOIN advanced a ON a.name = c.bank)"
+    " SELECT name FROM advanced"
+)
+# the same for one change of one bank, which is nearly always what there is: the server takes half as long
+_COMMIT_ONE = (
+    "WITH advanced AS ("
+    " UPDATE {schema}.bank SET sequence = %s, written = greatest(written, %s)"
+    " WHERE name = %s AND epoch = %s AND sequence = %s RETURNING name, sequence)"
+    " INSERT INTO {schema}.change (bank, sequence, body) SELECT name, sequence, %b FROM advanced RETURNING bank"
+)
+_STAGE = (
+    "INSERT INTO {schema}.checkpoint (bank, sequence, part, body)"
+    " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s RETURNING 1"
+)
+_UNSTAGE = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s"
+_PLACE = (
+    "WITH placed AS (UPDATE {schema}.bank SET checkpoint = %s WHERE name = %s AND epoch = %s RETURNING name),"
+    " former AS (DELETE FROM {schema}.checkpoint c USING placed p WHERE c.bank = p.name"
+    " AND (c.sequence >= 0 OR c.sequence IN (SELECT json_array_elements_text(%s::json)::bigint))),"
+    " trimmed AS (DELETE FROM {schema}.change c USING placed p WHERE c.bank = p.name AND c.sequence <= %s),"
+    " named AS (UPDATE {schema}.checkpoint c SET sequence = %s FROM placed p WHERE c.bank = p.name AND c.sequence = %s)"
+    " SELECT name FROM placed"
+)
+PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
+CHANGES = "SELECT sequence, body FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
+_SWEEP = (
+    "DELETE FROM {schema}.checkpoint c USING {schema}.bank b WHERE b.name = %s AND b.epoch = %s AND c.bank = b.name"
+    " AND c.sequence < 0 AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)"
+)
+
+
+class Content(NamedTuple):
+    """What is stored of a bank: the snapshot file of its checkpoint, the changes after it, and the snapshot files that
+    these refer to, by name.
+    """
+
+    sequence: int
+    checkpoint: int
+    snapshot: bytes
+    changes: Sequence[tuple[int, bytes]]
+    named: dict[str, bytes]
+
+
+EMPTY = Content(0, 0, b"", (), {})
+
+
+async def content_of(server: Server, name: str, sequence: int, checkpoint: int) -> Content:
+    """Read a bank; nobody changes it meanwhile. StoreUnreachable."""
+    changes = await server.rows(CHANGES, name, checkpoint, within=LOADING)
+    names = [content for _, body in changes if (content := content_named(body)) is not None]
+    files = {}
+    for file in (str(checkpoint), *names):
+        parts = await server.rows(PARTS, name, int(file), within=LOADING)
+        files[file] = b"".join(body for (body,) in parts)
+    return Content(sequence, checkpoint, files.pop(str(checkpoint)), changes, files)
+
+
+def fill(store: Store, name: str, content: Content) -> None:
+    """Load what is stored of bank `name` into an empty store; StoredDataDamaged."""
+    try:
+        if content.snapshot or content.checkpoint:
+            store.replace(_image(content.snapshot, store, f"the checkpoint of bank {name}"), content.checkpoint)
+        for sequence, body in content.changes:
+            if sequence != store.sequence + 1:
+                break
+            file = content_named(body)
+            # layout 1 made a content the checkpoint before the change that refers to it
+            if file is not None and (content.named[file] or sequence != content.checkpoint + 1):
+                store.replace(_image(content.named[file], store, f"content {file} of bank {name}"), store.sequence)
+            store.apply(body)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
+    if store.sequence != content.sequence:
+        raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
+
+
+def _image(snapshot: bytes, store: Store, what: str) -> Image:
+    if not snapshot:
+        raise StoredDataDamaged(what, "it is missing")
+    try:
+        return load(lambda offset, size: snapshot[offset : offset + size], len(snapshot), Path(what), store.kinds).image
+    except StoreDamaged as error:
+        raise StoredDataDamaged(what, error.reason) from error
 
 
 class PostgresLog:
-    """Collects changes; the end of the turn appends them to the database, and confirms or reverts them.
-
-    `stage` stores the bytes of a whole content in the database, outside of any turn and for any thread; it returns the
-    name by which a change refers to it, and may raise StoreUnwritable.
-    """
+    """The log of a bank of which this process is the home."""
 
     confirms = True
-    shared = True
-    compaction_due = False
 
-    def __init__(self, stage: Callable[[bytes], str]) -> None:
-        self.changes: list[Change] = []
-        self._stage = stage
-        self._closed = False
+    def __init__(self, name: str, lease: Lease, commits: Commits, content: Content, written: float = 0.0) -> None:
+        self.name = name
+        self.lease = lease
+        self.pending: list[Change] = []
+        self.synced = content.sequence
+        self.written = written
+        self.size = sum(len(body) for _, body in content.changes) + sum(map(len, content.named.values()))
+        self.compacting = False
+        self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
+        self._commits = commits
+        self._content: Content | None = content
+        self._weight = len(content.snapshot)
+        self._contents: dict[str, StoredContent] = {}
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def load(self, store: Store) -> None:
-        """Does nothing: the stored content is loaded by `Store.replace` and `Store.apply`, within a turn."""
+        """Load the bank as it is stored."""
+        self._store = store
+        if self._content is not None:
+            fill(store, self.name, self._content)
+            for sequence, body in self._content.changes:
+                if (file := content_named(body)) is not None:
+                    size = len(self._content.named[file])
+                    self._contents[file] = StoredContent(file, size=size, sequence=sequence)
+            self._content = None
+
+    @property
+    def owned(self) -> bool:
+        """Whether no other process can be the home."""
+        return self.ended is None and self.lease.valid
+
+    @property
+    def sync_needed(self) -> bool:
+        """Whether changes wait for their commit."""
+        return bool(self.pending)
 
     def append(self, change: Change) -> None:
-        """Collect a change; StoreUnwritable after `close`."""
-        if self._closed:
-            raise StoreUnwritable("the store is closed")
-        self.changes.append(change)
+        """Record a change, which is committed soon."""
+        if self.ended is not None:
+            raise self.ended
+        self.pending.append(change)
+        self.size += len(change.payload)
+        self._commits.note(self)
+        if self.compaction_due and self._store.group is not None:
+            self._store.group.overgrown.add(self._store)
+
+    async def durable(self, sequence: int) -> None:
+        """Wait for the commit of the changes up to this one."""
+        if self.ended is not None:
+            raise self.ended
+        if sequence <= self.synced:
+            return
+        if self._store.sequence < sequence:
+            raise StoreUnwritable("an earlier commit failed, and the changes were undone")
+        stored = asyncio.get_running_loop().create_future()
+        self._waiting.append((sequence, stored))
+        await stored
+
+    def sync(self) -> None:
+        """Do nothing: answers wait for `durable`."""
+
+    # Called by the commits
+
+    def confirmed(self, sequence: int) -> None:
+        """The changes up to this one are stored."""
+        self.synced = sequence
+        self.pending = [change for change in self.pending if change.sequence > sequence]
+        self._store.confirm(sequence)
+        waiting, self._waiting = self._waiting, []
+        for change, stored in waiting:
+            if change > sequence:
+                self._waiting.append((change, stored))
+            elif not stored.done():
+                stored.set_result(None)
+
+    def refused(self, error: StoreUnwritable) -> None:
+        """The changes that are not stored will not be: undo them."""
+        self.pending.clear()
+        self._store.revert(self.synced, str(error))
+        waiting, self._waiting = self._waiting, []
+        for _, stored in waiting:
+            if not stored.done():
+                stored.set_exception(error)
+
+    def end(self, error: StoreUnwritable) -> None:
+        """This process has the bank no more."""
+        if self.ended is None:
+            self.ended = error
+            self.refused(error)
+
+    # Checkpoints, and contents that a change refers to
+
+    @property
+    def compaction_due(self) -> bool:
+        """Whether a new checkpoint would make the next start much faster."""
+        return self.size > max(CHECKPOINT, self._weight // 2) and not self.compacting and self.ended is None
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a checkpoint of the present content; the coroutine writes it."""
+        self.compacting = True
+        return self._checkpoint(self._store.freeze(), self._store.sequence, self.size, pause)
+
+    async def _checkpoint(self, tables: Tables, sequence: int, size: int, pause: Callable[[], None]) -> None:
+        try:
+            body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
+            staged = await self.stage(body)
+            await self.durable(sequence)  # a checkpoint must not be ahead of what is stored
+            used = [file for file, content in self._contents.items() if 0 < content.sequence <= sequence]
+            await self._commits.server.rows(
+                _PLACE,
+                *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
+                within=LOADING,
+            )
+            for file in used:
+                del self._contents[file]
+            self.size -= size
+            self._weight = len(body)
+        except Abandoned:
+            pass
+        except StoreError as error:
+            if self.ended is None:
+                logger.warning("the checkpoint of bank %s is not written: %s", self.name, error)
+        finally:
+            self._store.thaw()
+            self.compacting = False
+
+    async def stage(self, body: bytes) -> int:
+        """Store a snapshot file under a name of its own, a negative number; StoreError."""
+        name = -(time_ns() // 1000 * 1024 + randbelow(1024))
+        for part, at in enumerate(range(0, len(body), PART)):
+            values = (name, part, body[at : at + PART], self.name, self.lease.epoch)
+            if not await self._commits.server.rows(_STAGE, *values, within=LOADING, again=False):
+                raise StoreLost("another process has the bank")
+        return name
 
     def store_content(self, image: Image) -> StoredContent:
-        """Stage a content; StoreUnwritable. One that no change refers to is dropped by a later `stage`."""
-        content = snapshot_bytes(image.tables)
-        return StoredContent(self._stage(content), size=len(content))
+        """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
+        body, server = snapshot_bytes(image.tables), self._commits.server
+        try:
+            file = str(server.from_thread(self.stage(body)))
+        except StoreUnreachable as error:
+            raise StoreUnwritable(str(error)) from error
 
-    def take(self) -> list[Change]:
-        """The changes since the last call."""
-        changes, self.changes = self.changes, []
-        return changes
+        def remove() -> None:
+            if self._contents.pop(file, None) is not None:
+                self._commits.spawn(server.rows(_UNSTAGE, self.name, int(file)))
+
+        stored = self._contents[file] = StoredContent(file, size=len(body), remove=remove)
+        self.size += len(body)
+        return stored
 
     def close(self, _pause: Callable[[], None] | None = None) -> None:
-        """Refuse later changes."""
-        self._closed = True
+        """Refuse changes; the lease is given back by who has taken it."""
+        self.end(StoreUnwritable("the bank is closed"))
 
     def discard(self) -> None:
-        """Refuse later changes."""
-        self._closed = True
+        """Refuse changes: the bank is deleted, or lost."""
+        self.end(StoreLost("another process has the bank"))
+
+
+class Commits:
+    """The commits of a process, one at a time; `lost` is called for a log whose bank another process has."""
+
+    def __init__(self, server: Server, leases: Leases, lost: Callable[[PostgresLog], None]) -> None:
+        self.server = server
+        self._leases = leases
+        self._lost = lost
+        self._noted: dict[PostgresLog, None] = {}
+        self._running: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def note(self, log: PostgresLog) -> None:
+        """A change waits in this log."""
+        self._noted[log] = None
+        if self._running is None:
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run what nobody waits for; a failure is of no consequence."""
+        task = asyncio.get_running_loop().create_task(_attempted(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def settled(self) -> None:
+        """Return once nothing waits to be stored."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def _run(self) -> None:
+        try:
+            tries = 0
+            while self._noted:
+                logs, self._noted = list(self._noted), {}
+                batch = [(log, tuple(log.pending)) for log in logs if log.pending and log.ended is None]
+                if not batch:
+                    continue
+                try:
+                    await self._store(batch)
+                    tries = 0
+                except OutcomeUnknown as error:
+                    tries += 1
+                    await self._look_up(batch, error, again=tries < TRIES)
+                except StoreUnreachable as error:
+                    for log, _ in batch:
+                        log.refused(StoreUnwritable(str(error)))
+                        if not log.synced:
+                            self._lost(log)
+        finally:
+            self._running = None
+
+    async def _store(self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]]) -> None:
+        """Store the changes; StoreUnreachable."""
+        now = int(time() * 1e6)
+        bodies = [change.payload for _, changes in batch for change in changes]
+        within = COMMITTING + sum(map(len, bodies)) / SECOND
+        if len(bodies) == 1:
+            log, (change,) = batch[0]
+            one = (change.sequence, now, log.name, log.lease.epoch, change.sequence - 1, change.payload)
+            stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
+        else:
+            heads = [
+                {
+                    "name": log.name,
+                    "epoch": log.lease.epoch,
+                    "first": c[0].sequence,
+                    "last": c[-1].sequence,
+                    "written": now,
+                }
+                for log, c in batch
+            ]
+            named = [(log.name, change.sequence) for log, changes in batch for change in changes]
+            starts = accumulate(map(len, bodies), initial=1)
+            rows = [
+                {"bank": name, "sequence": sequence, "start": start, "size": len(body)}
+                for (name, sequence), start, body in zip(named, starts, bodies, strict=False)
+            ]
+            stored = await self.server.rows(
+                _COMMIT,
+                *(orjson.dumps(heads).decode(), b"".join(bodies), orjson.dumps(rows).decode()),
+                within=within,
+                again=False,
+            )
+        names = {name for (name,) in stored}
+        for log, changes in batch:
+            if log.name in names:
+                log.confirmed(changes[-1].sequence)
+            else:
+                self._drop(log, StoreLost("another process has the bank"))
+
+    async def _look_up(
+        self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]], error: OutcomeUnknown, *, again: bool
+    ) -> None:
+        """Find out what became of a commit without an answer."""
+        logger.warning("a commit got no answer (%s), and is looked up", error)
+        until = asyncio.get_running_loop().time() + UNKNOWN
+        present: dict[str, int] | None = None
+        while present is None and asyncio.get_running_loop().time() < until:
+            try:
+                present = await self._leases.take_again(log.name for log, _ in batch)
+            except StoreUnreachable:
+                await asyncio.sleep(0.1)
+        for log, changes in batch:
+            last = None if present is None else present.get(log.name)
+            if last == changes[-1].sequence:
+                log.confirmed(last)
+            elif last == changes[0].sequence - 1:
+                if again:
+                    self._noted[log] = None
+                else:
+                    log.refused(StoreUnwritable(str(error)))
+            else:
+                self._drop(log, StoreUncertain("nobody knows whether the change was stored"))
+
+    def _drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+        log.end(error)
+        self._lost(log)
+
+
+async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await work
+    except StoreError as error:
+        logger.info("left for later: %s", error)
+
+
+async def sweep(server: Server, row: BankRow, content: Content) -> None:
+    """Delete what former homes of a bank have staged and nothing refers to; StoreUnreachable."""
+    await server.rows(_SWEEP, row.lease.name, row.lease.epoch, orjson.dumps(list(content.named)).decode())
+
+
+def opened(row: BankRow, content: Content, commits: Commits, kinds: Sequence[Kind[Any]]) -> Store:
+    """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
+    log = PostgresLog(row.lease.name, row.lease, commits, content, row.written / 1e6)
+    return Store(log, kinds)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from emulator.assemble import snapshots
 from emulator.assemble.folders import Folders, complete, replacement
-from emulator.assemble.shared.authority import ANSWERS, CA, CA_FILES, TPP
+from emulator.assemble.stored_authority import ANSWERS, CA, CA_FILES, TPP
 from emulator.bank.kinds import BANK, KINDS
 from emulator.ca.files import check_plain, make_private, write_folder, write_private
 from emulator.store import Store, StoreError, memory_store

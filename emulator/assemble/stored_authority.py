@@ -1,4 +1,4 @@
-"""The sandbox CA of a shared service: its keys and its TPPs are in the store, and files beside each process.
+"""The sandbox CA of a service: its keys and its TPPs are rows of the shared store, and files beside each process.
 
 The command line on the machine of a process signs with the files, and `tpp new` adds a folder to them. The process
 takes that into the store, and writes what others have stored to files.
@@ -16,10 +16,11 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials
+from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import make_private, write_folder, write_private
 from emulator.store import StoreError
-from emulator.store.postgres import StoredDataDamaged
+from emulator.store.postgres.connection import Server
+from emulator.store.postgres.errors import StoredDataDamaged
 
 logger = logging.getLogger(__name__)
 
@@ -30,40 +31,78 @@ CREDENTIAL_FILES = ("certificate.pem", "key.pem")
 Secret = tuple[str, str, int, bytes]
 """Kind, name, version and body (JSON) of what is stored."""
 
+READ = (
+    "SELECT kind, name, version, body FROM {schema}.secret WHERE version > %s AND kind IN ('ca', 'answers', 'tpp')"
+    " ORDER BY version, kind, name"
+)
+# The row of the layout is locked until the end, so that versions become visible in their order.
+KEEP = (
+    "WITH news AS (UPDATE {schema}.layout SET news = news + 1 RETURNING news)"
+    " INSERT INTO {schema}.secret AS s (kind, name, version, body) SELECT %s, %s, news, %b FROM news"
+    " ON CONFLICT (kind, name) DO UPDATE SET version = excluded.version, body = excluded.body WHERE %s"
+    " RETURNING version"
+)
 
-class SharedAuthority(CertificateAuthority):
-    """The CA whose `secrets` are stored, or a new one; `demand` is called before anything is issued: see NotFetched.
 
-    What is issued in a turn is `pending` until the turn is stored. Raises StoreError where `directory` belongs to
-    another CA.
+class StoredAuthority(CertificateAuthority):
+    """The CA whose secrets are stored, or a new one; what it issues is `pending` until it is stored too.
+
+    Raises StoreError where `directory` belongs to another CA.
     """
 
     def __init__(self, directory: Path, secrets: Iterable[Secret], *, clock: Callable[[], datetime]) -> None:
-        self.demand: Callable[[], None] = lambda: None
-        self.pending: dict[tuple[str, str], dict[str, bytes]] = {}
-        self._undone: list[Credentials | None] = []
+        self.pending: dict[tuple[str, str], tuple[dict[str, bytes], bool]] = {}  # files, and whether they may replace
+        self.version = 0  # of the last secret that was read
         self._place = directory
         self._refused: set[str] = set()  # folders that are no TPP
-        stored = {(kind, name): files_of(kind, name, body) for kind, name, _, body in secrets}
+        read = list(secrets)
+        stored = {(kind, name): files_of(kind, name, body) for kind, name, _, body in read}
         if (CA, "") in stored:
             _place_ca(directory, stored[CA, ""])
         super().__init__(directory, clock=clock)
         if (CA, "") not in stored:
-            self.pending[CA, ""] = {name: (directory / name).read_bytes() for name in CA_FILES}
+            self.pending[CA, ""] = {name: (directory / name).read_bytes() for name in CA_FILES}, False
         if (ANSWERS, "") in stored:
             _mirror(directory / "bank", stored[ANSWERS, ""])
         answers = self.answer_credentials()
         files = {"certificate.pem": answers.certificate_pem.encode(), "key.pem": answers.key_pem}
         if stored.get((ANSWERS, "")) != files:
-            self.pending[ANSWERS, ""] = files
+            self.pending[ANSWERS, ""] = files, True
         self._directory = None  # TPPs are those that are stored
-        self.take((kind, name, 0, body) for kind, name, _, body in secrets)
+        self.take(read)
 
-    def take(self, secrets: Iterable[Secret]) -> None:
-        """Add the secrets that were stored since."""
-        for kind, name, _, body in secrets:
+    def take(self, secrets: Iterable[Secret]) -> list[str]:
+        """Add the secrets that were stored since; the names of TPPs that are new here."""
+        new = []
+        for kind, name, version, body in secrets:
+            self.version = max(self.version, version)
+            files = files_of(kind, name, body)
+            known = self._in_memory.get(name)
+            if kind == TPP and (known is None or known.certificate_pem.encode() != files["certificate.pem"]):
+                self._enter(name, files)
+                new.append(name)
+        return new
+
+    async def refresh(self, server: Server) -> list[str]:
+        """Read what others have issued; the names of TPPs that are new here. StoreUnreachable."""
+        return self.take(await server.rows(READ, self.version))
+
+    async def keep(self, server: Server) -> None:
+        """Store what is pending; StoreUnreachable, and TppExists for a name that another process has given meanwhile.
+
+        What could not be stored was not issued.
+        """
+        pending, self.pending = self.pending, {}
+        for (kind, name), (files, replace) in pending.items():
+            try:
+                if not await server.rows(KEEP, kind, name, secret_of(files), replace, again=False):
+                    raise TppExists(name)
+            except (StoreError, TppExists):
+                self._in_memory.pop(name, None)
+                self.version = 0  # the next refresh brings back what was replaced
+                raise
             if kind == TPP:
-                self._enter(name, files_of(kind, name, body))
+                _mirror(self._place / "tpps" / name, files)
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
         try:
@@ -74,19 +113,15 @@ class SharedAuthority(CertificateAuthority):
         self._in_memory[name] = Credentials(name, certificate, files["key.pem"])
         _mirror(self._place / "tpps" / name, files)
 
-    def new_folders(self) -> list[Path]:
-        """The folders of TPPs that `tpp new` has added beside this process, the oldest first."""
+    def adopt(self) -> None:
+        """Take the TPPs that `tpp new` has added beside this process, the oldest first."""
         try:
             folders = [folder for folder in (self._place / "tpps").iterdir() if folder.name[0] != "."]
             new = [folder for folder in folders if folder.name not in self._in_memory.keys() | self._refused]
-            return sorted(new, key=lambda folder: folder.stat().st_mtime_ns)
+            new.sort(key=lambda folder: folder.stat().st_mtime_ns)
         except OSError:  # there are none, or one of them is being replaced
-            return []
-
-    def adopt(self) -> None:
-        """Let all processes have the TPPs that `tpp new` has added beside this one."""
-        for folder in self.new_folders():
-            self.demand()
+            return
+        for folder in new:
             try:
                 files = {file.name: file.read_bytes() for file in folder.iterdir()}
                 check_pair(files, *CREDENTIAL_FILES)
@@ -94,39 +129,15 @@ class SharedAuthority(CertificateAuthority):
                 self._refused.add(folder.name)
                 logger.warning("%s is not taken as a TPP: %s", folder, error)
                 continue
-            self._undone.append(None)
-            self.pending[TPP, folder.name] = files
+            self.pending[TPP, folder.name] = files, False
             self._enter(folder.name, files)
 
     def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
-        self.demand()
         files = {"certificate.pem": credentials.certificate_pem.encode(), "key.pem": credentials.key_pem}
         if keystore_password is not None:
             files["keystore.p12"] = credentials.keystore(keystore_password)
-        if (TPP, credentials.name) not in self.pending:
-            self._undone.append(self._in_memory.get(credentials.name))
-        self.pending[TPP, credentials.name] = files
+        self.pending[TPP, credentials.name] = files, replace
         super()._store(credentials, None, replace=replace)
-
-    def secrets(self, version: int) -> list[Secret]:
-        """The pending secrets, to be stored."""
-        return [(kind, name, version, secret_of(files)) for (kind, name), files in self.pending.items()]
-
-    def confirm(self) -> None:
-        """This turn is stored."""
-        for (kind, name), files in self.pending.items():
-            if kind == TPP:
-                _mirror(self._place / "tpps" / name, files)
-        self.pending, self._undone = {}, []
-
-    def undo(self) -> None:
-        """Drop the certificates that this turn has issued."""
-        issued = [name for kind, name in self.pending if kind == TPP]
-        for name, before in zip(issued, self._undone, strict=True):
-            del self._in_memory[name]
-            if before is not None:
-                self._in_memory[name] = before
-        self.pending, self._undone = {}, []
 
 
 def secret_of(files: dict[str, bytes]) -> bytes:

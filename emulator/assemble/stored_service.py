@@ -12,48 +12,38 @@ from pathlib import Path
 from time import monotonic, sleep, time_ns
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import orjson
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from emulator.api.shared_log import stored_exchange
-from emulator.assemble.shared.authority import CA, TPP, check_secret, files_of, secret_of
-from emulator.assemble.shared.copying import (
-    Copied,
-    InUse,
-    Missing,
-    Secrets,
-    StoredBank,
-    TargetHoldsBanks,
-    stored_bank,
-)
-from emulator.assemble.shared.open_bank import about_service, check_written, counters_of, fill, image_of
+from emulator.assemble.copying import Copied, InUse, Missing, Secrets, StoredBank, TargetHoldsBanks, stored_bank
+from emulator.assemble.stored_authority import CA, KEEP, READ, TPP, check_secret, files_of, secret_of
 from emulator.bank.kinds import KINDS
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
-from emulator.store.postgres import NOWHERE, SERVICE, Content, Database, StoredDataDamaged, statements
+from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
-from emulator.store.postgres.database import PART
-from emulator.store.postgres.errors import unusable
-from emulator.store.postgres.records import content_from
+from emulator.store.postgres.errors import StoredDataDamaged, unusable
+from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
 from emulator.store.snapshot import image_from_bytes
+from emulator.store.tx import content_named
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
 _ENDING = 4.0  # seconds after the end of a process in which its connections may still look used
-# A process asks for news four times a second. A connection without that is one that a pool of PostgreSQL keeps; those
-# of other roles may hide what they do.
+# A process renews its leases each second. A connection without that is one that a pool of PostgreSQL keeps; those of
+# other roles may hide what they do.
 _USER = (
     "SELECT coalesce(host(client_addr), 'this machine') FROM pg_catalog.pg_stat_activity"
     " WHERE datname = current_database() AND application_name = left(%s, 63) AND pid <> pg_backend_pid()"
     " AND (state IS DISTINCT FROM 'idle' OR state_change > clock_timestamp() - interval '3 seconds') LIMIT 1"
 )
 _NUMBERED = re.compile(r"(.+):(\d+)")
+_LATEST = 7_258_118_400_000_000  # the year 2200 in microseconds since 1970
 
 
-class SharedStore:
+class StoredService:
     """A PostgreSQL; `url` has all that a connection needs."""
 
     def __init__(self, url: str, schema: str) -> None:
@@ -80,18 +70,7 @@ class SharedStore:
         """
         try:
             url = make_conninfo(self._url, application_name=_OWN_NAME)
-        except psycopg.Error as error:
-            raise unusable(error, self._schema) from error
-        database = Database(url, self._schema)
-
-        async def connected() -> None:
-            try:
-                await (database.prepare() if writes else database.verify())
-            finally:
-                await database.close()
-
-        asyncio.run(connected())
-        try:
+            asyncio.run(self._examined(url, writes=writes))
             with psycopg.connect(url, autocommit=True, **options(url, self._schema)) as connection:
                 self._connection = connection
                 connection.execute(
@@ -104,6 +83,12 @@ class SharedStore:
         finally:
             self._connection = None
 
+    async def _examined(self, url: str, *, writes: bool) -> None:
+        """Create or migrate the tables, or check that they are there."""
+        connecting = psycopg.AsyncConnection.connect(url, autocommit=True, **options(url, self._schema))
+        async with await connecting as connection:
+            await (layout.prepare if writes else layout.verify)(connection, self._schema)
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Everything as of one moment, also while processes write."""
@@ -114,78 +99,65 @@ class SharedStore:
 
     def names(self) -> list[str]:
         """The existing banks."""
-        return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE name <> '' ORDER BY name")]
+        return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE sequence > 0 ORDER BY name")]
 
     def secrets(self) -> Secrets:
         """The CA and the TPPs."""
-        rows = self.query("SELECT kind, name, body FROM {schema}.secret ORDER BY version, kind, name")
-        return {(kind, name): files_of(kind, name, body) for kind, name, body in rows}
+        return {(kind, name): files_of(kind, name, body) for kind, name, _, body in self.query(READ, -1)}
 
     def content(self, name: str) -> Content:
         """A bank: its checkpoint and the changes after it."""
-        row = self.query(statements.HEAD, name).fetchone()
+        row = self.query("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name).fetchone()
         if row is None:
             raise Missing(f"{self} has no bank {name}")
-        changes = self.query(statements.CHANGES, name, NOWHERE.sequence)
-        parts = self.query(statements.PARTS, name, row[3])
-        return content_from(name, row, changes, [body for (body,) in parts])
+        sequence, checkpoint = row
+        changes = self.query(CHANGES, name, checkpoint).fetchall()
+        named = {file: self._parts(name, int(file)) for _, body in changes if (file := content_named(body)) is not None}
+        return Content(sequence, checkpoint, self._parts(name, checkpoint), changes, named)
+
+    def _parts(self, name: str, sequence: int) -> bytes:
+        return b"".join(body for (body,) in self.query(PARTS, name, sequence))
 
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""
-        statement = (
-            "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s AND name !~ '^[.]'"
-            " ORDER BY created, name"
-        )
+        statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
         return [(saved, created, body) for saved, created, body in self.query(statement, name)]
 
     def banks(self) -> Iterator[StoredBank]:
         """Every bank; StoreDamaged."""
         for name in self.names():
-            documents = memory_store(KINDS)
-            content = self.content(name)
-            fill(documents, content, image_of(content))
-            yield stored_bank(name, documents, content.head.position.sequence, self.snapshots(name))
+            documents, content = memory_store(KINDS), self.content(name)
+            fill(documents, name, content)
+            yield stored_bank(name, documents, content.sequence, self.snapshots(name))
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
         """Replace the content of the store by what is given, in one transaction."""
         with self.open(writes=True):
             if replace:
                 self._check_unused()
-            locked = self.query("SELECT name, sequence, counts FROM {schema}.bank ORDER BY name FOR UPDATE")
-            heads = {name: (sequence, counts) for name, sequence, counts in locked}
-            present = sorted(heads.keys() - {SERVICE})
-            has_ca = self.query("SELECT 1 FROM {schema}.secret LIMIT 1").fetchone() is not None
+            self.query("SELECT news FROM {schema}.layout FOR UPDATE")
+            locked = self.query("SELECT name, sequence FROM {schema}.bank ORDER BY name FOR UPDATE")
+            present = [name for name, sequence in locked if sequence > 0]
+            has_ca = self.query("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA).fetchone() is not None
             if (present or has_ca) and not replace:
                 what = f"banks ({', '.join(present)})" if present else "a sandbox CA"
                 raise TargetHoldsBanks(f"{self} holds {what}; --replace deletes what is there")
             self._check_unused()  # again: from now on a process that starts waits for the lock
-            for table in ("change", "checkpoint", "exchange", "snapshot"):
-                self.query(f"DELETE FROM {{schema}}.{table} WHERE bank <> ''")
-            self.query("DELETE FROM {schema}.bank WHERE name <> ''")
-            self.query("DELETE FROM {schema}.secret")
-            service, about = heads[SERVICE][0] + 1, orjson.loads(heads[SERVICE][1])
-            latest, created = about.get("made", 0), about.get("created", {})
-            about.pop("scenarios", None)  # of the banks that are replaced
+            for table in ("change", "checkpoint", "snapshot", "secret"):
+                self.query(f"DELETE FROM {{schema}}.{table} WHERE true")
+            # the rows stay, as their epochs must not begin again: a process may still believe to have a bank
+            self.query(
+                "UPDATE {schema}.bank SET epoch = epoch + 1, sequence = 0, checkpoint = 0, home = NULL,"
+                " until = 'epoch', memory = NULL"
+            )
             copied = Copied()
             for bank in banks:
-                latest += 1
-                stream = _NUMBERED.fullmatch(bank.stream)
-                number = int(stream[2]) if stream is not None and stream[1] == bank.name else 1
-                created[bank.name] = max(number, created.get(bank.name, 0))
-                self._write_bank(bank, latest)
+                self._write_bank(bank)
                 copied.banks += 1
                 copied.snapshots += len(bank.snapshots)
             for (kind, name), files in secrets.items():
                 copied.tpps += kind == TPP
-                self.query(statements.KEEP_SECRET, kind, name, service, secret_of(files))
-            turn = uuid4()
-            self.query(statements.APPEND, SERVICE, service, turn, b"{}", None)
-            self.query(
-                "UPDATE {schema}.bank SET sequence = %s, turn = %s, counts = %b, counted = counted + 1 WHERE name = ''",
-                service,
-                turn,
-                orjson.dumps({**about, "made": latest, "created": created}),
-            )
+                self.query(KEEP, kind, name, secret_of(files), True)
             return copied
 
     def _check_unused(self) -> None:
@@ -201,21 +173,24 @@ class SharedStore:
                 raise InUse(f"{self} is in use by a process connected from {user[0]}: stop all processes that use it")
             sleep(_ENDING / 10)
 
-    def _write_bank(self, bank: StoredBank, incarnation: int) -> None:
+    def _write_bank(self, bank: StoredBank) -> None:
+        stream = _NUMBERED.fullmatch(bank.stream)
+        made = int(stream[2]) - 1 if stream is not None and stream[1] == bank.name else 0
         self.query(
-            "INSERT INTO {schema}.bank (name, incarnation, sequence, turn, checkpoint, written)"
-            " VALUES (%s, %s, %s, %s, %s, %s)",
-            bank.name,
-            incarnation,
-            bank.sequence,
-            uuid4(),
-            bank.sequence,
-            time_ns() // 1000,
+            "INSERT INTO {schema}.bank AS b (name, epoch, made, sequence, checkpoint, written)"
+            " VALUES (%s, 1, %s, %s, %s, %s)"
+            " ON CONFLICT (name) DO UPDATE SET epoch = b.epoch + 1, made = greatest(b.made, excluded.made),"
+            " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
+            *(bank.name, made, bank.sequence, bank.sequence, time_ns() // 1000),
         )
         for part, at in enumerate(range(0, len(bank.body), PART)):
-            self.query(statements.CHECKPOINT_PART, bank.name, bank.sequence, part, bank.body[at : at + PART])
+            self.query(
+                "INSERT INTO {schema}.checkpoint (bank, sequence, part, body) VALUES (%s, %s, %s, %b)",
+                *(bank.name, bank.sequence, part, bank.body[at : at + PART]),
+            )
         for name, created, body in bank.snapshots:
-            self.query(statements.SAVE_SNAPSHOT, bank.name, name, created, body)
+            statement = "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
+            self.query(statement, bank.name, name, created, body)
 
 
 @dataclass(slots=True)
@@ -228,29 +203,27 @@ class Checked:
     problems: list[str] = field(default_factory=list)
 
 
-def check(stored: SharedStore) -> list[Checked]:
+def check(stored: StoredService) -> list[Checked]:
     """Everything that is stored, as of one moment; StoreError if it cannot be read."""
     with stored.open():
         return [_check_service(stored), *(_check_bank(stored, name) for name in stored.names())]
 
 
-def _check_service(stored: SharedStore) -> Checked:
+def _check_service(stored: StoredService) -> Checked:
+    from emulator.assemble.joining import SERVICE, about
+
     checked = Checked("the service", 0)
-    row = stored.query("SELECT sequence, counts FROM {schema}.bank WHERE name = ''").fetchone()
-    if row is None:
-        checked.problems.append("its row in bank is missing")
-        return checked
-    checked.sequence, counts = row
-    _check_positions(stored, checked, SERVICE, checked.sequence, checked.sequence)
-    checked.problems += _damage(about_service, counts)
     secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
     for secret in secrets:
-        checked.problems += _damage(check_secret, *secret)
+        checked.sequence = max(checked.sequence, secret[2])
+        if secret[0] == SERVICE:
+            checked.problems += _damage(about, secret[3])
+        elif secret[0] in (CA, "answers", TPP):
+            checked.problems += _damage(check_secret, *secret)
     if stored.names() and not any(kind == CA for kind, _, _, _ in secrets):
         checked.problems.append("the sandbox CA is missing")
     left = stored.query(
-        "SELECT bank FROM (SELECT bank FROM {schema}.change UNION SELECT bank FROM {schema}.checkpoint"
-        " WHERE sequence >= 0) rows WHERE bank NOT IN (SELECT name FROM {schema}.bank) ORDER BY bank"
+        "SELECT DISTINCT bank FROM {schema}.change WHERE bank NOT IN (SELECT name FROM {schema}.bank) ORDER BY bank"
     )
     checked.problems += [f"the row in bank of {name} is missing" for (name,) in left]
     return checked
@@ -264,16 +237,18 @@ def _damage(read: Callable[..., object], *stored: Any) -> Iterator[str]:
         yield error.problem
 
 
-def _check_bank(stored: SharedStore, name: str) -> Checked:
+def _check_bank(stored: StoredService, name: str) -> Checked:
     content = stored.content(name)
-    head = content.head
-    checked = Checked(name, head.position.sequence)
-    _check_positions(stored, checked, name, head.checkpoint, head.position.sequence)
-    last = head.tail[-1] if head.tail else None
-    if last is not None and last.sequence == head.position.sequence and last.turn != head.position.turn:
-        checked.problems.append("the head names another turn than its last change")
-    checked.problems += _damage(counters_of, name, content.counts)
-    checked.problems += _damage(check_written, name, head.written)
+    checked = Checked(name, content.sequence)
+    _check_positions(checked, content)
+    row = stored.query("SELECT written, memory FROM {schema}.bank WHERE name = %s", name).fetchone()
+    written, memory = row or (0, None)
+    if not 0 <= written <= _LATEST:
+        checked.problems.append(f"the time {written} in the row of bank {name} is out of range")
+    try:
+        orjson.loads(memory or b"{}")
+    except ValueError as error:
+        checked.problems.append(f"what the last home of bank {name} had in memory cannot be read: {error}")
     if not checked.problems:
         _check_documents(checked, content)
     for saved, _, body in stored.snapshots(name):
@@ -281,17 +256,12 @@ def _check_bank(stored: SharedStore, name: str) -> Checked:
             image_from_bytes(body, KINDS, file=Path(saved))
         except StoreError as error:
             checked.problems.append(f"the snapshot {saved} cannot be read: {error}")
-    for number, body in stored.query("SELECT id, body FROM {schema}.exchange WHERE bank = %s ORDER BY id", name):
-        try:
-            stored_exchange(body)
-        except ValueError as error:
-            checked.problems.append(f"the exchange {number} of the request log cannot be read: {error}")
     return checked
 
 
 def _check_documents(checked: Checked, content: Content) -> None:
     documents = memory_store(KINDS)
-    problems = list(_damage(lambda: fill(documents, content, image_of(content))))
+    problems = list(_damage(fill, documents, checked.name, content))
     checked.problems += problems
     if problems:
         return
@@ -302,18 +272,12 @@ def _check_documents(checked: Checked, content: Content) -> None:
             checked.problems.append(f"kind {kind}: {wrong}")
 
 
-def _check_positions(stored: SharedStore, checked: Checked, name: str, checkpoint: int, sequence: int) -> None:
-    """Changes up to the head, one by one, from the checkpoint on at least."""
-    row = stored.query(
-        "SELECT count(*), min(sequence), max(sequence) FROM {schema}.change WHERE bank = %s", name
-    ).fetchone()
-    count, first, last = row if row is not None else (0, None, None)
-    if count == 0:
-        if sequence > checkpoint:
-            checked.problems.append(f"changes {checkpoint + 1} to {sequence} are missing")
-    elif last != sequence:
-        checked.problems.append(f"the head is at change {sequence}, the last stored one is {last}")
-    elif count != last - first + 1:
-        checked.problems.append(f"changes are missing between {first} and {last}: {last - first + 1 - count}")
-    elif first > checkpoint + 1:
-        checked.problems.append(f"changes {checkpoint + 1} to {first - 1} are missing")
+def _check_positions(checked: Checked, content: Content) -> None:
+    """Changes up to the head, one by one, from the checkpoint on."""
+    numbers = [sequence for sequence, _ in content.changes]
+    expected = list(range(content.checkpoint + 1, content.sequence + 1))
+    missing = sorted(set(expected) - set(numbers))
+    if missing:
+        checked.problems.append(f"{len(missing)} changes are missing, the first of them {missing[0]}")
+    elif len(numbers) > len(expected):
+        checked.problems.append(f"the head is at change {content.sequence}, the last stored one is {numbers[-1]}")

@@ -1,0 +1,299 @@
+"""The way to the home of a bank: requests that one process passes on to another, and their answers.
+
+Each process listens on an address of its own for the others. A request goes over as the core sees it, after the wire
+rules were applied by the process that the client has reached, and the answer comes back as the core has given it: so
+scripted delays, disconnections, compression and HEAD are carried out once, by that same process. A connection carries
+one request at a time, so that back-pressure and a client that goes away need nothing of their own: who stops to read
+holds the other end up, who closes ends the work there.
+
+A message is a head, JSON behind its size in four bytes, and a body of as many bytes as the head says. The first message
+of an answer says how it goes on: `whole`, not at all; `parts`, until one that is the `last`; `stream`, with events
+until the connection ends; `elsewhere`, this process is not the home; `refused`, the secret is wrong.
+
+What the sender may do when it fails depends on how far it came:
+
+- It could not connect, or was told `elsewhere`: nothing was done. NotDelivered: it looks again who is the home.
+- The connection ended before an answer. A request that only reads is sent again. Another one may have been carried out:
+  Broken, and the client gets no answer either; it sends its request again, with the same X-Request-ID.
+- The connection ended within an answer: the client's ends too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import socket
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from emulator.api.messages import BodyParts, Delivery, Fields, Push, Request, Response, Stream, Unsubscribe
+from emulator.web.application import Watching
+
+logger = logging.getLogger(__name__)
+
+CONNECTING = 2.0  # seconds
+IDLE = 16  # connections to one address that are kept while nobody uses them
+LARGEST_HEAD = 4 << 20  # bytes
+LARGEST_BODY = 64 << 20
+UNREAD = 1 << 20  # bytes of events that a reader may be behind
+
+
+class NotDelivered(Exception):
+    """The request was not carried out: the process cannot be reached, or is not the home."""
+
+    def __init__(self, reason: str, *, moved: bool) -> None:
+        super().__init__(reason)
+        self.moved = moved  # the process was reached, and another one is the home
+
+
+class Broken(Exception):
+    """The connection ended before an answer: nobody knows whether the request was carried out."""
+
+
+Here = Callable[[str, Request], Awaitable[Response | Stream | None]]
+"""Answers a request to a bank whose home this process is; None if it is not."""
+
+
+async def _send(writer: StreamWriter, head: dict[str, Any], body: bytes = b"") -> None:
+    text = orjson.dumps({**head, "size": len(body)})
+    writer.write(b"".join((len(text).to_bytes(4, "big"), text, body)))
+    if writer.transport.get_write_buffer_size():
+        await writer.drain()
+
+
+async def _receive(reader: StreamReader) -> tuple[dict[str, Any], bytes]:
+    """The next message; ValueError for what is none, IncompleteReadError and OSError for an end."""
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > LARGEST_HEAD:
+        raise ValueError("too large a head")
+    head = orjson.loads(await reader.readexactly(size))
+    if not isinstance(head, dict) or not 0 <= head.get("size", -1) <= LARGEST_BODY:
+        raise ValueError("not a message")
+    return head, await reader.readexactly(head["size"]) if head["size"] else b""
+
+
+# The side of the home
+
+
+class Entrance:
+    """Where the other processes reach this one, `home` by its id; `secret` is what they must know."""
+
+    def __init__(self, bound: socket.socket, home: str, secret: bytes, here: Here, watching: Watching) -> None:
+        self._bound = bound
+        self._home = home
+        self._secret = secret
+        self._here = here
+        self._watching = watching
+        self._server: asyncio.Server | None = None
+        self._connections: set[StreamWriter] = set()
+
+    async def open(self) -> None:
+        """Begin to accept connections."""
+        self._server = await asyncio.start_server(self._serve, sock=self._bound)
+
+    async def close(self) -> None:
+        """End all connections."""
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._connections):
+            writer.close()
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._connections.add(writer)
+        try:
+            while await self._answer(reader, writer):
+                pass
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the other side has ended
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning("an internal connection sent something else than a request: %s", error)
+        finally:
+            self._connections.discard(writer)
+            writer.close()
+
+    async def _answer(self, reader: StreamReader, writer: StreamWriter) -> bool:
+        """Answer the next request; whether another one may follow."""
+        head, body = await _receive(reader)
+        if not hmac.compare_digest(str(head["secret"]).encode(), self._secret):
+            logger.warning("an internal request with a wrong secret came from %s", writer.get_extra_info("peername"))
+            await _send(writer, {"as": "refused"})
+            return False
+        names, values = zip(*head["headers"], strict=True) if head["headers"] else ((), ())
+        fields = Fields(tuple(names), tuple(map(str.lower, names)), tuple(values))
+        answer = None
+        if head["home"] == self._home:
+            answer = await self._here(head["bank"], Request(head["method"], head["target"], fields, body, head["base"]))
+        if answer is None:
+            await _send(writer, {"as": "elsewhere", "known": head["home"] == self._home})
+            return True
+        shown = {"status": answer.status, "headers": answer.headers}
+        if isinstance(answer, Stream):
+            await self._stream(answer, shown, reader, writer)
+            return False
+        delivery = {"delay": answer.delivery.delay, "disconnect": answer.delivery.disconnect}
+        if answer.parts is None:
+            await _send(writer, {"as": "whole", **shown, **delivery}, answer.body)
+            return True
+        await _send(writer, {"as": "parts", **shown, **delivery, "parts": answer.parts.size}, answer.body)
+        async for piece in answer.parts:
+            await _send(writer, {}, piece)
+            await asyncio.sleep(0)  # requests come between
+        await _send(writer, {"last": True})
+        return True
+
+    async def _stream(self, stream: Stream, shown: dict[str, Any], reader: StreamReader, writer: StreamWriter) -> None:
+        """Pass events on until one of the sides ends."""
+        await _send(writer, {"as": "stream", **shown})
+        ended = asyncio.get_running_loop().create_task(reader.read(1))
+
+        def push(chunk: bytes | None) -> None:
+            behind = writer.transport.get_write_buffer_size() > UNREAD
+            if chunk is None or behind or writer.is_closing():
+                ended.cancel()
+            else:
+                writer.write(chunk)
+
+        listener = _Listener(ended)
+        unsubscribe = stream.subscribe(push)
+        self._watching.add(listener)
+        try:
+            await asyncio.wait([ended])
+        finally:
+            unsubscribe()
+            self._watching.discard(listener)
+            ended.cancel()
+
+
+class _Listener:
+    """The reader of an event stream at another process."""
+
+    def __init__(self, ended: asyncio.Task[bytes]) -> None:
+        self._ended = ended
+
+    def leave(self) -> None:
+        """End the stream."""
+        self._ended.cancel()
+
+
+# The side of the process that the client has reached
+
+
+class Ways:
+    """The connections of a process to the others, by address."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret.decode()
+        self._free: dict[str, list[tuple[StreamReader, StreamWriter]]] = {}
+
+    def close(self) -> None:
+        """Close what nobody uses."""
+        for free in self._free.values():
+            for _, writer in free:
+                writer.close()
+        self._free.clear()
+
+    async def send(self, address: str, home: str, bank: str, request: Request) -> Response | Stream:
+        """Pass a request on to the home of a bank; NotDelivered, Broken."""
+        head = {
+            "secret": self._secret,
+            "home": home,
+            "bank": bank,
+            "method": request.method,
+            "target": request.target,
+            "headers": list(request.headers),
+            "base": request.base,
+        }
+        try:
+            reader, writer = await self._connection(address)
+        except (OSError, TimeoutError, ValueError) as error:
+            reason = f"the process at {address} cannot be reached: {error or 'no answer'}"
+            raise NotDelivered(reason, moved=False) from error
+        try:
+            await _send(writer, head, request.body)
+            answer, body = await _receive(reader)
+            if answer["as"] == "whole":
+                self._release(address, reader, writer)
+                return self._response(answer, body)
+        except (OSError, asyncio.IncompleteReadError, ValueError, KeyError) as error:
+            writer.close()
+            raise Broken(f"the process at {address} has gone") from error
+        except asyncio.CancelledError:  # the client has gone
+            writer.close()
+            raise
+        if answer["as"] == "parts":
+            response = self._response(answer, body)
+            response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer))
+            return response
+        if answer["as"] == "stream":
+            return Stream(answer["status"], _pairs(answer), lambda push: _subscribed(reader, writer, push))
+        writer.close()
+        if answer["as"] == "refused":
+            raise NotDelivered(f"the process at {address} has another secret: it is of another store", moved=False)
+        if not answer["known"]:
+            raise NotDelivered(f"at {address} is another process than the home: is --advertise the same?", moved=False)
+        raise NotDelivered(f"the process at {address} is not the home any more", moved=True)
+
+    @staticmethod
+    def _response(answer: dict[str, Any], body: bytes) -> Response:
+        delivery = Delivery(answer["delay"], answer["disconnect"])
+        return Response(answer["status"], _pairs(answer), body, delivery)
+
+    async def _connection(self, address: str) -> tuple[StreamReader, StreamWriter]:
+        free = self._free.get(address, [])
+        while free:
+            reader, writer = free.pop()
+            if not (writer.is_closing() or reader.at_eof()):
+                return reader, writer
+            writer.close()
+        host, _, port = address.rpartition(":")
+        opening = asyncio.open_connection(host.strip("[]"), int(port), limit=1 << 20)
+        return await asyncio.wait_for(opening, CONNECTING)
+
+    def _release(self, address: str, reader: StreamReader, writer: StreamWriter) -> None:
+        free = self._free.setdefault(address, [])
+        if len(free) < IDLE:
+            free.append((reader, writer))
+        else:
+            writer.close()
+
+    async def _pieces(self, address: str, reader: StreamReader, writer: StreamWriter) -> AsyncIterator[bytes]:
+        last = False
+        try:
+            while True:
+                head, piece = await _receive(reader)
+                if head.get("last"):
+                    last = True
+                    return
+                yield piece
+        except (asyncio.IncompleteReadError, ValueError) as error:
+            raise ConnectionResetError("the home of the bank has gone") from error
+        finally:
+            if last:
+                self._release(address, reader, writer)
+            else:
+                writer.close()
+
+
+def _pairs(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in answer["headers"]]
+
+
+def _subscribed(reader: StreamReader, writer: StreamWriter, push: Push) -> Unsubscribe:
+    async def read() -> None:
+        with suppress(OSError):
+            while chunk := await reader.read(1 << 16):
+                push(chunk)
+        push(None)
+
+    reading = asyncio.get_running_loop().create_task(read())
+
+    def unsubscribe() -> None:
+        reading.cancel()
+        writer.close()
+
+    return unsubscribe

@@ -1,0 +1,267 @@
+"""The start of a process that shares banks: tables, flags, CA, the default bank and scenarios, then the application.
+
+All processes need some flags alike; the store has those of the last start. Another seed is refused: the ids and random
+numbers of a bank come from one seed in all processes. Other flags that differ are logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import socket
+from collections.abc import Awaitable, Generator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import orjson
+import psycopg
+from psycopg import AsyncConnection
+
+from emulator.assemble.application import BankApplication
+from emulator.assemble.composition import application_of, apply_all, registry_config
+from emulator.assemble.forwarding import Entrance, Ways
+from emulator.assemble.homes import Homes, HomeStorage
+from emulator.assemble.registry import DEFAULT, BankRegistry
+from emulator.assemble.stored_authority import KEEP, READ, StoredAuthority, secret_of
+from emulator.bank import fixtures
+from emulator.bank.clock import Beginning, real_now
+from emulator.control.operation import BankSpec
+from emulator.settings import ServeSettings, schema_of
+from emulator.store.postgres import layout
+from emulator.store.postgres.connection import Server
+from emulator.store.postgres.errors import StoredDataDamaged, StoreUnusable, unusable
+from emulator.store.postgres.leases import Leases
+from emulator.web.application import Answering, Watching
+
+logger = logging.getLogger(__name__)
+
+SHARED = ("fixtures", "ids", "links", "profile", "seed", "weather")
+SERVICE, ENTRANCE = "service", "entrance"  # kinds of secrets: flags and scenarios; what internal requests must know
+
+Flags = Mapping[str, Any]
+"""The values of SHARED by name, as JSON has them."""
+
+T = TypeVar("T")
+
+_HOST_PORT = re.compile(r"(?P<host>\[[^\]]+\]|[^:]+)(?::(?P<port>[0-9]+))?")
+
+
+class SharedApplication(BankApplication):
+    """The application of a process that shares banks."""
+
+    homes: Homes
+    entrance: Any
+    secret: bytes
+
+    def around(self, local: Answering, watching: Watching) -> Answering:
+        """Requests are answered by the homes of their banks."""
+        return self.homes.around(local, watching, entrance=self.entrance, ways=Ways(self.secret))
+
+    def start(self) -> None:
+        """Start background work, within a running loop, before requests are served."""
+        super().start()
+        self.homes.start()
+
+    async def leave(self) -> None:
+        """Give the banks back."""
+        await self.homes.leave()
+
+
+def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
+    """Everything that `serve` needs; raises as `assemble.assemble` does, StoreShared for the store."""
+    fixtures.check(settings.fixtures)
+    return asyncio.run(_assembled(settings, begins))
+
+
+async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
+    if settings.store is None:
+        raise ValueError("there is no store")
+    server = Server(settings.store, schema_of(settings.store, settings.store_schema), settings.store_connections)
+    server.open()
+    bound = None
+    try:
+        try:
+            async with server.connection() as connection:
+                await layout.prepare(connection, server.schema)
+                authority, settings, secret, begun = await _joined(connection, server.schema, settings)
+                bound = _advertised(settings.advertise, connection)
+        except psycopg.Error as error:
+            raise unusable(error, server.schema) from error
+        host = (
+            settings.advertise.rpartition(":")[0]
+            if settings.advertise and ":" in settings.advertise
+            else settings.advertise
+        )
+        host = (host or bound.getsockname()[0]).strip("[]")
+        address = f"[{host}]:{bound.getsockname()[1]}" if ":" in host else f"{host}:{bound.getsockname()[1]}"
+        leases = Leases(server, uuid4().hex, address)
+        homes = Homes(server, leases, authority)
+        registry = homes.registry = BankRegistry(
+            registry_config(settings, authority, begins, storage=HomeStorage(homes))
+        )
+        application = application_of(registry, settings, authority, SharedApplication)
+        application.homes, application.secret = homes, secret
+        application.entrance = partial(_entrance, bound, leases.home, secret)
+        homes.refuses = application.lacks_right
+        await _begin(homes, application, settings, begun)
+        return application
+    except BaseException:
+        if bound is not None:
+            bound.close()
+        raise
+    finally:
+        await server.close()  # the loop that serves has connections of its own
+
+
+def _entrance(bound: socket.socket, home: str, secret: bytes, here: Any, watching: Watching) -> Entrance:
+    return Entrance(bound, home, secret, here, watching)
+
+
+def _advertised(advertise: str | None, connection: AsyncConnection[Any]) -> socket.socket:
+    """The socket at which the other processes reach this one."""
+    named = _HOST_PORT.fullmatch(advertise or "")
+    host, port = (named["host"], named["port"] or "0") if named else ("", "0")
+    if not host:
+        with socket.socket(fileno=socket.dup(connection.fileno())) as own:
+            host = "127.0.0.1" if own.family == socket.AF_UNIX else own.getsockname()[0]
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            bound.listen(1024)
+            bound.setblocking(False)
+        except BaseException:
+            bound.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StoreUnusable(f"--advertise {advertise or host}: this process cannot listen there: {reason}") from error
+    return bound
+
+
+async def _begin(
+    homes: Homes, application: SharedApplication, settings: ServeSettings, begun: list[str] | None
+) -> None:
+    """Have the default bank, if no other process has it, and apply the scenarios, once for the service.
+
+    A process that joins or comes back leaves the bank as it is.
+    """
+    registry = homes.registry
+    where = await homes.locate(DEFAULT, new=True)
+    if where is not None:
+        if settings.scenario and begun != list(settings.scenario):
+            logger.warning("--scenario is not applied: another process has the default bank; use `scenario apply`")
+        return
+    if registry.opened(DEFAULT) is None:
+        await _run(registry.making(DEFAULT, BankSpec()))
+    if settings.scenario and begun != list(settings.scenario):
+        apply_all(settings.scenario, application.scenario_target(registry.default))
+    documents = registry.documents()
+    if documents is not None:
+        await documents.log.durable(documents.sequence)
+    if begun != list(settings.scenario):
+        await _keep_service(homes.server, settings)
+
+
+async def _run(steps: Generator[object, None, T]) -> T:
+    """Run all steps; the event loop goes on while a thread works."""
+    while True:
+        try:
+            awaited = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if awaited is not None and hasattr(awaited, "add_done_callback"):
+            await asyncio.wait([asyncio.wrap_future(awaited)])  # type: ignore[arg-type]
+
+
+async def _keep_service(server: Server, settings: ServeSettings) -> None:
+    about = orjson.dumps({"flags": _flags_of(settings), "scenarios": list(settings.scenario)})
+    await server.rows(KEEP, SERVICE, "", about, True)
+
+
+async def _joined(
+    connection: AsyncConnection[Any], schema: str, settings: ServeSettings
+) -> tuple[StoredAuthority, ServeSettings, bytes, list[str] | None]:
+    """The CA of the service, the settings with its seed, the internal secret, and the scenarios that were applied.
+
+    What is new is stored before others can join it.
+    """
+
+    def execute(statement: str, *values: Any) -> Awaitable[Any]:
+        return connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
+
+    async with connection.transaction():
+        await execute("SELECT news FROM {schema}.layout FOR UPDATE")
+        kinds = await execute("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE)
+        known = dict(await kinds.fetchall())
+        service = about(known.get(SERVICE, b"{}"))
+        settings = _with_seed(settings, service.get("flags", {}))
+        _compare(_flags_of(settings), service.get("flags", {}))
+        stored = await execute(READ, -1)
+        authority = StoredAuthority(settings.state, await stored.fetchall(), clock=real_now)
+        authority.adopt()
+        authority.demo()
+        pending, authority.pending = authority.pending, {}
+        for (kind, name), (files, _) in pending.items():
+            await execute(KEEP, kind, name, secret_of(files), True)
+        secret = known.get(ENTRANCE)
+        if secret is None:
+            secret = secrets.token_hex(32).encode()
+            await execute(KEEP, ENTRANCE, "", secret, False)
+        if SERVICE not in known or service.get("flags") != _flags_of(settings):
+            kept = {**service, "flags": _flags_of(settings)}
+            await execute(KEEP, SERVICE, "", orjson.dumps(kept), True)
+    return authority, settings, secret, service.get("scenarios")
+
+
+def about(body: bytes) -> dict[str, Any]:
+    """What the service remembers; StoredDataDamaged."""
+    try:
+        service = orjson.loads(body)
+        if not isinstance(service, dict) or not isinstance(service.get("flags", {}), dict):
+            raise ValueError("it is not an object with flags")
+        if not isinstance(service.get("scenarios", []), list):
+            raise ValueError("its scenarios are not a list")
+        if not isinstance(service.get("flags", {}).get("seed"), int | None):
+            raise ValueError("flags.seed is not a number")
+    except ValueError as error:
+        raise StoredDataDamaged("the secret service", error) from error
+    return service
+
+
+def _flags_of(settings: ServeSettings) -> Flags:
+    """What a process was started with."""
+    return {name: getattr(settings, name) for name in SHARED}
+
+
+def _with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:
+    """The settings with the seed of the store, if it has one; StoreUnusable if another one is requested."""
+    seed = stored.get("seed")
+    if seed is None:
+        return settings
+    if settings.seed not in (None, seed):
+        raise StoreUnusable(
+            f"its processes share --seed {seed}, and this one has --seed {settings.seed}: leave the flag out, or name"
+            " another --store-schema"
+        )
+    return replace(settings, seed=seed)
+
+
+def _compare(own: Flags, others: Flags) -> None:
+    """Log which flags of another process differ."""
+    for name in SHARED:
+        if name in others and own[name] != others[name]:
+            logger.warning(
+                "this process has --%s %s, another one of the store --%s %s: give all of them the same",
+                name,
+                "(none)" if own[name] is None else own[name],
+                name,
+                "(none)" if others[name] is None else others[name],
+            )

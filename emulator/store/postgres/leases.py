@@ -1,0 +1,171 @@
+"""Who is the home of a bank: leases in the database, each with an epoch.
+
+A bank has one home at a time, the process that has its documents in memory and answers for it. A home holds a lease of
+LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`.
+
+Only the clock of the database decides who may take a lease. A process measures nothing but how long ago it *began* its
+last renewal, with a clock that does not stand still while the machine is suspended, and takes MARGIN off. So it stops
+to answer before anybody else may begin, and wrong clocks of the processes do no harm. Why no two homes answer:
+
+- It is stopped (SIGSTOP, a suspended machine), or its renewals do not arrive. It looks at `Lease.valid` after an answer
+  was computed and before it leaves. If the lease was valid then, the answer was true at that moment, which lies between
+  request and answer; else it is thrown away, and the request is passed on.
+- It is stopped before the commit of a change. The commit names the epoch, and does nothing if another process has taken
+  the bank since; the home drops the bank.
+- It is stopped after the commit. The change was stored while it was the home: whoever takes the bank loads it.
+- A commit is under way while another process takes the bank. Both want the row: either the commit is first, and what it
+  stored is loaded by the other, or it finds another epoch.
+- A commit is lost on its way and executed later. Whoever wants to know its outcome takes the lease again, which raises
+  the epoch: what comes later finds another one.
+- It is killed. Its lease runs out; others look each second for leases that have, and take the bank over.
+- The clock of the database is set, or a standby with another clock takes over. As long as it is not more than MARGIN
+  ahead, nothing; beyond that two homes could *read* for the rest. Writes are right all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import orjson
+
+from emulator.store.postgres.connection import Server
+
+LASTS = 3.0  # seconds of the database's clock
+MARGIN = 0.5  # seconds
+
+# Linux's monotonic clock stands still while the machine is suspended, this one does not; elsewhere it is the other way.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+_UNTIL = f"now() + interval '{LASTS:g} seconds'"
+_TAKE = (
+    "WITH taken AS ("
+    f" UPDATE {{schema}}.bank SET home = %s, address = %s, epoch = epoch + 1, until = {_UNTIL}"
+    " WHERE name = %s AND (until < now() OR home = %s) AND (sequence > 0 OR %s)"
+    " RETURNING epoch, sequence, checkpoint, written, made, memory)"
+    " SELECT true, NULL, NULL, epoch, sequence, checkpoint, written, made, memory FROM taken UNION ALL"
+    " SELECT false, CASE WHEN until < now() THEN NULL ELSE address END, home, epoch, sequence, checkpoint, written,"
+    " made, NULL"
+    " FROM {schema}.bank WHERE name = %s AND NOT EXISTS (SELECT FROM taken)"
+)
+_MAKE = "INSERT INTO {schema}.bank (name) VALUES (%s) ON CONFLICT DO NOTHING"
+_NAMED = "name IN (SELECT json_array_elements_text(%s::json))"
+_RENEW = f"UPDATE {{schema}}.bank SET until = {_UNTIL} WHERE home = %s AND {_NAMED} RETURNING name, epoch"
+_RETAKE = (
+    f"UPDATE {{schema}}.bank SET epoch = epoch + 1, until = {_UNTIL} WHERE home = %s AND {_NAMED}"
+    " RETURNING name, epoch, sequence"
+)
+_GIVE_BACK = (
+    "UPDATE {schema}.bank b SET until = now() - interval '1 microsecond', memory = convert_to(r.memory, 'UTF8'),"
+    " home = CASE WHEN r.active THEN b.home END"
+    " FROM json_to_recordset(%s::json) r (name text, epoch bigint, active boolean, memory text)"
+    " WHERE b.name = r.name AND b.epoch = r.epoch"
+)
+_ORPHANS = (
+    "SELECT name FROM {schema}.bank WHERE home IS NOT NULL AND until < now() AND sequence > 0"
+    " ORDER BY random() LIMIT %s"
+)
+
+
+def elapsed() -> float:
+    """Seconds that have passed since some moment, suspension included."""
+    return time.clock_gettime(_CLOCK)
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """The right of this process to be the home of a bank; `until`: on the clock of `elapsed`, margin taken off."""
+
+    name: str
+    epoch: int
+    until: float
+
+    @property
+    def valid(self) -> bool:
+        """Whether no other process can be the home."""
+        return elapsed() < self.until
+
+
+class BankRow(NamedTuple):
+    """A bank as it was taken.
+
+    `sequence`: its last change, 0 for a bank that does not exist; `written`: real time of it in microseconds; `made`:
+    how often a bank of this name was created; `memory`: what its last home has left (see `Leases.give_back`).
+    """
+
+    lease: Lease
+    sequence: int
+    checkpoint: int
+    written: int
+    made: int
+    memory: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another process is the home of the bank, by its id and address; None: nobody, and the bank does not exist."""
+
+    address: str | None
+    home: str | None
+
+
+class Leases:
+    """The leases of one process, which is reached at `address` by the others. Methods raise StoreUnreachable."""
+
+    def __init__(self, server: Server, home: str, address: str) -> None:
+        self._server = server
+        self.home = home
+        self.address = address
+        self.held: dict[str, Lease] = {}
+
+    async def take(self, name: str, *, new: bool = False) -> BankRow | Elsewhere:
+        """Become the home of a bank that has none; `new`: also of one that does not exist, to create it."""
+        began = elapsed()
+        if new:
+            await self._server.rows(_MAKE, name)
+        rows = await self._server.rows(_TAKE, self.home, self.address, name, self.home, new, name)
+        if not rows:
+            return Elsewhere(None, None)
+        taken, address, home, epoch, sequence, checkpoint, written, made, memory = rows[0]
+        if not taken:
+            return Elsewhere(address, home)
+        lease = self.held[name] = Lease(name, epoch, began + LASTS - MARGIN)
+        return BankRow(lease, sequence, checkpoint, written, made, memory)
+
+    async def renew(self) -> list[str]:
+        """Renew all leases; the banks that are lost."""
+        asked, began = dict(self.held), elapsed()
+        if not asked:
+            return []
+        rows = await self._server.rows(_RENEW, self.home, orjson.dumps(list(asked)).decode())
+        epochs: dict[str, int] = dict(rows)
+        for name, lease in asked.items():
+            if epochs.get(name) == lease.epoch:
+                lease.until = max(lease.until, began + LASTS - MARGIN)
+        # one that was taken again meanwhile has another epoch, which the next renewal finds
+        return [name for name, lease in asked.items() if self.held.get(name) is lease and name not in epochs]
+
+    async def take_again(self, names: Iterable[str]) -> dict[str, int]:
+        """Raise the epoch of banks whose last commit has an unknown outcome; the last change of those still held."""
+        asked = [name for name in names if name in self.held]
+        rows = await self._server.rows(_RETAKE, self.home, orjson.dumps(asked).decode(), within=2.0)
+        for name, epoch, _ in rows:
+            self.held[name].epoch = epoch
+        return {name: sequence for name, _, sequence in rows}
+
+    async def give_back(self, left: Mapping[str, tuple[bytes, bool]]) -> None:
+        """End these leases, with what the next home is to have in memory, as JSON, and whether the bank is active: it
+        is then taken by another process although nobody asks for it.
+        """
+        rows = [
+            {"name": name, "epoch": lease.epoch, "memory": memory.decode(), "active": active}
+            for name, (memory, active) in left.items()
+            if (lease := self.held.pop(name, None)) is not None
+        ]
+        await self._server.rows(_GIVE_BACK, orjson.dumps(rows).decode())
+
+    async def orphans(self, most: int) -> list[str]:
+        """Some banks whose home is gone without having given them back."""
+        return [name for (name,) in await self._server.rows(_ORPHANS, most)]
