@@ -22,6 +22,7 @@ from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
 from emulator.web.console.handler import Console
+from emulator.web.console.screen import Answering
 from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
 from emulator.web.pages.browser import Guard
@@ -116,9 +117,13 @@ Made = TypeVar("Made", bound=BankApplication)
 
 
 def application_of(
-    registry: BankRegistry, settings: ServeSettings, authority: CertificateAuthority, kind: type[Made]
+    registry: BankRegistry,
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    kind: type[Made],
+    asking: Callable[[Answering], Answering] = lambda control: control,
 ) -> Made:
-    """The application of these banks."""
+    """The application of these banks; `asking`: how the console asks the control interface."""
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         registry,
@@ -134,7 +139,7 @@ def application_of(
         "sca": ScaPages(guard),
         "my": MyPages(guard),
         "console": Console(
-            guard, answering=control.handle, default=lambda: registry.default, token=settings.control_token
+            guard, answering=asking(control.handle), default=lambda: registry.default, token=settings.control_token
         ),
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),

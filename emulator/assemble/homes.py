@@ -30,7 +30,7 @@ import orjson
 
 from emulator.api import render, stored_log
 from emulator.api.headers import Headers
-from emulator.api.messages import ELSEWHERE, HANG_UP, Request, Response, Stream
+from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.service import BankService, finish
 from emulator.assemble.forwarding import Broken, Entrance, NotDelivered, Ways
 from emulator.assemble.registry import DEFAULT, BankRegistry, bank_of
@@ -123,8 +123,6 @@ class Homes:
         if name is None:
             return await self._local(request)
         try:
-            if _is_about_all(request):
-                await self.refresh()
             if request.target.partition("?")[0] == "/ready":
                 return await self._ready(request)
             return await self._anywhere(name, request, new=new and not self.refuses(request))
@@ -178,6 +176,8 @@ class Homes:
         known = self.registry.documents(name)
         if known is not None and not known.log.owned:
             return None
+        if _is_about_all(request):
+            await self.refresh()
         answer = await self._local(request)
         try:
             if self.authority.pending:
@@ -206,6 +206,20 @@ class Homes:
             return answer
         body = {**orjson.loads(answer.body), "banks": sorted(service.bank.name for service in self.registry.services())}
         return render.json_response(200, body, [pair for pair in answer.headers if pair[0] != "Content-Type"])
+
+    def asking(self, control: Callable[[BankService, Request], Answered]) -> Callable[[BankService, Request], Answered]:
+        """The control interface for the console: what is about another bank than its own goes to that bank's home."""
+
+        def elsewhere(request: Request) -> Steps:
+            asked = self.answer(replace(request, unfinished=None))
+            return (yield from in_thread(lambda: self.server.from_thread(asked)))
+
+        def answer(service: BankService, request: Request) -> Answered:
+            if bank_of(request)[0] in (service.bank.name, None):
+                return control(service, request)
+            return Unfinished(elsewhere(request)).step()
+
+        return answer
 
     # Taking banks
 

@@ -103,7 +103,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         registry = homes.registry = BankRegistry(
             registry_config(settings, authority, begins, storage=HomeStorage(homes))
         )
-        application = application_of(registry, settings, authority, SharedApplication)
+        application = application_of(registry, settings, authority, SharedApplication, homes.asking)
         application.homes, application.secret = homes, secret
         application.entrance = partial(_entrance, bound, leases.home, secret)
         homes.refuses = application.lacks_right
@@ -218,6 +218,8 @@ async def _joined(
         if SERVICE not in known or service.get("flags") != _flags_of(settings):
             kept = {**service, "flags": _flags_of(settings)}
             await execute(KEEP, SERVICE, "", orjson.dumps(kept), True)
+    for (kind, name), (files, _) in pending.items():
+        authority.kept(kind, name, files)
     return authority, settings, secret, service.get("scenarios")
 
 

@@ -101,8 +101,12 @@ class StoredAuthority(CertificateAuthority):
                 self._in_memory.pop(name, None)
                 self.version = 0  # the next refresh brings back what was replaced
                 raise
-            if kind == TPP:
-                _mirror(self._place / "tpps" / name, files)
+            self.kept(kind, name, files)
+
+    def kept(self, kind: str, name: str, files: dict[str, bytes]) -> None:
+        """Something is stored: write it beside this process too."""
+        if kind == TPP:
+            _mirror(self._place / "tpps" / name, files)
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
         try:

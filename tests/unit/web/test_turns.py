@@ -244,6 +244,7 @@ async def test_a_thousand_clients_do_not_wait_for_one_another(world: World, monk
     assert world.disk.writes == 3
 
 
+@pytest.mark.parametrize("full", [False, True])
 async def test_an_answer_that_is_held_back_waits_for_the_write_too(world: World, full: bool) -> None:
     (client,) = world.clients(1)
     world.disk.full = full
