@@ -1,6 +1,14 @@
 """The HTTP server: passes requests from sockets to the core and writes answers. Only it and the client use aiohttp.
 
-`server.py` runs an `Application` (`application.py`) on its sockets. A connection (`connection.py`) refuses what is not
-HTTP (`framing.py`, `refusals.py`) and queues the rest; `handler.py` answers the queue in turns, with `answers.py` and
-`events.py`. `console/`, `pages/` and `docs/` are the pages for people; they need no server.
+    server.py        listening sockets, signals, the end
+    connection.py    bytes to complete requests, by aiohttp's parser; all time limits
+    refusals.py      what of a request is refused before anybody is asked
+    handler.py       a complete request to the application, in turns, and its answer back
+    answers.py       an answer as bytes
+    events.py        event streams
+    application.py   what the server demands of the application
+
+Nothing is parsed twice: what the parser refuses is 400 and the end of the connection, what it takes is taken, except
+for the rules in `refusals.head_refusal`. `console/`, `pages/` and `docs/` are the pages for people; they need no
+server.
 """

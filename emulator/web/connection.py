@@ -1,271 +1,311 @@
-"""One connection: aiohttp's protocol, with the bank's answers to malformed requests and limits on slow clients.
+"""One connection of a client: bytes come in, one complete request after the other goes to the handler.
 
-Only public methods of aiohttp's `RequestHandler` are overridden or called. It owns the parser, and calls the handler
-for one request after the other in a task.
+aiohttp's parser decides what a request is and where it ends, and collects its body; nothing is parsed before or after
+it. It stops behind each complete request (a queue of one), so the next one is parsed when the answer to this one has
+been written; what arrives meanwhile waits in `_behind`.
+
+| State | Waits for | At most | Then |
+|---|---|---|---|
+| new, head | the rest of a head | `head_seconds` from its first byte | closed |
+| between | the first byte of a request | `idle_seconds` | closed |
+| body | the rest of a body | `body_seconds` from the end of the head | 408 |
+| answering | the handler and its answer | no limit of the connection's | |
+| refused | the client, which reads the refusal and closes | `linger_seconds` | closed |
+| closing | the client, which reads the rest of an answer | `write_seconds` | aborted |
+
+One timer serves all of them. It is not set again with each request: it rings early, and then waits for the deadline
+that counts by then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+import math
+from collections.abc import Callable
+from typing import Protocol
 
-from aiohttp import web
-from aiohttp.http import HttpProcessingError, HttpVersion11
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import HttpProcessingError, HttpRequestParser, HttpVersion11, RawRequestMessage, StreamWriter
 from aiohttp.streams import StreamReader
 
 from emulator.api.messages import Response
 from emulator.web.address import Base
-from emulator.web.framing import END, HEAD_TOO_LARGE, Framing
+from emulator.web.answers import complete
 from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
 from emulator.web.refusals import (
-    RequestRefused,
-    bad_body,
+    body_refusal,
+    head_refusal,
     head_without_end,
     parser_refusal,
+    too_large,
+    too_much_around,
     too_slow,
     wire_refusal,
 )
 
 logger = logging.getLogger(__name__)
 
-RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-MakeRefusal = Callable[["Connection", web.BaseRequest, Response], web.StreamResponse]
-NO_HEAD = b"\0"  # makes the parser refuse any head
-_LAST_SECONDS = 0.5  # for handlers whose connections were aborted
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_READ_AHEAD = 65536  # bytes of further requests that are accepted while one is being answered
+_AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5
 
 
-class Connection(web.RequestHandler):
-    """A client's connection, one request after the other."""
+class RequestHandler(Protocol):
+    """Answers the requests of all connections."""
 
-    __slots__ = (
-        "_answering",
-        "_client_ended",
-        "_framing",
-        "_gone",
-        "_head_timer",
-        "_heads_seen",
-        "_held",
-        "_left",
-        "_listener",
-        "_paused_by_body",
-        "_reading",
-        "_refused",
-        "_socket",
-        "_stuck",
-        "base",
-        "limits",
-    )
+    async def __call__(self, connection: Connection, message: RawRequestMessage, body: bytes, /) -> bool:
+        """Answer a complete request; returns whether another may follow on the connection."""
+        ...
+
+    def refused(self, connection: Connection, message: RawRequestMessage, response: Response, /) -> None:
+        """Add to `response`, the refusal of a request whose head was read, what its bank adds."""
+        ...
+
+
+class Connection(BaseProtocol):
+    """A client's connection; see the head of this module."""
 
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
-        self.limits = listener.limits
+        super().__init__(loop)
         self.base = listener.base
+        self.limits = listener.limits
         self._listener = listener
-        self._framing = Framing()
-        self._heads_seen = 0  # `count` of the framing when the timer was last checked
-        self._held = b""  # a head that waits briefly for its body
-        self._socket: asyncio.Transport | None = None  # aiohttp sets its own to None when it begins to close
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._answering = False
-        self._reading: StreamReader | None = None  # the body that the current request waits for
-        self._gone: asyncio.Future[None] | None = None
-        self._left = False  # the client has disconnected, or the server no longer waits for it
-        self._client_ended = False  # the client has closed its sending side, and still reads
-        self._refused = False  # a refusal was sent; further bytes are ignored
-        self._stuck = False
-        self._paused_by_body = False
-        super().__init__(
-            listener,
-            loop=loop,
-            keepalive_timeout=self.limits.idle_seconds,
-            access_log=cast(Any, None),
-            lingering_time=0.0,
+        self._http = HttpRequestParser(
+            self,
+            loop,
+            MAX_BODY_BYTES,
             max_line_size=MAX_TARGET_BYTES,
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEAD_BYTES,  # head_refusal checks their number, with a status of its own
             auto_decompress=False,
-            read_bufsize=65536,
+            max_msg_queue_size=1,
         )
+        self._message: RawRequestMessage | None = None  # the request that is read or answered
+        self._body: StreamReader | None = None  # of `_message`
+        self._task: asyncio.Task[None] | None = None  # answers `_message`
+        self._answering = False
+        self._written = False  # bytes of the answer were sent
+        self._head = b""  # of a request whose head is not complete
+        self._head_begun = True
+        self._fed = 0  # bytes given to the parser since the last head, the packet that completed it not included
+        self._behind = bytearray()
+        self._held = False  # the client may send nothing more for the moment
+        self._deaf = False  # what the client sends is ignored
+        self._client_ended = False  # the client has closed its sending side, and still reads
+        self.last = False  # no request is answered after the current one
+        self._left = False  # the client has disconnected, or the server no longer waits for it
+        self._gone: asyncio.Future[None] | None = None
+        self._late: Callable[[], None] = self.close
+        self._deadline = self._rings_at = math.inf
+        self._timer: asyncio.TimerHandle | None = None
 
-    # Called by asyncio
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._socket = self.transport
         self._listener.open.add(self)
         if self._listener.ending:
             self.drop()
         else:
-            self._await_head()
+            self._expect(self.limits.head_seconds, self.close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._listener.closed(self)
-        self._forget_timer()
         super().connection_lost(exc)
+        self._deaf = True
+        self._deadline = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+        self._listener.closed(self)
         self.leave()
 
     def data_received(self, data: bytes) -> None:
-        if not data:  # aiohttp continues with data that its parser has buffered
-            super().data_received(data)
+        if self._deaf:
             return
-        framing = self._framing
-        if self._refused or framing.fault is not None:
+        if not self._answering:
+            self._feed(data)
             return
-        parts = framing.cut(data)
-        if self._held:
-            self._release()
-        if framing.announced and len(parts) == 1 and data.endswith(END) and not self._answering:
-            self._hold(data)
-        else:
-            for part in parts:
-                super().data_received(part)
-        if framing.fault is not None:
-            self._read_no_further(framing.fault)
-        elif self._head_timer is not None or framing.partial_head:
-            self._watch_head()
+        self._behind += data
+        if len(self._behind) > _READ_AHEAD and self.transport is not None:
+            self._held = True
+            self.transport.pause_reading()
 
-    def _hold(self, head: bytes) -> None:
-        """Hold a head back until its body arrives, or until the loop has polled twice.
+    def eof_received(self) -> bool:
+        """Keep the sending side open for the answers to complete requests.
 
-        Most clients send head and body in two packets, one right after the other. Starting the handler with the first
-        and waiting there for the second would take longer than everything else that aiohttp does for a request.
+        A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown. TLS
+        has no half-closed state.
         """
-        self._held = head
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._release)
-
-    def _release(self) -> None:
-        held, self._held = self._held, b""
-        if held:
-            super().data_received(held)
-
-    def pause_reading(self) -> None:
-        self._paused_by_body = True
-        super().pause_reading()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """Resume only what was paused: aiohttp calls this after every part of a body, and then parses again."""
-        if self._paused_by_body:
-            self._paused_by_body = False
-            super().resume_reading(resume_parser)
-
-    def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
-        """Keep the sending side open while complete requests wait for their answers.
-
-        A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown.
-        """
-        broken = self._framing.fault is not None
-        if self._listener.ending and self._gone is not None:
-            return None
-        if self._refused or self.ssl_context is not None or (self._framing.in_body and not broken):
-            return None
-        if not self.owes and not broken:
-            return None
+        if self._deaf or not self._answering or (self._listener.ending and self._gone is not None):
+            return False
+        if self.transport is None or self.transport.get_extra_info("sslcontext") is not None:
+            return False
         self._client_ended = True
         return True
 
-    # Limits on what arrives
+    # Called by aiohttp's reader of a body, which is never longer than the limit on bodies
 
-    def _read_no_further(self, fault: str) -> None:
-        self._forget_timer()
-        if fault is HEAD_TOO_LARGE:  # refused after the requests before it are answered
-            super().data_received(NO_HEAD)
-        elif self._reading is not None and not self._framing.heads:
-            self._reading.set_exception(RequestRefused(bad_body(fault)))
+    def pause_reading(self) -> None:
+        """Do nothing."""
 
-    def _watch_head(self) -> None:
-        """Start or stop the timer for an incomplete head."""
-        framing = self._framing
-        if framing.count != self._heads_seen:
-            self._heads_seen = framing.count
-            self._forget_timer()
-        if framing.partial_head and self._head_timer is None:
-            self._await_head()
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Do nothing."""
 
-    def _await_head(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._head_timer = loop.call_later(self.limits.head_seconds, self._head_too_slow)
+    # Reading
 
-    def _head_too_slow(self) -> None:
-        if self.owes:
-            self._await_head()
-        else:
-            self._head_timer = None
-            self.force_close()
-
-    def _forget_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    # For the handler and its answers
-
-    @property
-    def owes(self) -> bool:
-        """Whether complete requests wait for their answers."""
-        return self._answering or bool(self._framing.heads)
-
-    @property
-    def last(self) -> bool:
-        """Whether no request is answered after the current one."""
-        return self._listener.ending or (self._client_ended and not self._framing.heads)
-
-    def begin(self) -> bytes:
-        """Start answering the next request; returns its head as received, perhaps incomplete."""
-        self._answering = True
-        framing = self._framing
-        return framing.heads.popleft() if framing.heads else bytes(framing.partial_head)
-
-    def end(self) -> None:
-        """Record that the answer to the current request was written."""
-        self._answering = False
-
-    async def arriving(self, request: web.BaseRequest) -> bytes:
-        """Wait for the body of a request; one that is too large is cut off somewhere above the limit.
-
-        Raises RequestRefused if it is too slow or malformed, ConnectionError if the client disconnects.
-        """
-        fault = self._framing.fault
-        if fault is not None and self._framing.in_body and not self._framing.heads:
-            raise RequestRefused(bad_body(fault))
-        if request.version == HttpVersion11 and "Expect" in request.headers:
-            self.send(_CONTINUE)
-        seconds = self.limits.body_seconds
-        parts = []
-        size = 0
-        self._reading = request.content
+    def _feed(self, data: bytes) -> None:
+        """Parse; start the handler if that completes a request, else set the time limit for the rest of it."""
         try:
-            async with asyncio.timeout(seconds):
-                while part := await self._reading.readany():
-                    parts.append(part)
-                    size += len(part)
-                    if size > MAX_BODY_BYTES:
-                        break
-        except TimeoutError as error:
-            raise RequestRefused(too_slow(seconds)) from error
-        finally:
-            self._reading = None
-        return b"".join(parts)
+            messages, upgraded, rest = self._http.feed_data(data)
+        except HttpProcessingError as error:
+            self._unreadable(error, data)
+            return
+        if (
+            upgraded
+        ):  # an offered upgrade is declined; what follows is HTTP (the parser hands it out for websocket only)
+            self._http.set_upgraded(False)
+            self._behind[:0] = rest
+            if not messages:
+                self._feed(self._take_behind())
+                return
+        self._fed += len(data)
+        if messages:
+            [(self._message, self._body)] = messages
+            refusal = head_refusal(self._message, self._fed)
+            self._fed = 0
+            if refusal is not None:
+                self._refuse(refusal)
+                return
+        if self._message is None:
+            self._await_head(data)
+        elif self._body is not None:
+            self._read_body(self._message, self._body, len(data), began=bool(messages))
+
+    def _await_head(self, data: bytes) -> None:
+        if not data:
+            return
+        if not self._head_begun:
+            self._head_begun = True
+            self._expect(self.limits.head_seconds, self.close)
+        self._head += data
+        if len(self._head) > MAX_HEAD_BYTES:
+            self.refuse(head_without_end(self._head))
+
+    def _read_body(self, message: RawRequestMessage, body: StreamReader, size: int, *, began: bool) -> None:
+        if body.total_bytes > MAX_BODY_BYTES:
+            self._refuse(too_large(MAX_BODY_BYTES))
+        elif body.is_eof():
+            self._fed = size  # part of it may belong to the next head
+            self._answering = True
+            self._deadline = math.inf
+            self._written = False
+            self._task = asyncio.get_running_loop().create_task(self._answer(message, body.read_nowait()))
+        elif self._fed > MAX_HEAD_BYTES + _AROUND * body.total_bytes:
+            self._refuse(too_much_around(MAX_HEAD_BYTES))
+        elif began:
+            self._expect(self.limits.body_seconds, self._body_too_slow)
+            if message.version == HttpVersion11 and "Expect" in message.headers:
+                self.send(_CONTINUE)
+
+    def _unreadable(self, error: HttpProcessingError, data: bytes) -> None:
+        if self._message is not None:
+            self._refuse(body_refusal(error))
+        else:
+            self.refuse(parser_refusal(error, self._head + data))
+
+    def _body_too_slow(self) -> None:
+        self._refuse(too_slow(self.limits.body_seconds))
+
+    # Answering
+
+    async def _answer(self, message: RawRequestMessage, body: bytes) -> None:
+        try:
+            goes_on = await self._listener.handler(self, message, body)
+        except ConnectionError:  # the client has disconnected
+            self.drop()
+        except Exception as error:
+            logger.error("a request could not be answered", exc_info=error)
+            if self._written:
+                self.drop()
+            else:
+                self._refuse(wire_refusal(500, "The bank could not answer."))
+        else:
+            if goes_on:
+                self._go_on()
+            else:
+                self.close()
+
+    def _go_on(self) -> None:
+        """Read the next request, which may have arrived already."""
+        if self._deaf:
+            return
+        self._answering = False
+        self._message = self._body = self._task = None
+        self._head, self._head_begun = b"", False
+        self._expect(min(self.limits.head_seconds, self.limits.idle_seconds), self._silent)
+        self._http.message_consumed()
+        self._feed(self._take_behind())
+        if self._answering or self._deaf:
+            return
+        if self._client_ended:
+            self.close()
+        else:
+            self._let_go()
+
+    def _take_behind(self) -> bytes:
+        behind = bytes(self._behind)
+        self._behind.clear()
+        return behind
+
+    def _let_go(self) -> None:
+        if self._held and self.transport is not None:
+            self._held = False
+            self.transport.resume_reading()
+
+    def _silent(self) -> None:
+        """Close if a head began in the packet of the last request: only the parser knows.
+
+        At what it takes for the end of the connection the parser gives or raises something within a head, and stays as
+        it is between two requests.
+        """
+        try:
+            between = self._http.feed_eof() is None
+        except HttpProcessingError:
+            between = False
+        if between:
+            self._expect(max(self.limits.idle_seconds - self.limits.head_seconds, 0), self.close)
+        else:
+            self.close()
+
+    @property
+    def peer(self) -> str | None:
+        """The client's address; None if it has disconnected."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(name[0]) if isinstance(name, tuple) else None
 
     def send(self, data: bytes) -> None:
         """Write to the client; raises ConnectionResetError if it has disconnected."""
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has disconnected")
+        self._written = True
         transport.write(data)
 
-    def stop_reading(self) -> None:
-        """Ignore further bytes, but keep reading them."""
-        self._refused = True
-        if self._socket is not None and not self._socket.is_closing():
-            self._socket.resume_reading()
+    async def drain(self) -> None:
+        """Wait for a client that reads slowly, and drop one that does not read."""
+        if not self.writing_paused:
+            return
+        try:
+            async with asyncio.timeout(self.limits.write_seconds):
+                await StreamWriter(self, asyncio.get_running_loop()).drain()
+        except TimeoutError:
+            self.drop()
 
-    def send_end(self) -> None:
-        """Close the sending side; the client may still send. Does nothing over TLS, which has no half-closed state."""
-        if self._socket is not None and not self._socket.is_closing() and self._socket.can_write_eof():
-            self._socket.write_eof()
+    def stop_reading(self) -> None:
+        """Ignore further bytes, but keep reading them: only so is it seen that the client leaves."""
+        self._deaf = True
+        self._behind.clear()
+        self._let_go()
 
     async def gone(self, seconds: float) -> bool:
         """Wait until the client disconnects or the server stops, at most `seconds`; returns whether that happened."""
@@ -282,53 +322,79 @@ class Connection(web.RequestHandler):
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """The answer to a request that the parser refused or that failed; aiohttp's own answer is plain text."""
-        if not isinstance(exc, HttpProcessingError):
-            logger.error("a request could not be answered", exc_info=exc)
-            return self._listener.refusal(self, request, wire_refusal(max(status, 500), "The bank could not answer."))
-        too_long = self._framing.fault is HEAD_TOO_LARGE and not self._framing.heads
-        head = self.begin()
-        response = head_without_end(head) if too_long else parser_refusal(exc, message or "", head)
-        return self._listener.refusal(self, request, response)
-
     # The end of the connection
+
+    def _refuse(self, response: Response) -> None:
+        """Refuse the current request, whose head was read."""
+        if self._message is not None:
+            self._listener.handler.refused(self, self._message, response)
+        self.refuse(response)
+
+    def refuse(self, response: Response) -> None:
+        """Send an answer that ends the connection: the sending side at once, the receiving side when the client closes.
+
+        Closing a socket with unread bytes would reset the connection, and the client might never receive the answer.
+        """
+        self.stop_reading()
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        transport.write(complete(response, self._message, last=True))
+        if transport.can_write_eof():  # not over TLS
+            transport.write_eof()
+        self._expect(self.limits.linger_seconds, self.close)
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
-        if not self.owes:
-            self.force_close()
+        self.last = True
+        if self._message is None:
+            self.close()
         elif self._client_ended and self._gone is not None:
             self.drop()
 
+    def close(self) -> None:
+        """Close when the client has read what was sent, and abort if it does not."""
+        self._deaf = True
+        if self.transport is not None:
+            self._expect(self.limits.write_seconds, self.drop)
+            self.transport.close()
+
     def drop(self) -> None:
         """Close now, even if data remains to be written."""
-        self.force_close()
-        if self._socket is not None:
-            self._socket.abort()
+        self._deaf = True
+        if self.transport is not None:
+            self.transport.abort()
 
-    def drop_if_stuck(self) -> None:
-        """Abort a connection that was already closing at the previous call."""
-        if self._stuck and self._socket is not None:
-            self._socket.abort()
-        self._stuck = self._socket is not None and self._socket.is_closing()
+    # Time limits
+
+    def _expect(self, seconds: float, late: Callable[[], None]) -> None:
+        """Call `late` in `seconds`, unless something else is expected by then."""
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._late = late
+        if self._deadline < self._rings_at:
+            self._set_timer(seconds)
+
+    def _set_timer(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_at = self._deadline
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._rings_at = math.inf
+        seconds = self._deadline - asyncio.get_running_loop().time()
+        if seconds <= 0:
+            self._late()
+        elif seconds < math.inf:
+            self._set_timer(seconds)
 
 
-class Listener(web.Server):
-    """The connections of one listening address; `base` decides the base of links.
+class Listener:
+    """The connections of one listening address; `base` decides the base of links."""
 
-    `refusal`: makes the answer that ends a connection, to a request that the parser refused.
-    """
-
-    def __init__(self, handler: RequestHandler, base: Base, limits: Limits, *, refusal: MakeRefusal) -> None:
-        super().__init__(handler)
-        self.refusal = refusal
+    def __init__(self, handler: RequestHandler, base: Base, limits: Limits) -> None:
+        self.handler = handler
         self.base = base
         self.limits = limits
         self.open: set[Connection] = set()
@@ -355,9 +421,3 @@ class Listener(web.Server):
             except TimeoutError:
                 for connection in tuple(self.open):
                     connection.drop()
-        await self.shutdown(_LAST_SECONDS)
-
-    def drop_stuck(self) -> None:
-        """Abort connections that were already closing at the previous call: their clients do not read."""
-        for connection in tuple(self.open):
-            connection.drop_if_stuck()

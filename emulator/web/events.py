@@ -1,14 +1,14 @@
-"""Event streams, and a timer that applies due changes while a stream is open (CONTRACT 13, Clock)."""
+"""Event streams, and a timer that applies due changes while a stream is open."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
 
-from aiohttp import web
+from aiohttp.http import RawRequestMessage
 
 from emulator.api.messages import Stream
-from emulator.web.answers import CLOSE, WireResponse, head
+from emulator.web.answers import CLOSE, head
 from emulator.web.application import Application, Leaving
 from emulator.web.connection import Connection
 
@@ -19,46 +19,32 @@ _SLOWER = 4.0  # factor for the pause after an attempt that could not apply ever
 _SLOWEST = 60.0
 
 
-class EventStream(WireResponse):
-    """Server-sent events: each chunk is written when it is pushed, until the client disconnects or stops reading."""
+async def send_events(connection: Connection, message: RawRequestMessage, stream: Stream, watchers: Watchers) -> None:
+    """Send events as they are pushed, until the client disconnects or stops reading, or the stream ends."""
+    connection.send(head(stream, [CLOSE]))
+    if message.method == "HEAD":
+        return
 
-    closes = True
-
-    def __init__(self, connection: Connection, request: web.BaseRequest, stream: Stream, watchers: Watchers) -> None:
-        super().__init__()
-        self._connection = connection
-        self._request = request
-        self._stream = stream
-        self._watchers = watchers
-
-    async def write_eof(self, _data: bytes = b"") -> None:
-        """Send events until the client disconnects or the stream ends."""
-        connection = self._connection
-        connection.send(head(self._stream, [CLOSE]))
-        if self._request.method == "HEAD":
-            return
-        connection.stop_reading()
-        unsubscribe = self._stream.subscribe(self._push)
-        self._watchers.add(connection)
-        try:
-            while not await connection.gone(connection.limits.comment_seconds):
-                self._push(_COMMENT)
-        finally:
-            unsubscribe()
-            self._watchers.discard(connection)
-
-    def _push(self, chunk: bytes | None) -> None:
-        connection = self._connection
+    def push(chunk: bytes | None) -> None:
+        transport = connection.transport
         if chunk is None:
             connection.leave()
+        elif transport is None or transport.is_closing():
             return
-        transport = connection.transport
-        if transport is None or transport.is_closing():
-            return
-        if transport.get_write_buffer_size() > connection.limits.event_bytes:
+        elif transport.get_write_buffer_size() > connection.limits.event_bytes:
             connection.drop()
         else:
             transport.write(chunk)
+
+    connection.stop_reading()
+    unsubscribe = stream.subscribe(push)
+    watchers.add(connection)
+    try:
+        while not await connection.gone(connection.limits.comment_seconds):
+            push(_COMMENT)
+    finally:
+        unsubscribe()
+        watchers.discard(connection)
 
 
 class Watchers:

@@ -7,16 +7,15 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
-from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
+from aiohttp.http import RawRequestMessage
 
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
-from emulator.web.answers import CompleteAnswer, Hangup, PartedAnswer, Refusal, encoded
+from emulator.web.answers import blocks, complete, encoded
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
-from emulator.web.events import EventStream, Watchers
-from emulator.web.limits import MAX_BODY_BYTES
-from emulator.web.refusals import RequestRefused, fields, head_refusal, origin_form, too_large, unavailable
+from emulator.web.events import Watchers, send_events
+from emulator.web.refusals import fields, origin_form, unavailable
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 
@@ -24,7 +23,7 @@ Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
 
 
 class Handler:
-    """The request handler that aiohttp calls; no request of a client makes it raise."""
+    """Answers the complete requests of all connections."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -32,54 +31,52 @@ class Handler:
         self._turns = Turns(application, self.watchers)
         self._answering = application.around(self._turns.answer, self.watchers)
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = request.protocol
-        assert isinstance(connection, Connection)
-        connection.begin()
-        refusal = head_refusal(request)
-        if refusal is not None:
-            return self._refused(connection, request, refusal)
-        try:
-            content = request.content
-            body = content.read_nowait(-1) if content.is_eof() else await connection.arriving(request)
-            if len(body) > MAX_BODY_BYTES:
-                raise RequestRefused(too_large(MAX_BODY_BYTES))
-        except RequestRefused as refused:
-            return self._refused(connection, request, refused.response)
-        except ConnectionError:
-            return Hangup(connection)
-        answer = await self._answering(_request(connection, request, body))
+    async def __call__(self, connection: Connection, message: RawRequestMessage, body: bytes) -> bool:
+        """Answer a complete request; returns whether another may follow on the connection.
+
+        This is where a request leaves the wire: `message` has method, `path` (the target as sent) and `raw_headers`,
+        `connection.peer` is the client's address. Nothing of the bank has been asked before.
+        """
+        answer = await self._answering(_request(connection, message, body))
         if isinstance(answer, Stream):
-            return EventStream(connection, request, answer, self.watchers)
+            await send_events(connection, message, answer, self.watchers)
+            return False
         delivery = answer.delivery
-        if delivery is not AT_ONCE:
-            if delivery.delay > 0 and await connection.gone(delivery.delay):
-                return Hangup(connection)
-            if delivery.disconnect is not None:
-                return Hangup(connection)
-        if answer.parts is not None:
-            return PartedAnswer(connection, request, answer)
-        return CompleteAnswer(connection, request, encoded(answer, request.headers.get(ACCEPT_ENCODING)))
+        if delivery is not AT_ONCE and (
+            (delivery.delay > 0 and await connection.gone(delivery.delay)) or delivery.disconnect is not None
+        ):
+            connection.drop()
+            return False
+        last = message.should_close or connection.last
+        if answer.parts is None:
+            connection.send(complete(encoded(answer, message.headers.get(ACCEPT_ENCODING)), message, last=last))
+            await connection.drain()
+        else:
+            async for block in blocks(answer, answer.parts, message, last=last):
+                connection.send(block)
+                await connection.drain()
+                await asyncio.sleep(0)  # for other requests
+        return not last
+
+    def refused(self, connection: Connection, message: RawRequestMessage, response: Response) -> None:
+        """Add to `response`, which refuses a request after its head was read, the headers that its bank adds."""
+        request = _request(connection, message, b"")
+        if response.status == 431:  # the request log must not store them either
+            request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
+        self._application.refused(request, response)
 
     def stop(self) -> None:
         """End event streams and long operations, when the server stops."""
         self.watchers.end()
         self._turns.stop()
 
-    def _refused(self, connection: Connection, request: web.BaseRequest, response: Response) -> Refusal:
-        without_body = _request(connection, request, b"")
-        if response.status == 431:  # the request log must not store them either
-            without_body.headers = [pair for pair in without_body.headers if pair[0].lower() == "x-request-id"]
-        self._application.refused(without_body, response)
-        return Refusal(connection, request, response)
 
-
-def _request(connection: Connection, request: web.BaseRequest, body: bytes) -> Request:
-    target = request.raw_path
+def _request(connection: Connection, message: RawRequestMessage, body: bytes) -> Request:
+    target = message.path or ""  # a CONNECT without target has None
     if not target.startswith("/"):
-        target = origin_form(request) or "/"
-    base = connection.base.of(request.headers.get(HOST))
-    return Request(request.method, target, fields(request), body, base)
+        target = origin_form(message) or "/"
+    base = connection.base.of(message.headers.get(HOST))
+    return Request(message.method, target, fields(message), body, base)
 
 
 class Turns:

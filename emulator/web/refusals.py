@@ -1,4 +1,4 @@
-"""Refusals before a request reaches the core, in the error form of CONTRACT 3.3, and the reading of a request head."""
+"""Refusals before a request reaches the core, as JSON, and the reading of a request head."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from functools import lru_cache
 from operator import itemgetter
 from urllib.parse import urlsplit
 
-from aiohttp import web
 from aiohttp.hdrs import CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
-from aiohttp.http import HttpProcessingError, HttpVersion10, HttpVersion11
+from aiohttp.http import HttpProcessingError, HttpVersion10, HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.headers import Headers
@@ -20,15 +19,8 @@ from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES,
 
 JSON_TYPE = "application/json; charset=utf-8"
 # RFC 9112, 3.2: a Host is uri-host [":" port]; a request with another value is answered 400
+_TOGETHER = f"together over {MAX_HEAD_BYTES} bytes"
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
-
-
-class RequestRefused(Exception):
-    """The server refuses a request with `response` before it reaches the core."""
-
-    def __init__(self, response: Response) -> None:
-        super().__init__(response.status)
-        self.response = response
 
 
 def wire_refusal(status: int, text: str) -> Response:
@@ -40,18 +32,13 @@ def wire_refusal(status: int, text: str) -> Response:
 
 
 def too_large(limit: int) -> Response:
-    """413 for a body over `limit` bytes (CONTRACT 3.2)."""
+    """413 for a body over `limit` bytes."""
     return wire_refusal(413, f"The body is larger than {limit} bytes.")
 
 
 def too_slow(seconds: float) -> Response:
-    """408 for a body that did not arrive in time (CONTRACT 13)."""
+    """408 for a body that did not arrive in time."""
     return wire_refusal(408, f"The body did not arrive within {seconds:g} seconds.")
-
-
-def bad_body(reason: str) -> Response:
-    """400 for a body whose framing is malformed."""
-    return wire_refusal(400, f"The body cannot be read: {reason}.")
 
 
 def unavailable(request: Request) -> Response:
@@ -67,20 +54,30 @@ def _headers_too_large(what: str) -> Response:
     return wire_refusal(431, f"The headers are too large: {what}.")
 
 
-# A head that the parser refuses
+# What the parser refuses
 
 
-def parser_refusal(error: HttpProcessingError, message: str, head: bytes) -> Response:
+def parser_refusal(error: HttpProcessingError, head: bytes) -> Response:
     """The answer to an error of aiohttp's parser: 414, 431 or 400 with the parser's reason.
 
-    `head`: the bytes of the head that arrived; the answer repeats its X-Request-ID.
+    `head`: the bytes of the head that are known; the answer repeats its X-Request-ID.
     """
-    return _finished(_of_parser(error, message), head)
+    return _finished(_of_parser(error), head)
 
 
 def head_without_end(head: bytes) -> Response:
     """431 for a head that is too large; `head`: the bytes of it that arrived."""
-    return _finished(_headers_too_large(f"together over {MAX_HEAD_BYTES} bytes"), head)
+    return _finished(_headers_too_large(_TOGETHER), head)
+
+
+def body_refusal(error: HttpProcessingError) -> Response:
+    """400 for a body whose chunks or trailers are malformed."""
+    return wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
+
+
+def too_much_around(limit: int) -> Response:
+    """400 for a body that brings far more chunk sizes, extensions and trailers than data."""
+    return wire_refusal(400, f"The body cannot be read: its chunk sizes and trailers are longer than {limit} bytes.")
 
 
 def _finished(response: Response, head: bytes) -> Response:
@@ -89,21 +86,22 @@ def _finished(response: Response, head: bytes) -> Response:
 
 
 def _sent_ids(head: bytes) -> list[tuple[str, str]]:
-    """The X-Request-ID headers of a refused head, which may be incomplete."""
-    lines = head.split(b"\r\n")[1:-1]  # without the request line and an incomplete last line
-    fields = [line.partition(b":") for line in lines]
+    """The X-Request-ID headers of a refused head, which may be incomplete and have a body behind it."""
+    lines = head.partition(b"\r\n\r\n")
+    whole = lines[0].split(b"\r\n")[1 : None if lines[1] else -1]  # without the request line and half a line
+    fields = [line.partition(b":") for line in whole]
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
 
 
-def _of_parser(error: HttpProcessingError, message: str) -> Response:
+def _of_parser(error: HttpProcessingError) -> Response:
     """The parser raises the same error for a long target and for a long field, with different limits."""
     limit = error.args[1] if len(error.args) > 1 else None
     if limit == MAX_TARGET_BYTES:
         return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")
     if limit == MAX_FIELD_BYTES:
         return _headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
-    bare = isinstance(error, InvalidURLError) and "\n" not in message  # the target alone, without a reason
-    reason = "its target cannot be read" if bare else _reason(message)
+    bare = isinstance(error, InvalidURLError) and "\n" not in error.message  # the target alone, without a reason
+    reason = "its target cannot be read" if bare else _reason(error.message)
     return wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")
 
 
@@ -120,58 +118,61 @@ def _reason(message: str) -> str:
 # A head that the parser accepts
 
 
-def head_refusal(request: web.BaseRequest) -> Response | None:
-    """The refusal of a head without reading its body, or None (CONTRACT 13, refusals at the wire)."""
-    headers, target = request.headers, request.raw_path
+def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
+    """The refusal of a head without reading its body, or None; `at_most`: the bytes in which it arrived."""
+    headers, target = message.headers, message.path or ""
     if (  # true for nearly all requests
-        request.version == HttpVersion11
+        message.version == HttpVersion11
         and target.startswith("/")
         and "#" not in target
         and len(headers) <= MAX_HEADERS
+        and at_most <= MAX_HEAD_BYTES
         and _is_host(headers.get(HOST, ""))
         and TRANSFER_ENCODING not in headers
         and EXPECT not in headers
-        and request.method != "CONNECT"
+        and message.method != "CONNECT"
         and int(headers.get(CONTENT_LENGTH, 0)) <= MAX_BODY_BYTES
     ):
         return None
-    return _line_refusal(request) or _framing_refusal(request)
+    return _line_refusal(message) or _framing_refusal(message)
 
 
-def _line_refusal(request: web.BaseRequest) -> Response | None:
-    target = request.raw_path
-    if request.version not in (HttpVersion10, HttpVersion11):
-        major, minor = request.version
+def _line_refusal(message: RawRequestMessage) -> Response | None:
+    target = message.path or ""
+    if message.version not in (HttpVersion10, HttpVersion11):
+        major, minor = message.version
         return wire_refusal(400, f"HTTP/{major}.{minor} is not supported; use HTTP/1.1 or HTTP/1.0.")
-    if request.method == "CONNECT":
+    if message.method == "CONNECT":
         return wire_refusal(400, "CONNECT is not supported.")
     if "#" in target:
         return wire_refusal(400, "A request target must not contain a fragment (#).")
-    if len(request.headers) > MAX_HEADERS:
+    if len(message.headers) > MAX_HEADERS:
         return _headers_too_large(f"more than {MAX_HEADERS} of them")
-    if not _is_host(request.headers.get(HOST, "")):
+    if len(target) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers) > MAX_HEAD_BYTES:
+        return _headers_too_large(_TOGETHER)
+    if not _is_host(message.headers.get(HOST, "")):
         return wire_refusal(400, "Host is not a host name or address with an optional port.")
     if not target.startswith("/"):
-        if target == "*" and request.method != "OPTIONS":
+        if target == "*" and message.method != "OPTIONS":
             return wire_refusal(400, "The request target * is for OPTIONS only.")
-        if origin_form(request) is None:
+        if origin_form(message) is None:
             return wire_refusal(400, "The host in the request target differs from the Host header.")
     return None
 
 
-def _framing_refusal(request: web.BaseRequest) -> Response | None:
-    length = request.headers.get(CONTENT_LENGTH)
-    coding = request.headers.get(TRANSFER_ENCODING)
+def _framing_refusal(message: RawRequestMessage) -> Response | None:
+    length = message.headers.get(CONTENT_LENGTH)
+    coding = message.headers.get(TRANSFER_ENCODING)
     if coding is not None:
         if length is not None:
             return wire_refusal(400, "A request must not have both Content-Length and Transfer-Encoding.")
-        if request.version == HttpVersion10:
+        if message.version == HttpVersion10:
             return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
         if coding.lower() != "chunked":
             return wire_refusal(400, "The only supported Transfer-Encoding is chunked.")
     elif length is not None and int(length) > MAX_BODY_BYTES:
         return too_large(MAX_BODY_BYTES)
-    expectation = request.headers.get(EXPECT)
+    expectation = message.headers.get(EXPECT)
     if expectation is not None and expectation.lower() != "100-continue":
         return wire_refusal(417, "The only supported Expect is 100-continue.")
     return None
@@ -185,14 +186,14 @@ def _is_host(value: str) -> bool:
 # Reading a head for the core
 
 
-def fields(request: web.BaseRequest) -> Fields:
+def fields(message: RawRequestMessage) -> Fields:
     """Header names as sent, and values as text: decoded as UTF-8 if possible, else as ISO 8859-1."""
-    raw = request.raw_headers
+    raw = message.raw_headers
     if not raw:
         return Fields((), (), ())
     names, lower = _decoded(tuple(map(_name, raw)))
     # The parser decodes values that are not UTF-8 with replacement characters.
-    values = tuple(request.headers.values())
+    values = tuple(message.headers.values())
     if not all(map(str.isascii, values)):
         values = tuple(_text(value) for _, value in raw)
     return Fields(names, lower, values)
@@ -215,16 +216,16 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def origin_form(request: web.BaseRequest) -> str | None:
+def origin_form(message: RawRequestMessage) -> str | None:
     """Path and query exactly as sent; for an absolute target (RFC 9112 3.2.2) the part after the authority.
 
     None if the host of an absolute target differs from the Host header: the server must not guess which one is meant.
     """
-    target = request.raw_path
+    target = message.path or ""
     if target.startswith("/") or target == "*":
         return target
     authority = urlsplit(target).netloc
-    if authority.lower() != request.headers.get(HOST, authority).lower():
+    if authority.lower() != message.headers.get(HOST, authority).lower():
         return None
     rest = target.partition("://")[2][len(authority) :]
     return rest if rest.startswith("/") else "/" + rest

@@ -13,7 +13,6 @@ from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
 from emulator.web.address import Base
-from emulator.web.answers import Refusal
 from emulator.web.application import Application
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
@@ -105,7 +104,6 @@ class WebServer:
                 self._addresses.append((sockets, base))
         self._listeners: list[Listener] = []
         self._servers: list[asyncio.Server] = []
-        self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def urls(self) -> list[str]:
@@ -122,30 +120,22 @@ class WebServer:
         loop = asyncio.get_running_loop()
         self._application.start()
         for sockets, base in self._addresses:
-            listener = Listener(self._handler, base, self._limits, refusal=Refusal)
+            listener = Listener(self._handler, base, self._limits)
             self._listeners.append(listener)
             secure: dict[str, Any] = {}
             if base.listening.startswith("https"):
                 secure = {"ssl": self._application.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
             for bound in sockets:
                 self._servers.append(await loop.create_server(listener, sock=bound, backlog=_BACKLOG, **secure))
-        self._sweep_later()
 
     async def stop(self) -> None:
         """Accept no new requests, let those in progress finish within the time limit, close every connection."""
         for server in self._servers:
             server.close()
-        if self._sweep is not None:
-            self._sweep.cancel()
         self._application.stop()
         self._handler.stop()
         await asyncio.gather(*(listener.drain() for listener in self._listeners))
         await self._application.leave()
-
-    def _sweep_later(self) -> None:
-        for listener in self._listeners:
-            listener.drop_stuck()
-        self._sweep = asyncio.get_running_loop().call_later(self._limits.write_seconds, self._sweep_later)
 
 
 async def _serve(server: WebServer, ready: Callable[[list[str]], None], ends: set[signal.Signals]) -> None:

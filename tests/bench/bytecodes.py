@@ -25,7 +25,6 @@ import uvloop
 from emulator import assemble
 from emulator.settings import ServeSettings
 from emulator.web.address import Base
-from emulator.web.answers import Refusal
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
@@ -110,7 +109,7 @@ async def measure(kind: str, rows: int, *, judging: bool) -> None:
         base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
         handler = Handler(application)
         sink = Sink()
-        connection = Listener(handler, base, Limits(), refusal=Refusal)()
+        connection = Listener(handler, base, Limits())()
         connection.connection_made(sink)
 
         async def send(request: bytes) -> None:

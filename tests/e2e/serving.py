@@ -74,7 +74,7 @@ class MadeUpSite:
     def confirms(self) -> bool:
         return self.store is not None and self.store.log.confirms
 
-    def documents(self) -> Store | None:
+    def documents(self, _name: str = "default") -> Store | None:
         return self.store
 
     def around(self, local: Answering, _watching: Watching) -> Answering:

@@ -11,7 +11,7 @@ import pytest
 
 from emulator.assemble import registry as module
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.storage import FolderStorage, MemoryStorage
+from emulator.assemble.storage import FolderStorage
 from emulator.bank.clock import real_now
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import NOTIFICATION, PERSON

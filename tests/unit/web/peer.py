@@ -6,7 +6,6 @@ import asyncio
 import re
 
 from emulator.web.address import Base
-from emulator.web.answers import Refusal
 from emulator.web.connection import Connection, Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
@@ -82,7 +81,7 @@ class Peer(asyncio.Transport):
 
 def listener_of(application: MadeUpSite, limits: Limits | None = None) -> Listener:
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-    return Listener(Handler(application), base, limits or Limits(), refusal=Refusal)
+    return Listener(Handler(application), base, limits or Limits())
 
 
 async def turn() -> None:

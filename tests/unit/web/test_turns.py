@@ -13,7 +13,6 @@ from emulator.store import Document, Kind, Store, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
 from emulator.web.address import Base
-from emulator.web.answers import Refusal
 from emulator.web.connection import Listener
 from emulator.web.limits import Limits
 from tests.e2e.serving import MadeUpSite
@@ -350,7 +349,7 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
 async def test_what_takes_long_ends_when_the_server_stops(world: World) -> None:
     answering = handler.Handler(world.application)
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-    long = Peer(Listener(answering, base, Limits(), refusal=Refusal))
+    long = Peer(Listener(answering, base, Limits()))
     long.ask("/long")
     await until(lambda: world.disk.writes == 1)
     answering.stop()
