@@ -208,7 +208,7 @@ class BankService:
             with suppress(BankError, FixtureError, OSError, StoreUnwritable):
                 request.prepared = yield from fixtures.prepare(
                     bank.documents,
-                    fixtures.initial(bank),
+                    fixtures.made_with(bank),
                     today=bank.clock.today(),
                     ids_form=bank.ids.form,
                     report=reports_preparing(bank),

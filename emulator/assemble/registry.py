@@ -181,6 +181,8 @@ class BankRegistry:
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
                 fixtures.make(service.bank, self.config.fixtures)
+            elif name == DEFAULT:
+                fixtures.remember_fixture(service.bank, self.config.fixtures)
             undo.pop_all()
         self._enter(name, service, documents)
         return service
@@ -214,7 +216,6 @@ class BankRegistry:
             seed=self._seed(name, documents) if seed is None else seed,
             ids_form=config.ids_form,
             stream=self._stream(name, documents),
-            initial=config.fixtures if name == DEFAULT else None,
             notify_hosts=config.notify_hosts,
             watched=self._watched,
         )
@@ -304,7 +305,7 @@ class BankRegistry:
         return fixtures.prepare(
             documents,
             {"fixtures": spec.fixture or self.config.fixtures},
-            today=fixtures.first_day(self.config.begins, spec.now),
+            today=fixtures.first_day(self.config.begins, spec.made),
             ids_form=self.config.ids_form,
             report=spec.report,
         )
@@ -337,7 +338,7 @@ class BankRegistry:
 
     def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: PreparedFixture) -> None:
         with documents.transaction():
-            fixtures.make(service.bank, ready, now=spec.now, mode=spec.mode)
+            fixtures.make(service.bank, ready, spec.made)
             spec.prepare(service)
         documents.write_waiting()
         if (log := journal_of(documents)) is not None:

@@ -58,9 +58,8 @@ class Bank:
     `payers` caches the customers of requests, by their headers (see `access`); `accounts` the accounts that they pay
     from and to (see `initiation`).
     `defaults` are the settings that a reset restores, `begins` the clock. `seed` and `ids_form` come from `--seed` and
-    `--ids`; ids are derived from `stream` (None: the name). `initial` is the fixture that reset and initialize restore
-    (None: the one that the bank was created with). `notify_hosts` are hosts that may receive notifications whatever
-    the TPP's certificate says (`--allow-notify`).
+    `--ids`; ids are derived from `stream` (None: the name). `notify_hosts` are hosts that may receive notifications
+    whatever the TPP's certificate says (`--allow-notify`).
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class Bank:
         seed: int | None = None,
         ids_form: str = "uuid",
         stream: str | None = None,
-        initial: str | None = None,
         notify_hosts: Collection[Host] = (),
         watched: set[str] | None = None,
     ) -> None:
@@ -83,7 +81,6 @@ class Bank:
         self.begins = begins
         self.clock = Clock(documents)
         self.ids = Ids(documents, stream=stream or name, seed=seed, form=ids_form)
-        self.initial = initial
         self.notify_hosts = notify_hosts
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
