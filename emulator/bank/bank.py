@@ -11,10 +11,10 @@ from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
-from emulator.store import DependentCache, Documents, Kind
+from emulator.store import Documents, Kind
 
 D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
@@ -84,8 +84,6 @@ class Bank:
         self.notify_hosts = notify_hosts
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
-        # consent id -> the day on which it was last used, until the day is written
-        self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.moves = 0  # moves of the clock in progress, which apply due steps themselves (see `progression`)
         self.falling_due: FallingDue | None = None
         self.watchers: list[Watcher] = []

@@ -408,6 +408,7 @@ class Consent(TypedDict):
     tppName: NotRequired[str]  # for people
     lastUse: NotRequired[str]  # date
     revoked: NotRequired[str]  # moment
+    replaced: NotRequired[str]  # moment at which a newer consent took its place
     terminated: NotRequired[bool]  # revoked by the TPP
 
 
