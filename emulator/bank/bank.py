@@ -14,6 +14,7 @@ from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
+from emulator.bank.text import composed
 from emulator.store import Documents, Kind
 
 D = TypeVar("D", bound=Mapping[str, Any])
@@ -99,7 +100,7 @@ class Bank:
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR with every problem."""
-        before, settings = self.settings, merged(self.settings, changes)
+        before, settings = self.settings, merged(self.settings, composed(dict(changes)))
         SETTINGS.write(self.documents, {"id": "settings", **settings.differences(self.defaults)})
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)
