@@ -209,7 +209,7 @@ class BankService:
             with suppress(BankError, FixtureError, OSError, StoreUnwritable):
                 request.prepared = yield from fixtures.prepare(
                     bank.documents,
-                    fixtures.made_with(bank),
+                    fixtures.initial_state(bank),
                     today=bank.clock.today(),
                     ids_form=bank.ids.form,
                     report=reports_preparing(bank),

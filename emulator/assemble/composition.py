@@ -103,14 +103,14 @@ def apply_all(
     """Apply scenarios, by name or file, and settings; a reset will restore them. Raises ScenarioRefused."""
     bank = scenario_target.bank
     read = [loader.named_or_file(source) for source in scenarios]
-    made = fixtures.made_with(bank).copy()
-    made.pop("scenarios", None)  # an earlier start may have applied others
+    restored = fixtures.initial_state(bank).copy()
+    restored.pop("scenarios", None)  # an earlier start may have applied others
     if read:
-        made["scenarios"] = [dict(scenario.source) for scenario in read]
+        restored["scenarios"] = [dict(scenario.source) for scenario in read]
     if settings:
-        made["settings"] = dict(settings)
+        restored["settings"] = dict(settings)
     with bank.documents.transaction():
-        fixtures.remember(bank, made)
+        fixtures.remember(bank, restored)
         target.furnish(scenario_target, read, settings)
 
 

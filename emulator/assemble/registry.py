@@ -305,7 +305,7 @@ class BankRegistry:
         return fixtures.prepare(
             documents,
             {"fixtures": spec.fixture or self.config.fixtures},
-            today=fixtures.first_day(self.config.begins, spec.made),
+            today=fixtures.first_day(self.config.begins, spec.restored),
             ids_form=self.config.ids_form,
             report=spec.report,
         )
@@ -338,7 +338,7 @@ class BankRegistry:
 
     def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: PreparedFixture) -> None:
         with documents.transaction():
-            fixtures.make(service.bank, ready, spec.made)
+            fixtures.make(service.bank, ready, spec.restored)
             spec.prepare(service)
         documents.write_waiting()
         if (log := journal_of(documents)) is not None:

@@ -54,7 +54,7 @@ class FixtureSource(TypedDict):
     text: NotRequired[str]  # of a file: its content, since the file may change
 
 
-class Made(TypedDict, total=False):
+class Restored(TypedDict, total=False):
     """What a bank was made with besides its fixture; what is left out comes from the flags of the process."""
 
     now: str  # a stamp
@@ -63,7 +63,7 @@ class Made(TypedDict, total=False):
     scenarios: list[dict[str, Any]]  # JSON of each, in the order in which they are applied
 
 
-class MadeWith(FixtureSource, Made):
+class InitialState(FixtureSource, Restored):
     """All that a bank was made with: the only source of reset, initialize and a restart."""
 
 
@@ -71,7 +71,7 @@ class BankDocument(FixtureSource):
     """The fixture that the last reset or scenario loaded."""
 
     id: Literal["bank"]
-    madeWith: NotRequired[MadeWith]  # what the bank was made with, if that is not this fixture alone
+    madeWith: NotRequired[InitialState]  # what the bank was made with, if that is not this fixture alone
     seed: NotRequired[int]  # the seed that the bank was created with
     stream: NotRequired[str]  # the name from which its ids are derived, if it is not the bank's
 

@@ -13,7 +13,7 @@ from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Made
+from emulator.bank.documents import Restored
 from emulator.bank.errors import BankError, Message
 from emulator.bank.problems import Problem
 from emulator.ca import CertificateAuthority
@@ -34,7 +34,7 @@ class BankSpec:
 
     fixture: str | None = None
     seed: int | None = None
-    made: Made = field(default_factory=Made)
+    restored: Restored = field(default_factory=Restored)
     prepare: Callable[[BankService], None] = lambda _: None
     report: Callable[[int, int], None] = lambda *_: None
 

@@ -10,7 +10,7 @@ from emulator.api.log import RequestLog
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import date_time
-from emulator.bank.documents import Made
+from emulator.bank.documents import Restored
 from emulator.bank.errors import BankError, counted
 from emulator.bank.fixtures import AnyFixture
 from emulator.bank.fixtures.entries import DefinitionError
@@ -34,7 +34,9 @@ class ScenarioTarget:
     snapshots: Snapshots
 
 
-def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, made: Made, scenario: Scenario | None = None) -> None:
+def reset(
+    scenario_target: ScenarioTarget, fixture: AnyFixture, restored: Restored, scenario: Scenario | None = None
+) -> None:
     """Restore a fixture and all else that the bank was made with, and clear the request log; snapshots stay.
 
     `scenario` is applied in place of the scenarios that it was made with, after its settings. Raises ScenarioRefused
@@ -42,9 +44,9 @@ def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, made: Made, scen
     """
     bank = scenario_target.bank
     with bank.documents.transaction():
-        fixtures.reset(bank, fixture, now=fixtures.begins_at(made), mode=made.get("clock"))
-        scenarios = () if scenario is not None else map(loader.from_value, made.get("scenarios", ()))
-        furnish(scenario_target, scenarios, made.get("settings"))
+        fixtures.reset(bank, fixture, now=fixtures.begins_at(restored), mode=restored.get("clock"))
+        scenarios = () if scenario is not None else map(loader.from_value, restored.get("scenarios", ()))
+        furnish(scenario_target, scenarios, restored.get("settings"))
         if scenario is not None:
             _perform(scenario, scenario_target)
         progression.run_due(bank)

@@ -73,8 +73,8 @@ def test_the_conditions_of_rules_and_counts_compare_letters(
     ok(kari.post(DOMESTIC, json=paid(sent)), 201)
     counts = {rule["name"]: rule["matched"] for rule in desk.get("/rules")["counts"]}
     assert all(counts.values()), counts
-    found = desk.do("POST", "/requests/count", {"match": {"body": {"creditorName": stated}}})
-    assert found["count"] == 1
+    counted = desk.do("POST", "/requests/count", {"match": {"body": {"creditorName": stated}}})
+    assert counted["count"] == 1
 
 
 def test_fixtures_sandbox_data_searches_and_forms_are_composed(tpp: DeskClient, service: BankService) -> None:

@@ -228,7 +228,7 @@ MADE_WITH: dict[str, Any] = {
 }
 
 
-def made(desk: ControlDesk) -> dict[str, Any]:
+def shown(desk: ControlDesk) -> dict[str, Any]:
     return {
         "fixtures": loaded_fixture(desk),
         "clock": desk.get("/clock"),
@@ -256,7 +256,7 @@ def test_a_reset_and_a_restart_restore_all_that_the_bank_was_made_with(
     registry = started()
     ControlDesk(Control(registry, authority), registry.default).do("PUT", f"/banks/{name}", MADE_WITH)
     desk = desk_of(registry)
-    first = made(desk)
+    first = shown(desk)
     assert first["clock"] == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
     assert (first["settings"]["straks_limit"], first["settings"]["calendar"]) == ("7.00", "norway")
 
@@ -268,10 +268,10 @@ def test_a_reset_and_a_restart_restore_all_that_the_bank_was_made_with(
 
     change()
     assert desk.do("POST", "/reset") == {"fixtures": fixture, "scenario": "own"}
-    assert made(desk) == first
+    assert shown(desk) == first
     change()
     desk.do("POST", "/reset", {"fixtures": "empty", "scenario": "slow-bank"})
-    assert made(desk)["clock"] == first["clock"]
+    assert shown(desk)["clock"] == first["clock"]
     assert "slow-bank" in str(desk.get("/scenario")), "a scenario of the request replaces that of the bank"
     assert "slow" not in [rule["name"] for rule in desk.get("/rules")["rules"]]
     desk.do("POST", "/reset", {"fixtures": "known-state"})
@@ -279,7 +279,7 @@ def test_a_reset_and_a_restart_restore_all_that_the_bank_was_made_with(
     registry = started()
     desk = desk_of(registry)
     assert desk.do("POST", "/reset") == {"fixtures": fixture, "scenario": "own"}
-    assert made(desk) == first
+    assert shown(desk) == first
     registry.close()
 
 

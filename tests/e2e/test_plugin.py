@@ -241,17 +241,17 @@ def test_a_reset_over_the_network_restores_settings_scenario_and_clock_of_the_ma
         now="2026-03-02T09:00:00+01:00", settings={"progression": "manual"}, scenario=("slow-bank", "lost-answer")
     )
 
-    def made() -> list[Any]:
+    def shown() -> list[Any]:
         return [bank_says(bank, what) for what in ("clock", "settings", "rules")]
 
-    first = made()
+    first = shown()
     assert first[1]["progression"] == "manual"
     bank.clock.advance("3d")
     bank.settings(progression="time")
     control(bank, "DELETE", "scenario", b"")
-    assert made() != first
+    assert shown() != first
     control(bank, "POST", "reset", b"{}")
-    assert made() == first
+    assert shown() == first
 
 
 def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:

@@ -53,20 +53,20 @@ def reset(call: ControlCall[ResetBody]) -> Work:
     Its request log is empty then. A scenario in the body is applied last, in place of those that it was made with.
     """
     bank, scenario = call.bank, call.body.scenario
-    made = fixtures.made_with(bank)
-    fixture = chosen_fixture(call.body.fixtures, own=made["fixtures"])
+    restored = fixtures.initial_state(bank)
+    fixture = chosen_fixture(call.body.fixtures, own=restored["fixtures"])
     ready = yield from fixtures.prepare(
         bank.documents,
-        made if fixture is None else {"fixtures": fixture},
-        today=fixtures.first_day(bank.begins, made),
+        restored if fixture is None else {"fixtures": fixture},
+        today=fixtures.first_day(bank.begins, restored),
         ids_form=bank.ids.form,
         report=reports_preparing(bank),
     )
     with discarded_on_failure(ready.content):
-        target.reset(call.scenario_target, ready, made, scenario)
+        target.reset(call.scenario_target, ready, restored, scenario)
     stands_on, applied = BANK.read(bank.documents), target.applied(bank)
     return {
-        "fixtures": made["fixtures"] if stands_on is None else stands_on["fixtures"],
+        "fixtures": restored["fixtures"] if stands_on is None else stands_on["fixtures"],
         "scenario": None if applied is None else applied["scenario"],
     }
 

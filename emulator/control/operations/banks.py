@@ -13,7 +13,7 @@ from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import stamp
-from emulator.bank.documents import Made
+from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
@@ -95,7 +95,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
 
     shown: dict[str, Any] = _shown(call, name)
 
-    made = _made(wanted)
+    restored = _restored(wanted)
 
     def prepare(service: BankService) -> None:
         # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
@@ -110,7 +110,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
             BankSpec(
                 fixture=fixture,
                 seed=wanted.seed,
-                made=made,
+                restored=restored,
                 prepare=prepare,
                 report=reports_preparing(call.bank, "banks", name=name),
             ),
@@ -121,17 +121,17 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
     return json_response(201 if is_new else 200, shown)
 
 
-def _made(wanted: NewBank) -> Made:
-    made: Made = {}
+def _restored(wanted: NewBank) -> Restored:
+    restored: Restored = {}
     if wanted.now is not None:
-        made["now"] = stamp(wanted.now)
+        restored["now"] = stamp(wanted.now)
     if wanted.clock is not None:
-        made["clock"] = "frozen" if wanted.clock == "frozen" else "live"
+        restored["clock"] = "frozen" if wanted.clock == "frozen" else "live"
     if wanted.settings:
-        made["settings"] = wanted.settings
+        restored["settings"] = wanted.settings
     if wanted.scenario is not None:
-        made["scenarios"] = [dict(wanted.scenario.source)]
-    return made
+        restored["scenarios"] = [dict(wanted.scenario.source)]
+    return restored
 
 
 @operation(
