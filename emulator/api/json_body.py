@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from emulator.api.headers import UNPROCESSABLE, Headers, kind_of
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
+from emulator.bank.text import composed
 
 LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another
@@ -79,7 +80,7 @@ def _integer(text: str) -> int:
 
 
 def read_json(body: bytes, headers: Headers) -> Any:
-    """The value of the body, numbers with a fraction or exponent as Decimal.
+    """The value of the body, numbers with a fraction or exponent as Decimal, texts in NFC.
 
     BankError: 415 for another content type, charset or a Content-Encoding, 413 for over 1 MiB, else FORMAT_ERROR.
     A missing Content-Type counts as application/json (assumed: all payloads are JSON, SPEC 1).
@@ -111,7 +112,8 @@ def read_with_duplicates(body: bytes, headers: Headers) -> tuple[Any, list[Messa
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
     marked: list[_ObjectWithDuplicates] = []
     value = _decoded(text, marked)
-    return value, list(islice(_duplicate_members(value), MOST_MESSAGES)) if marked else []
+    duplicates = list(islice(_duplicate_members(value), MOST_MESSAGES)) if marked else []
+    return (value if is_plain(body) else composed(value)), duplicates
 
 
 def _decoded(text: str, marked: list[_ObjectWithDuplicates]) -> Any:

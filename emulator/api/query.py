@@ -12,6 +12,7 @@ from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
 from emulator.bank.errors import BankError, Message, quoted
+from emulator.bank.text import composed
 
 LARGEST_INT = 2**31 - 1  # int32 (SPEC 4.6)
 
@@ -103,13 +104,13 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
 
 
 def unescaped(text: str) -> str | None:
-    """`text` of an address with its percent escapes decoded as UTF-8; None if it is malformed."""
+    """`text` of an address with its percent escapes decoded as UTF-8, in NFC; None if it is malformed."""
     if "%" not in text:
         return text
     if _BAD_ESCAPE.search(text):
         return None
     try:
-        return unquote_to_bytes(text).decode()
+        return composed(unquote_to_bytes(text).decode())
     except UnicodeError:  # a captured address may contain bytes that are not UTF-8
         return None
 

@@ -33,6 +33,7 @@ from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import real_seconds
+from emulator.bank.customers import consents
 from emulator.bank.errors import BankError, Message, ScaNeeded
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.ids import fixed_id, random_uuid
@@ -207,7 +208,7 @@ class BankService:
             with suppress(BankError, FixtureError, OSError, StoreUnwritable):
                 request.prepared = yield from fixtures.prepare(
                     bank.documents,
-                    fixtures.initial(bank),
+                    fixtures.initial_state(bank),
                     today=bank.clock.today(),
                     ids_form=bank.ids.form,
                     report=reports_preparing(bank),
@@ -312,7 +313,10 @@ class BankService:
             return scripted
         with self.bank.documents.transaction():
             call.caller = customer.admit(call)
-            return repeats.once(call) if operation.remembers else operation.handler(call)
+            reply = repeats.once(call) if operation.remembers else operation.handler(call)
+        if call.caller is not None and call.caller.consent is not None:
+            consents.note_use(self.bank, call.caller.consent)
+        return reply
 
     def _signed(self, call: Call, exchange: Exchange) -> None:
         request, headers, settings = call.request, call.headers, self.bank.settings

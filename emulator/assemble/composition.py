@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.storage import FolderStorage, MemoryStorage, Storage
-from emulator.bank import notifications
+from emulator.bank import fixtures, notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
@@ -105,12 +105,21 @@ def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Trans
     return InProcess(handle)
 
 
-def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None:
-    """Apply scenarios, by name or file, in one transaction; raises ScenarioRefused."""
+def apply_all(
+    scenarios: Iterable[str], scenario_target: ScenarioTarget, settings: Mapping[str, Any] | None = None
+) -> None:
+    """Apply scenarios, by name or file, and settings; a reset will restore them. Raises ScenarioRefused."""
+    bank = scenario_target.bank
     read = [loader.named_or_file(source) for source in scenarios]
-    with scenario_target.bank.documents.transaction():
-        for scenario in read:
-            target.apply(scenario, scenario_target)
+    restored = fixtures.initial_state(bank).copy()
+    restored.pop("scenarios", None)  # an earlier start may have applied others
+    if read:
+        restored["scenarios"] = [dict(scenario.source) for scenario in read]
+    if settings:
+        restored["settings"] = dict(settings)
+    with bank.documents.transaction():
+        fixtures.remember(bank, restored)
+        target.furnish(scenario_target, read, settings)
 
 
 Made = TypeVar("Made", bound=BankApplication)

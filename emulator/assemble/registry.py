@@ -195,6 +195,8 @@ class BankRegistry:
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
                 fixtures.make(service.bank, self.config.fixtures)
+            elif name == DEFAULT:
+                fixtures.remember_fixture(service.bank, self.config.fixtures)
             undo.pop_all()
         self._enter(name, service, documents)
         return service
@@ -227,7 +229,6 @@ class BankRegistry:
             seed=self._seed(name, documents) if seed is None else seed,
             ids_form=config.ids_form,
             stream=self._stream(name, documents),
-            initial=config.fixtures if name == DEFAULT else None,
             notify_hosts=config.notify_hosts,
             watched=self._watched,
         )
@@ -302,7 +303,7 @@ class BankRegistry:
         return fixtures.prepare(
             documents,
             {"fixtures": spec.fixture or self.config.fixtures},
-            today=fixtures.first_day(self.config.begins, spec.now),
+            today=fixtures.first_day(self.config.begins, spec.restored),
             ids_form=self.config.ids_form,
             report=spec.report,
         )
@@ -330,7 +331,7 @@ class BankRegistry:
 
     def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: PreparedFixture) -> None:
         with documents.transaction():
-            fixtures.make(service.bank, ready, now=spec.now, mode=spec.mode)
+            fixtures.make(service.bank, ready, spec.restored)
             spec.prepare(service)
         documents.write_waiting()
         documents.log.sync()

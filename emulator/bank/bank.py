@@ -11,10 +11,11 @@ from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
-from emulator.store import DependentCache, Documents, Kind
+from emulator.bank.text import composed
+from emulator.store import Documents, Kind
 
 D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
@@ -58,9 +59,8 @@ class Bank:
     `payers` caches the customers of requests, by their headers (see `access`); `accounts` the accounts that they pay
     from and to (see `initiation`).
     `defaults` are the settings that a reset restores, `begins` the clock. `seed` and `ids_form` come from `--seed` and
-    `--ids`; ids are derived from `stream` (None: the name). `initial` is the fixture that reset and initialize restore
-    (None: the one that the bank was created with). `notify_hosts` are hosts that may receive notifications whatever
-    the TPP's certificate says (`--allow-notify`).
+    `--ids`; ids are derived from `stream` (None: the name). `notify_hosts` are hosts that may receive notifications
+    whatever the TPP's certificate says (`--allow-notify`).
     """
 
     def __init__(
@@ -73,7 +73,6 @@ class Bank:
         seed: int | None = None,
         ids_form: str = "uuid",
         stream: str | None = None,
-        initial: str | None = None,
         notify_hosts: Collection[Host] = (),
         watched: set[str] | None = None,
     ) -> None:
@@ -83,12 +82,9 @@ class Bank:
         self.begins = begins
         self.clock = Clock(documents)
         self.ids = Ids(documents, stream=stream or name, seed=seed, form=ids_form)
-        self.initial = initial
         self.notify_hosts = notify_hosts
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
-        # consent id -> the day on which it was last used, until the day is written
-        self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.moves = 0  # moves of the clock in progress, which apply due steps themselves (see `progression`)
         self.falling_due: FallingDue | None = None
         self.watchers: list[Watcher] = []
@@ -104,7 +100,7 @@ class Bank:
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR with every problem."""
-        before, settings = self.settings, merged(self.settings, changes)
+        before, settings = self.settings, merged(self.settings, composed(dict(changes)))
         SETTINGS.write(self.documents, {"id": "settings", **settings.differences(self.defaults)})
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)

@@ -7,6 +7,8 @@ the document `meta/clock`, so that it continues after a restart.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -133,6 +135,15 @@ class Clock:
 
     def _real_now(self) -> datetime:
         return max(real_now(), _EPOCH + self._latest * _MICROSECOND)
+
+    @contextmanager
+    def standing_at(self, stamped: str) -> Iterator[None]:
+        """A context in which bank time is the moment of a due step, so that all its consequences bear that moment."""
+        held, self._held = self._held, stamped
+        try:
+            yield
+        finally:
+            self._held = held
 
     def not_before(self, real: float) -> None:
         """Do not let live bank time run before this real time (seconds since 1970), at which it was last stored."""

@@ -54,11 +54,24 @@ class FixtureSource(TypedDict):
     text: NotRequired[str]  # of a file: its content, since the file may change
 
 
+class Restored(TypedDict, total=False):
+    """What a bank was made with besides its fixture; what is left out comes from the flags of the process."""
+
+    now: str  # a stamp
+    clock: Literal["live", "frozen"]
+    settings: dict[str, Any]
+    scenarios: list[dict[str, Any]]  # JSON of each, in the order in which they are applied
+
+
+class InitialState(FixtureSource, Restored):
+    """All that a bank was made with: the only source of reset, initialize and a restart."""
+
+
 class BankDocument(FixtureSource):
     """The fixture that the last reset or scenario loaded."""
 
     id: Literal["bank"]
-    madeWith: NotRequired[FixtureSource]  # the one with which the bank was created, if it is another
+    madeWith: NotRequired[InitialState]  # what the bank was made with, if that is not this fixture alone
     seed: NotRequired[int]  # the seed that the bank was created with
     stream: NotRequired[str]  # the name from which its ids are derived, if it is not the bank's
 
@@ -395,6 +408,7 @@ class Consent(TypedDict):
     tppName: NotRequired[str]  # for people
     lastUse: NotRequired[str]  # date
     revoked: NotRequired[str]  # moment
+    replaced: NotRequired[str]  # moment at which a newer consent took its place
     terminated: NotRequired[bool]  # revoked by the TPP
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
@@ -14,7 +13,7 @@ from emulator.api.query import QueryParameter
 from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
-from emulator.bank.clock import Mode
+from emulator.bank.documents import Restored
 from emulator.bank.errors import BankError, Message
 from emulator.bank.problems import Problem
 from emulator.ca import CertificateAuthority
@@ -28,15 +27,14 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True, slots=True)
 class BankSpec:
-    """What a bank is made from: fixture (None: --fixtures), seed and clock; `prepare` changes it before it is there.
+    """What a bank is made with: fixture (None: --fixtures), seed and the rest; `prepare` changes it before it is there.
 
     `report` is called with the number of parts that are done while a large fixture is read, and of all parts.
     """
 
     fixture: str | None = None
     seed: int | None = None
-    now: datetime | None = None
-    mode: Mode | None = None
+    restored: Restored = field(default_factory=Restored)
     prepare: Callable[[BankService], None] = lambda _: None
     report: Callable[[int, int], None] = lambda *_: None
 

@@ -13,6 +13,7 @@ from emulator.bank.fixtures.strict_yaml import Parsed, YamlError
 from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
+from emulator.bank.text import composed
 from emulator.packaged import folder
 from emulator.scenario import variables
 
@@ -91,14 +92,15 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
 
     if not isinstance(value, dict):
         raise origin.refused([Problem((), f"Expected a mapping, found {described(value)}.")])
-    source = variables.with_defaults(value, values or {})
+    value, values = composed(value), composed(dict(values or {}))
+    source = variables.with_defaults(value, values)
     story_values = source.get("with") if isinstance(source.get("with"), dict) else {}
     chosen = variables.defaults(source)
     full = variables.filled(source, chosen)
     form, invalid = validate(model.ScenarioFile, full)
     problems = [
         *too_large(source),
-        *variables.unknown_values(source, values or {}, at="parameters"),
+        *variables.unknown_values(source, values, at="parameters"),
         *variables.unknown_values(source, story_values or {}, at="with"),
         *variables.unknown_parameters(source),
         *invalid,

@@ -30,6 +30,7 @@ from emulator.bank.conditions import ABSENT, Condition, Constant, Members, Neste
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PSU
 from emulator.bank.problems import Path
+from emulator.bank.text import composed
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse
 from emulator.scenario.values import CONTEXTS, METHODS
@@ -73,14 +74,15 @@ class Facts:
     @cached_property
     def _query(self) -> dict[str, list[str]]:
         text = split_target(self._request.target)[1]
-        return _by_name(parse_qsl(text, keep_blank_values=True, max_num_fields=None))
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=None)
+        return _by_name((composed(name), composed(value)) for name, value in pairs)
 
     @cached_property
     def body(self) -> Any:
         """The JSON body; ABSENT if there is none or it cannot be read."""
         try:
             text = self._request.body.decode(self._charset())
-            return json.loads(text) if text else ABSENT
+            return composed(json.loads(text)) if text else ABSENT
         except (ValueError, RecursionError):
             return ABSENT
 

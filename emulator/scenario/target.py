@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from emulator.api.log import RequestLog
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import date_time
+from emulator.bank.documents import Restored
 from emulator.bank.errors import BankError, counted
 from emulator.bank.fixtures import AnyFixture
 from emulator.bank.fixtures.entries import DefinitionError
@@ -17,6 +18,7 @@ from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT, SCENARIO, S
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
+from emulator.scenario import loader
 from emulator.scenario.loader import Scenario
 from emulator.scenario.rules import AddedRule, RuleSet
 from emulator.store import Image, PreparedImage, discarded_on_failure
@@ -32,18 +34,32 @@ class ScenarioTarget:
     snapshots: Snapshots
 
 
-def reset(scenario_target: ScenarioTarget, fixture: AnyFixture, scenario: Scenario | None = None) -> None:
-    """Reset documents, clock, settings, rules and request log (CONTRACT 9.1); snapshots stay (assumed).
+def reset(
+    scenario_target: ScenarioTarget, fixture: AnyFixture, restored: Restored, scenario: Scenario | None = None
+) -> None:
+    """Restore a fixture and all else that the bank was made with, and clear the request log; snapshots stay.
 
-    Raises ScenarioRefused for a scenario that does not fit the bank; then nothing has changed.
+    `scenario` is applied in place of the scenarios that it was made with, after its settings. Raises ScenarioRefused
+    for one that does not fit the bank; then nothing has changed.
     """
-    with scenario_target.bank.documents.transaction():
-        fixtures.reset(scenario_target.bank, fixture)
+    bank = scenario_target.bank
+    with bank.documents.transaction():
+        fixtures.reset(bank, fixture, now=fixtures.begins_at(restored), mode=restored.get("clock"))
+        scenarios = () if scenario is not None else map(loader.from_value, restored.get("scenarios", ()))
+        furnish(scenario_target, scenarios, restored.get("settings"))
         if scenario is not None:
             _perform(scenario, scenario_target)
-        progression.run_due(scenario_target.bank)
+        progression.run_due(bank)
     scenario_target.log.clear()
-    _publish(scenario_target.bank, "reset", scenario_target.bank.name, "reset")
+    _publish(bank, "reset", bank.name, "reset")
+
+
+def furnish(scenario_target: ScenarioTarget, scenarios: Iterable[Scenario], settings: Mapping[str, Any] | None) -> None:
+    """Apply the scenarios and then the settings that a bank is made with; raises ScenarioRefused."""
+    for scenario in scenarios:
+        apply(scenario, scenario_target)
+    if settings:
+        scenario_target.bank.change_settings(settings)
 
 
 def prepare(

@@ -99,9 +99,7 @@ class RunningBank:
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
             fixtures.reset(self._service.bank, settings.fixtures)
-        apply_all(settings.scenario, self._application.scenario_target(self._service))
-        if changes:
-            self._service.bank.change_settings(dict(changes))
+        apply_all(settings.scenario, self._application.scenario_target(self._service), changes)
         _freeze(self._service)
 
     def call(self, work: Callable[[BankService], Result]) -> Result:

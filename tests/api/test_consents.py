@@ -9,8 +9,9 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.customers import consents
 from emulator.ca import CertificateAuthority
+from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, approve, messages, ok, reject
-from tests.known_state import KARI
+from tests.known_state import DOMESTIC, KARI, PAYMENT
 
 MAIN = "NO8599901000014"
 
@@ -91,3 +92,82 @@ def test_another_tpp_has_no_such_consent(
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "consentId")])
     assert other.delete(f"/v1/consents/{asked['consentId']}").status == 404
     assert status(tpp, asked) == "valid"
+
+
+def test_what_has_ended_does_not_change_any_more(
+    kari: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any]
+) -> None:
+    """Consents that were replaced, given back, declined, never given or are too old; payments, baskets, SCAs."""
+    replaced, unopened, declined = asked, ok(kari.post("/v1/consents"), 201), ok(kari.post("/v1/consents"), 201)
+    give(service, kari, replaced)
+    given_back, withdrawn = ok(kari.post("/v1/consents"), 201), ok(kari.post("/v1/consents"), 201)
+    give(service, kari, withdrawn)
+    ok(kari.get("/v1/accounts"))
+    consents.revoke(service.bank, withdrawn["consentId"])
+    give(service, kari, given_back)
+    ok(kari.delete(f"/v1/consents/{given_back['consentId']}"), 204)
+    reject(service, declined["_links"]["scaRedirect"]["href"])
+    booked, unsigned, no = (ok(kari.post(DOMESTIC, json=PAYMENT), 201) for _ in range(3))
+    approve(service, booked["_links"]["scaRedirect"]["href"], national_id=KARI)
+    reject(service, no["_links"]["scaRedirect"]["href"])
+    basket = ok(kari.post("/v1/signing-baskets", json={"paymentIds": [unsigned["paymentId"]]}), 201)
+    started = ok(kari.post(f"{DOMESTIC}/{unsigned['paymentId']}/authorisations"), 201)
+    advance(service, days=2)
+
+    def shown() -> dict[str, Any]:
+        ended = [replaced, unopened, declined, given_back, withdrawn]
+        paths = [f"/v1/consents/{one['consentId']}" for one in ended]
+        for one in (booked, unsigned, no):
+            paths += [f"{DOMESTIC}/{one['paymentId']}", f"{DOMESTIC}/{one['paymentId']}/status"]
+        paths += [f"/v1/signing-baskets/{basket['basketId']}", started["_links"]["scaStatus"]["href"]]
+        controlled = {path: desk.get(path) for path in ("/consents", "/payments", "/sca")}
+        return {path: ok(kari.get(path)) for path in paths} | controlled
+
+    first = shown()
+    states = [first[f"/v1/consents/{one['consentId']}"]["consentStatus"] for one in (replaced, declined, withdrawn)]
+    assert states == ["expired", "rejected", "revokedByPsu"]
+    for days in (1, 200):
+        advance(service, days=days)
+        assert shown() == first
+    for one in (replaced, given_back, withdrawn):
+        desk.do("POST", f"/consents/{one['consentId']}/revoke")
+        ok(kari.delete(f"/v1/consents/{one['consentId']}"), 204)
+    assert shown() == first
+
+
+def test_the_last_use_is_stored_with_the_answer_and_a_refused_request_changes_nothing(
+    kari: DeskClient, service: BankService, desk: ControlDesk
+) -> None:
+    account = ok(kari.get("/v1/accounts"))["accounts"][0]["resourceId"]
+    advance(service, days=1)
+    kari.log_in(KARI)
+
+    def refused(status: int, path: str, **headers: str) -> None:
+        before = desk.get("/state")
+        assert kari.get(path, headers=headers).status == status
+        assert desk.get("/state") == before, f"{status} {path}"
+
+    refused(404, "/v1/accounts/0e0e0e0e-0000-4000-8000-000000000000")
+    refused(404, f"/v1/accounts/{account}/transactions/0e0e0e0e-0000-4000-8000-000000000000")
+    refused(400, f"/v1/accounts/{account}/transactions?limit=0")
+    ok(kari.get("/v1/accounts"))
+    assert [one.get("lastUse") for one in desk.get("/state")["consent"]] == ["2026-03-02", "2026-03-03"]
+    for _ in range(4):
+        ok(kari.get(f"/v1/accounts/{account}/balances", headers={"PSU-IP-Address": None}))
+    advance(service, minutes=1)
+    before = desk.get("/state")
+    assert kari.get(f"/v1/accounts/{account}/balances", headers={"PSU-IP-Address": None}).status == 429
+    assert desk.get("/state") == before
+
+
+def test_a_revoked_consent_stays_revoked_while_it_is_stored_and_is_unknown_then(
+    kari: DeskClient, service: BankService, asked: dict[str, Any]
+) -> None:
+    give(service, kari, asked)
+    consents.revoke(service.bank, asked["consentId"])
+    for _ in range(consents.ENDED_KEPT):
+        kari.log_in(KARI)
+        assert status(kari, asked) == "revokedByPsu"
+    kari.log_in(KARI)
+    answer = kari.get(f"/v1/consents/{asked['consentId']}")
+    assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "consentId")])

@@ -215,6 +215,74 @@ def test_a_reset_goes_back_to_what_the_bank_was_made_with_whatever_it_stands_on(
     registry.close()
 
 
+MADE_WITH: dict[str, Any] = {
+    "fixtures": "household",
+    "now": "2026-03-02T09:00:00+01:00",
+    "clock": "frozen",
+    "settings": {"progression": "manual", "straks_limit": "7.00"},
+    "scenario": {
+        "scenario": "own",
+        "start": {"settings": {"straks_limit": "9.00", "calendar": "norway"}},
+        "rules": [{"name": "slow", "then": {"delay": "0s"}}],
+    },
+}
+
+
+def shown(desk: ControlDesk) -> dict[str, Any]:
+    return {
+        "fixtures": loaded_fixture(desk),
+        "clock": desk.get("/clock"),
+        "settings": desk.get("/settings"),
+        "scenario": desk.get("/scenario"),
+        "rules": desk.get("/rules"),
+        "people": desk.get("/people"),
+    }
+
+
+@pytest.mark.parametrize("name", ["default", "named"])
+def test_a_reset_and_a_restart_restore_all_that_the_bank_was_made_with(
+    tmp_path: Path, authority: CertificateAuthority, name: str
+) -> None:
+    fixture = MADE_WITH["fixtures"]
+
+    def started() -> BankRegistry:
+        return registry_for(
+            ServeSettings(state=tmp_path, fixtures=fixture if name == "default" else "empty"), authority
+        )
+
+    def desk_of(registry: BankRegistry) -> ControlDesk:
+        return ControlDesk(Control(registry, authority), registry.find(name) or registry.default)
+
+    registry = started()
+    ControlDesk(Control(registry, authority), registry.default).do("PUT", f"/banks/{name}", MADE_WITH)
+    desk = desk_of(registry)
+    first = shown(desk)
+    assert first["clock"] == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+    assert (first["settings"]["straks_limit"], first["settings"]["calendar"]) == ("7.00", "norway")
+
+    def change() -> None:
+        desk.do("DELETE", "/scenario")
+        desk.do("PUT", "/settings", {"progression": "time", "straks_limit": "1.00", "calendar": "always-open"})
+        desk.do("POST", "/clock/advance", {"by": "40d"})
+        desk.do("PUT", "/clock", {"mode": "live"})
+
+    change()
+    assert desk.do("POST", "/reset") == {"fixtures": fixture, "scenario": "own"}
+    assert shown(desk) == first
+    change()
+    desk.do("POST", "/reset", {"fixtures": "empty", "scenario": "slow-bank"})
+    assert shown(desk)["clock"] == first["clock"]
+    assert "slow-bank" in str(desk.get("/scenario")), "a scenario of the request replaces that of the bank"
+    assert "slow" not in [rule["name"] for rule in desk.get("/rules")["rules"]]
+    desk.do("POST", "/reset", {"fixtures": "known-state"})
+    registry.close()
+    registry = started()
+    desk = desk_of(registry)
+    assert desk.do("POST", "/reset") == {"fixtures": fixture, "scenario": "own"}
+    assert shown(desk) == first
+    registry.close()
+
+
 def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(
     tmp_path: Path, authority: CertificateAuthority
 ) -> None:

@@ -229,6 +229,31 @@ def control(bank: RunningBank, method: str, address: str, body: bytes) -> None:
         answer.read()
 
 
+def bank_says(bank: RunningBank, address: str) -> Any:
+    with urllib.request.urlopen(f"{bank.url}/_emulator/{address}") as answer:
+        return json.load(answer)
+
+
+def test_a_reset_over_the_network_restores_settings_scenario_and_clock_of_the_marker(
+    bank_factory: BankFactory,
+) -> None:
+    bank = bank_factory(
+        now="2026-03-02T09:00:00+01:00", settings={"progression": "manual"}, scenario=("slow-bank", "lost-answer")
+    )
+
+    def shown() -> list[Any]:
+        return [bank_says(bank, what) for what in ("clock", "settings", "rules")]
+
+    first = shown()
+    assert first[1]["progression"] == "manual"
+    bank.clock.advance("3d")
+    bank.settings(progression="time")
+    control(bank, "DELETE", "scenario", b"")
+    assert shown() != first
+    control(bank, "POST", "reset", b"{}")
+    assert shown() == first
+
+
 def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
     tpp = bank.tpp().log_in()
     payment = created(tpp)

@@ -26,4 +26,6 @@ def authority(emulator: Living) -> CertificateAuthority:
 
 @pytest.fixture(scope="session")
 def target(emulator: Living, authority: CertificateAuthority) -> Target:
-    return Target(emulator, DeskClient(emulator.service, authority).log_in(KARI))
+    target = Target(emulator, DeskClient(emulator.service, authority).log_in(KARI))
+    assert target.account  # the first read of a day is stored as the last use of the consent
+    return target

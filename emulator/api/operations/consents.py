@@ -14,7 +14,7 @@ from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank.authentication import sca
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers import access, consents, people
-from emulator.bank.documents import Consent
+from emulator.bank.documents import Consent, Sca
 from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, SCA
 
@@ -62,45 +62,47 @@ def _requested(call: Call) -> Reply[answers.Consent]:
     return Reply(201, {"consentId": consent_id, "consentStatus": "received", "_links": links}, (SCA_APPROACH,))
 
 
-def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None]:
-    """consentStatus of the consent in the path, and the consent itself if it has been granted; RESOURCE_UNKNOWN."""
+def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | None]:
+    """consentStatus of the consent in the path, and the consent, or the SCA that did not grant it; RESOURCE_UNKNOWN."""
     bank, consent_id = call.bank, call.params["consentId"]
     consent = bank.documents.get(CONSENT, consent_id)
     if consent is not None and consent["tpp"] == call.tpp.id:
         if consent.get("terminated"):
-            return "terminatedByTpp", consent
-        return _STATES[consents.status(bank, consent)], consent
-    own = [opened for opened in bank.documents.find(SCA, target=consent_id) if opened["tpp"] == call.tpp.id]
+            return "terminatedByTpp", consent, None
+        return _STATES[consents.status(bank, consent)], consent, None
+    scas = bank.documents.find(SCA, target=consent_id)
+    own = [opened for opened in scas if opened["tpp"] == call.tpp.id and opened["status"] != "finalised"]
     if not own:
         raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.", "consentId")
     opened = own[-1]
     if sca.is_open(opened):
-        return ("expired" if sca.is_late(bank, opened) else "received"), None
-    # assumed: a consent that a newer one of the customer has replaced is expired
-    return ("expired" if opened["status"] == "finalised" else "rejected"), None
+        return ("expired" if sca.is_late(bank, opened) else "received"), None, opened
+    return "rejected", None, opened
 
 
 @_consent("GET", "/v1/consents/{consentId}", {200: f"{_ANSWERS}:ConsentDetails"})
 def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
     """A consent: accounts, validity and status."""
-    status, consent = _states(call)
-    bank = call.bank
+    status, consent, opened = _states(call)
     shared: list[answers.SharedAccount] = []
-    granted, last_use = bank.clock.now(), None
+    since = last = "" if opened is None else opened["created"]
+    if opened is not None and "ended" in opened:
+        last = opened["ended"]
     if consent is not None:
-        find = bank.documents.get
+        find = call.bank.documents.get
         for account in filter(None, (find(ACCOUNT, name) for name in consent["accounts"])):
             shared.append({"bban": account["bban"], "iban": account["iban"], "currency": account["currency"]})
         for card in filter(None, (find(CARD, name) for name in consent["cards"])):
             shared.append({"maskedPan": card["maskedPan"], "currency": card["currency"]})
-        granted, last_use = moment(consent["lastSca"]), consent.get("lastUse")
+        since = last = consent["lastSca"]
+    last_use = None if consent is None else consent.get("lastUse")
     path = f"/v1/consents/{call.params['consentId']}"
     body: answers.ConsentDetails = {
         "access": {"accounts": shared, "balances": shared, "transactions": shared},
         "recurringIndicator": True,
-        "validUntil": oslo_date(granted + consents.LIFETIME).isoformat(),
+        "validUntil": oslo_date(moment(since) + consents.LIFETIME).isoformat(),
         "frequencyPerDay": access.UNATTENDED_CALLS,
-        "lastActionDate": last_use or oslo_date(granted).isoformat(),
+        "lastActionDate": last_use or oslo_date(moment(last)).isoformat(),
         "consentStatus": status,
         "_links": {"self": call.link(path, "GET", "DELETE"), "status": call.link(f"{path}/status")},
     }
@@ -119,7 +121,7 @@ def delete_consent(call: Call) -> Reply[None]:
 
     204, whatever its status; a consent that is not granted yet can no longer be granted.
     """
-    _, consent = _states(call)
+    _, consent, _ = _states(call)
     if consent is None:
         sca.void(call.bank, call.params["consentId"])
     else:

@@ -244,7 +244,6 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
     # a shared account may have left this context while the person can still use it in another one
     if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
-    consents.note_use(bank, consent)
     return consent
 
 
@@ -265,7 +264,6 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
             f"Without PSU-IP-Address the {operation} of an account may be read {UNATTENDED_CALLS} times in 24 hours.",
             "PSU-IP-Address",
         )
-    consents.write_uses(bank)
     bank.documents.put(QUOTA, Quota(id=key, calls=[*calls, stamp(now)]))
 
 

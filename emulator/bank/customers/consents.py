@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 from typing_extensions import TypedDict
@@ -13,10 +14,11 @@ from emulator.bank.customers import people
 from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT
+from emulator.store import StoreUnwritable
 
 LIFETIME = timedelta(days=180)
-# Revoked consents of a person, TPP and context that stay visible.
-REVOKED_KEPT = 3
+# Ended consents of a person, TPP, context and agreement that stay stored.
+ENDED_KEPT = 20
 
 
 def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None) -> str:
@@ -38,10 +40,10 @@ def age(bank: Bank, consent: Consent) -> timedelta:
 
 
 def status(bank: Bank, consent: Consent) -> str:
-    """`valid`, `revoked` or `expired`."""
+    """`valid`, `revoked` or `expired`, which a replaced one is too."""
     if consent.get("revoked"):
         return "revoked"
-    return "expired" if age(bank, consent) >= LIFETIME else "valid"
+    return "expired" if "replaced" in consent or age(bank, consent) >= LIFETIME else "valid"
 
 
 def _selected(
@@ -82,15 +84,14 @@ def grant(
 ) -> Consent:
     """Grant (or renew) a consent after an SCA; it replaces the person's earlier one in that context."""
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
-    write_uses(bank)
     now = stamp(bank.clock.now())
     owner = owner_key(tpp_id, national_id, context, agreement)
-    earlier = bank.documents.find(CONSENT, owner=owner, newest_first=True)
-    revoked = [old for old in earlier if old.get("revoked")]
-    for old in earlier:
-        if old not in revoked[:REVOKED_KEPT]:
+    for number, old in enumerate(bank.documents.find(CONSENT, owner=owner, newest_first=True)):
+        if number >= ENDED_KEPT:
             bank.documents.delete(CONSENT, old["id"])
-        if old not in revoked:
+        elif "revoked" not in old and "replaced" not in old:
+            old["replaced"] = now
+            bank.documents.put(CONSENT, old)
             _notify(bank, old["id"], "expired")
     consent: Consent = {
         "id": consent_id or bank.ids.new(),
@@ -118,32 +119,21 @@ def _notify(bank: Bank, consent_id: str, status: str) -> None:
 
 
 def note_use(bank: Bank, consent: Consent) -> None:
-    """Record the day (Oslo) of the last use in memory, because a read must not write."""
+    """Record the day (Oslo) of the last use, once a day.
+
+    It is written separately: data can be read although the bank cannot write.
+    """
     today = bank.clock.today().isoformat()
     if consent.get("lastUse") != today:
-        bank.uses.values()[consent["id"]] = today
-
-
-def last_use(bank: Bank, consent: Consent) -> str | None:
-    """The day of the last use, `YYYY-MM-DD`; None when none is known."""
-    day: str | None = bank.uses.values().get(consent["id"]) or consent.get("lastUse")
-    return day
-
-
-def write_uses(bank: Bank) -> None:
-    """Write the recorded uses to their consents, as part of a change that is written anyway."""
-    for consent_id, day in list(bank.uses.values().items()):
-        consent = bank.documents.get(CONSENT, consent_id)
-        if consent is not None:
-            consent["lastUse"] = day
+        with suppress(StoreUnwritable), bank.documents.at_once():
+            consent["lastUse"] = today
             bank.documents.put(CONSENT, consent)
 
 
 def revoke(bank: Bank, consent_id: str) -> Consent:
     """The person withdraws a consent at the bank; effective at the next call (SPEC 5.3.10)."""
-    write_uses(bank)
     consent = bank.find(CONSENT, consent_id)
-    if not consent.get("revoked"):
+    if status(bank, consent) == "valid":
         consent["revoked"] = bank.clock.stamp()
         bank.documents.put(CONSENT, consent)
         bank.publish({"type": "consent", "id": consent_id, "status": "revoked", "at": consent["revoked"]})
@@ -153,7 +143,7 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
 
 def terminate(bank: Bank, consent: Consent) -> None:
     """The TPP deletes a consent; effective at the next call (CONTRACT 18)."""
-    if not consent.get("revoked"):
+    if status(bank, consent) == "valid":
         consent["terminated"] = True
         bank.documents.put(CONSENT, consent)
         revoke(bank, consent["id"])

@@ -116,11 +116,12 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
             document: Any = documents.get(kind, identity)
             if document is None or document.get("due") != due:
                 continue
-            if kind is PAYMENT:
-                _step(bank, document, at)
-                documents.put(PAYMENT, document)
-            else:
-                ledger.settle_pending(bank, document)
+            with bank.clock.standing_at(due):
+                if kind is PAYMENT:
+                    _step(bank, document, at)
+                    documents.put(PAYMENT, document)
+                else:
+                    ledger.settle_pending(bank, document)
             yield
 
 

@@ -138,9 +138,10 @@ def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
             **consents.view(bank, consent),
             "tppName": consent.get("tppName", consent["tpp"]),
             "reads": _reads(bank, consent),
-            "lastUse": consents.last_use(bank, consent),
+            "lastUse": consent.get("lastUse"),
         }
         for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
+        if "replaced" not in consent
     ]
 
 

@@ -26,7 +26,7 @@ from emulator.store import StoreUnwritable, discarded_on_failure
 
 
 class ResetBody(Model):
-    """The fixture and scenario to reset to; fixtures omitted: the fixture that the bank was created with."""
+    """The fixture and the scenario to reset to, in place of those that the bank was made with."""
 
     fixtures: Maybe[Text] = None
     scenario: ScenarioChoice = None
@@ -48,25 +48,26 @@ class Reset(TypedDict):
     example={"fixtures": "known-state"},
 )
 def reset(call: ControlCall[ResetBody]) -> Work:
-    """Reset the bank: documents, clock, settings, rules and request log; snapshots stay."""
+    """Reset the bank to all that it was made with: fixture, clock, settings and scenario; snapshots stay.
+
+    Its request log is empty then. A scenario in the body is applied last, in place of those that it was made with.
+    """
     bank, scenario = call.bank, call.body.scenario
-    source = fixtures.initial(bank)
-    fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
-    if fixture is not None:
-        source = {"fixtures": fixture}
+    restored = fixtures.initial_state(bank)
+    fixture = chosen_fixture(call.body.fixtures, own=restored["fixtures"])
     ready = yield from fixtures.prepare(
         bank.documents,
-        source,
-        today=fixtures.first_day(bank.begins),
+        restored if fixture is None else {"fixtures": fixture},
+        today=fixtures.first_day(bank.begins, restored),
         ids_form=bank.ids.form,
         report=reports_preparing(bank),
     )
     with discarded_on_failure(ready.content):
-        target.reset(call.scenario_target, ready, scenario)
-    stands_on = BANK.read(bank.documents)
+        target.reset(call.scenario_target, ready, restored, scenario)
+    stands_on, applied = BANK.read(bank.documents), target.applied(bank)
     return {
-        "fixtures": source["fixtures"] if stands_on is None else stands_on["fixtures"],
-        "scenario": scenario.name if scenario else None,
+        "fixtures": restored["fixtures"] if stands_on is None else stands_on["fixtures"],
+        "scenario": None if applied is None else applied["scenario"],
     }
 
 

@@ -12,7 +12,8 @@ from emulator.api.log import RequestLog
 from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import reports_preparing
-from emulator.bank.clock import Mode
+from emulator.bank.clock import stamp
+from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
@@ -106,13 +107,12 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
 
     shown: dict[str, Any] = _shown(call, name)
 
+    restored = _restored(wanted)
+
     def prepare(service: BankService) -> None:
-        bank, scenario_target = service.bank, call.target_of(service)
-        if wanted.settings:
-            bank.change_settings(wanted.settings)
-        if wanted.scenario is not None:
-            # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
-            target.apply(wanted.scenario, replace(scenario_target, snapshots=Snapshots(), log=RequestLog()))
+        # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
+        scenario_target = replace(call.target_of(service), snapshots=Snapshots(), log=RequestLog())
+        target.furnish(scenario_target, () if wanted.scenario is None else (wanted.scenario,), wanted.settings)
         if wanted.tpp is not None:
             shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
 
@@ -122,8 +122,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
             BankSpec(
                 fixture=fixture,
                 seed=wanted.seed,
-                now=wanted.now,
-                mode=_mode(wanted.clock),
+                restored=restored,
                 prepare=prepare,
                 report=reports_preparing(call.bank, "banks", name=name),
             ),
@@ -134,8 +133,17 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
     return json_response(201 if is_new else 200, shown)
 
 
-def _mode(word: str | None) -> Mode | None:
-    return None if word is None else "frozen" if word == "frozen" else "live"
+def _restored(wanted: NewBank) -> Restored:
+    restored: Restored = {}
+    if wanted.now is not None:
+        restored["now"] = stamp(wanted.now)
+    if wanted.clock is not None:
+        restored["clock"] = "frozen" if wanted.clock == "frozen" else "live"
+    if wanted.settings:
+        restored["settings"] = wanted.settings
+    if wanted.scenario is not None:
+        restored["scenarios"] = [dict(wanted.scenario.source)]
+    return restored
 
 
 @operation(

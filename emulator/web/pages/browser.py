@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from emulator.api.hosts import HostNames
 from emulator.api.messages import Request
 from emulator.api.router import split_target
+from emulator.bank.text import composed
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 MOST_FIELDS = 10_000  # one for each account that a customer may share
@@ -94,7 +95,7 @@ class PageForm:
 
 def _fields(text: str) -> Fields:
     try:
-        return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        return composed(parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
     except (UnicodeDecodeError, ValueError):
         raise FormRefused(400, "The form cannot be read.") from None
 

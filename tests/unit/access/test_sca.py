@@ -292,8 +292,8 @@ def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: 
     assert all(sessions.is_live(bank, session) for session in stored)
 
 
-def test_revoked_consents_do_not_pile_up(bank: Bank) -> None:
-    for _ in range(10):
+def test_ended_consents_do_not_pile_up(bank: Bank) -> None:
+    for _ in range(consents.ENDED_KEPT + 5):
         sca_control.approve(bank, opened(bank), national_id=KARI)
         advance(bank, minutes=1)
         consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
@@ -302,7 +302,7 @@ def test_revoked_consents_do_not_pile_up(bank: Bank) -> None:
         advance(bank, minutes=1)
     sca_control.approve(bank, opened(bank), national_id=KARI)
     shown = consents.listing(bank)
-    assert [consent["status"] for consent in shown] == ["valid", "revoked", "revoked", "revoked"]
+    assert [consent["status"] for consent in shown] == ["valid", *["revoked"] * consents.ENDED_KEPT]
     assert shown[1]["consentId"] == consent["id"], "the newest stay"
 
 

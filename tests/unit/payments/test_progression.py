@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from emulator.api.operations.payments import details_shown, state_shown
-from emulator.bank import fixtures
+from emulator.bank import fixtures, notifications
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import payment_views, payments, progression
@@ -106,6 +109,41 @@ def test_due_items_are_applied_in_due_order_each_at_its_own_moment(bank: Bank) -
         ("first", "ACSC", "03.0"),
         ("second", "ACSC", "03.5"),
     ]
+
+
+def test_an_advance_at_once_tells_the_same_as_one_from_step_to_step() -> None:
+    """Documents, notifications and events bear the moment at which a step was due, not the end of the advance."""
+
+    def lived(*, at_once: bool) -> str:
+        bank, events = world.build(notifications=True), list[Any]()
+        bank.watch(events.append)
+        world.agree(bank, signatures=2)
+        given_up = initiate(bank, DOMESTIC, domestic("1.00"))
+        notified = {
+            given_up: "",
+            initiate(bank, STRAKS, domestic("2.00")): world.KARI,
+            initiate(bank, PERIODIC, standing("3.00")): world.KARI,
+            initiate(bank, SEPA, sepa("5.00"), who=EVEN): EVEN,
+            initiate(bank, DOMESTIC, domestic("20000.00")): world.KARI,
+            initiate(bank, BULK, bulk("4.00", debtor="99911000012"), **world.FIRM): world.SIRI,
+        }
+        for number, (payment_id, who) in enumerate(notified.items()):
+            script = [("late", 3600.0), ("twice", 0.0), ("reordered", 0.0)][number % 3]
+            about: dict[str, Any] = {"tpp": "t", "uri": "https://t.example/", "content": ("SCA", "PROCESS")}
+            notifications.subscribe(bank, payment_id, "payment", **about, script=script)
+            if who:
+                approve(bank, payment_id, who)
+        _pending(bank, stamp(NOW + timedelta(hours=5)))
+        end = NOW + timedelta(days=40)
+        while not at_once and (due := progression.next_due(bank)) is not None and moment(due) < end:
+            to(bank, moment(due))
+        to(bank, end)
+        documents = {**bank.documents.dump(), "meta": None}
+        numbers: dict[str, str] = {}  # ids that are drawn later differ
+        text = json.dumps([documents, events], indent=1)
+        return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", lambda id: numbers.setdefault(id[0], str(len(numbers))), text)
+
+    assert lived(at_once=True) == lived(at_once=False)
 
 
 def test_of_payments_that_are_due_at_one_moment_the_first_made_gets_the_money(bank: Bank) -> None:
