@@ -14,6 +14,7 @@ import orjson
 
 from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
+from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import date_time
 from emulator.bank.reference import is_national_number
@@ -36,6 +37,7 @@ class Exchange:
     response: Response | None = None
     signature: Verified | SignatureRefused | None = None
     rules: Sequence[str] = ()
+    notes: Sequence[str] = ()  # why rules that match did not act
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
     created: str | None = None  # the id of a new payment, recorded because a rule may change the answer that names it
@@ -69,6 +71,7 @@ class Exchange:
             answer,
             self.signature,
             self.rules,
+            self.notes,
             self.seconds,
             created=self.created,
         )
@@ -77,6 +80,11 @@ class Exchange:
     def operation(self) -> str | None:
         """The id of the operation; None for an unknown address."""
         return self.call.operation.id if self.call else None
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The names of the operation: of the table, and of the OpenAPI document for its payment product."""
+        return () if self.call is None else operation_names(self.call.operation.id, self.call.params)
 
     @property
     def tpp(self) -> str | None:
@@ -126,6 +134,7 @@ class Exchange:
             "tpp": self.tpp,
             "paymentId": self.payment_id,
             "rules": list(self.rules),
+            "notes": list(self.notes),
             "messages": self._messages(),
             "milliseconds": round(self.seconds * 1000, 2),
         }
@@ -261,7 +270,7 @@ class RequestLog:
             if len(exchanges) == limit:
                 break
             if (
-                (operation is None or exchange.operation == operation)
+                (operation is None or operation in exchange.operations)
                 and (status is None or exchange.status == status)
                 and (tpp is None or exchange.is_of(tpp))
                 and (payment_id is None or exchange.payment_id == payment_id)

@@ -56,6 +56,11 @@ class MatchedRules(Protocol):
         """The names of the rules."""
         ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """Why rules that match do not act."""
+        ...
+
     def before(self, call: Call) -> Reply[Any] | None:
         """Act before the operation; a reply takes the place of its own."""
         ...
@@ -252,6 +257,10 @@ class BankService:
                 return Response(204, [("Allow", ", ".join(allowed))])
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self.rules.rules else None
+            if scripted is not None:
+                # The log and the report know whose request it was, also when a bank that is down answers nobody.
+                with suppress(BankError):
+                    self._signed(call, exchange)
             reply = scripted or self._acted(call, exchange, acting)
             response = render.json_response(reply.status, reply.body, reply.headers)
             if reply.rest is not None:
@@ -299,6 +308,7 @@ class BankService:
             return None
         acting.append(effects)
         exchange.rules = [*exchange.rules, *effects.names]
+        exchange.notes = [*exchange.notes, *effects.notes]
         return effects.before(call)
 
     def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply[Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeAliasType
@@ -155,13 +155,30 @@ class Operators(Model):
             refuse(Unfit(text=f"A condition needs one of {', '.join(OPERATORS)}.", value=value))
         return value
 
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.absent and len(self.model_fields_set) > 1:
+            refuse(Unfit(text="Nothing is absent and fits another operator too.", value=self))
+        least, most = number(self.gt), number(self.lt)
+        if least is not None and most is not None and least >= most:
+            refuse(Unfit(text=f"No number is more than {self.gt} and less than {self.lt}.", value=self))
+        return self
+
+
+def _fact(value: Any) -> Any:
+    if value is None:
+        raise Unfit(text="No request has null here; {absent: true} means that there is nothing.")
+    return _scalar(value)
+
 
 Value = Annotated[Scalar, Tag("(value)")]
 _Condition = Annotated[Operators, Tag("(condition)")]
 
-# One value: text with `*`, a number, true, false or null, or Operators.
+# One value: text with `*`, a number, true or false, or Operators.
 Single = Annotated[
-    Value | _Condition | Annotated[Any, Reads(_no_list, {"not": {}}), Tag("(list)")],
+    Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]}), Tag("(value)")]
+    | _Condition
+    | Annotated[Any, Reads(_no_list, {"not": {}}), Tag("(list)")],
     Discriminator(_single_kind),
 ]
 
@@ -213,6 +230,13 @@ def fits(condition: Condition, value: Any) -> bool:
     if isinstance(condition, Members) and isinstance(value, dict):
         return all(fits(inner, value.get(name, ABSENT)) for name, inner in condition.members)
     return next(condition.differences(value), None) is None
+
+
+def is_absence(condition: Condition) -> bool:
+    """Whether nothing but an absent value fits."""
+    if isinstance(condition, Every):
+        return any(map(is_absence, condition.conditions))
+    return isinstance(condition, Presence) and condition.absent
 
 
 def number(value: Any) -> Decimal | None:

@@ -169,6 +169,13 @@ def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
+def echo_notes(rules: Sequence[dict[str, Any]]) -> None:
+    """Print what the author of each rule may not expect of it."""
+    for rule in rules:
+        for note in rule.get("notes", ()):
+            click.echo(f"  {rule['name']}: {note}")
+
+
 def write_file(option: str, file: str, text: str) -> None:
     """Write the file that `option` names; raises Failed."""
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, rows, show
+from emulator.cli.bank import ask, bank_options, echo_notes, rows, show
 from emulator.cli.forward import ControlCommand, json_body, limit_option, line, name_argument, table
 from emulator.cli.options import OrderedGroup, bank_url, complete_scenario, complete_setting
 
@@ -46,6 +46,7 @@ def _rules_text(rules: list[dict[str, Any]]) -> None:
         for rule in rules
     ]
     rows(shown, "name", "from", "matched", "acted", "then", noun="rules")
+    echo_notes(rules)
 
 
 def _counted_rules(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -20,9 +20,12 @@ def requests() -> None:
 
 def _line(entry: dict[str, Any]) -> str:
     rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
+    notes = f"  ({' '.join(entry['notes'])})" if entry.get("notes") else ""
     errors = "".join(f"  {message['code']} {message.get('path', '')}".rstrip() for message in entry.get("messages", []))
     status = entry["status"] or "---"
-    return one_line(f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}")
+    return one_line(
+        f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}{notes}"
+    )
 
 
 @requests.command(epilog="Example: bank-emulator requests tail --last 5")

@@ -11,7 +11,7 @@ import click
 
 from emulator.bank import fixtures
 from emulator.bank.errors import counted
-from emulator.cli.bank import ask, bank_options, control_token, progress, show, write_file
+from emulator.cli.bank import ask, bank_options, control_token, echo_notes, progress, rows, show, write_file
 from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.forward import ControlCommand, percent, table
 from emulator.cli.options import (
@@ -105,8 +105,9 @@ def check(files: tuple[str, ...], output: str) -> None:
     results: list[dict[str, Any]] = []
     for file in files:
         problems: list[dict[str, Any]] = []
+        notes: list[str] = []
         try:
-            _check(file)
+            notes = _check(file)
         except ScenarioMissing as missing:
             raise _failed(missing) from missing
         except ScenarioRefused as refused:
@@ -118,16 +119,16 @@ def check(files: tuple[str, ...], output: str) -> None:
                 click.echo(line)
         else:
             if output == "text":
-                click.echo(f"{file}: fine")
-        results.append({"file": file, "mistakes": problems})
+                click.echo("\n".join([f"{file}: fine", *(f"  {note}" for note in notes)]))
+        results.append({"file": file, "mistakes": problems, **({"notes": notes} if notes else {})})
     if output == "json":
         click.echo(json.dumps(results, indent=2, ensure_ascii=False))
     if any(result["mistakes"] for result in results):
         raise CheckFailed("")
 
 
-def _check(file: str) -> None:
-    """Raise ScenarioRefused for a file that cannot be read or applied to the fixture that it names."""
+def _check(file: str) -> list[str]:
+    """The notes on a file; raises ScenarioRefused if it cannot be read or applied to the fixture that it names."""
     from emulator.scenario import loader
 
     scenario = loader.named_or_file(file)
@@ -136,6 +137,7 @@ def _check(file: str) -> None:
         answer = transport.control("POST", "/scenario", dict(scenario.source))
         if answer.status != 200:
             raise scenario.origin.refused_by(answer.messages())
+    return scenario.notes
 
 
 def _values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -203,20 +205,26 @@ def _confirm(name: str, lost: list[str]) -> None:
 
 
 def _done(answer: dict[str, Any]) -> str:
-    """One line about what was changed."""
+    """One line about what was changed, and one for each note about payments that are not."""
     clock = answer["clock"]
     documents = "documents replaced" if answer["reset"] else "documents stay"
     settings = "".join(f", {name}={json.dumps(value)}" for name, value in answer["settings"].items())
     rules = counted(answer["rules"], "rule")
-    return f"{answer['scenario']}: {documents}, bank time {clock['now']} {clock['mode']}, {rules}{settings}"
+    changed = f"{answer['scenario']}: {documents}, bank time {clock['now']} {clock['mode']}, {rules}{settings}"
+    return "\n".join([changed, *(f"  {note}" for note in answer.get("notes", ()))])
+
+
+def _status_text(rules: list[dict[str, Any]]) -> None:
+    rows(rules, "scenario", "name", "matched", "acted", noun="rules of scenarios")
+    echo_notes(rules)
 
 
 STATUS = ControlCommand(
-    "List the rules of applied scenarios. Shows how often each has matched and acted.",
+    "List the rules of applied scenarios. Shows how often each has matched and acted, and what it does not change.",
     "GET rules?limit=1000",
     "bank-emulator scenario status",
     view=lambda answer: [count for count in answer["counts"] if count["scenario"] is not None],
-    text=table("rules of scenarios", "scenario", "name", "matched", "acted"),
+    text=_status_text,
 )
 command.add_command(STATUS.command("status"))
 

@@ -79,6 +79,12 @@ class Scenario:
     origin: Origin
 
     @property
+    def notes(self) -> list[str]:
+        """What its author may not expect of its rules."""
+        named = enumerate(self.rules, 1)
+        return [f"{rule.name or f'rule {place}'}: {note}" for place, rule in named for note in rule.notes]
+
+    @property
     def resets(self) -> bool:
         """Whether applying it replaces the documents of the bank."""
         return self.start.resets

@@ -6,13 +6,21 @@ The facts are the same for a request in progress and for one in the log.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import parse_qsl
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -23,23 +31,34 @@ from emulator.api.json_body import UTF_8, charset_of
 from emulator.api.log import Exchange
 from emulator.api.messages import Request
 from emulator.api.operation import Call
-from emulator.api.operations import table
+from emulator.api.operations import PRODUCT, OperationVariant, operation_ids, operation_names, variants
 from emulator.api.router import split_target
 from emulator.bank import conditions, products
-from emulator.bank.conditions import ABSENT, Condition, Constant, Members, Nested, Operators, Single, compiled, wildcard
+from emulator.bank.conditions import (
+    ABSENT,
+    Condition,
+    Constant,
+    Every,
+    Exactly,
+    Members,
+    Nested,
+    OneOf,
+    Operators,
+    Single,
+    compiled,
+    wildcard,
+)
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import PSU
+from emulator.bank.kinds import ACCOUNT, CARD, PSU
 from emulator.bank.problems import Path
 from emulator.bank.text import composed
 from emulator.bank.tpp import AuthenticatedTpp
-from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse
+from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, refuse
 from emulator.scenario.values import CONTEXTS, METHODS
-
-OPERATIONS = tuple(row.id for row in table())
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
 KNOWN: Mapping[str, Collection[str]] = {
-    "operation": OPERATIONS,
+    "operation": operation_ids(),
     "product": tuple(dict.fromkeys(name for _, name in products.table())),
     "service": products.SERVICES,
     "method": METHODS,
@@ -93,7 +112,7 @@ class Facts:
             return UTF_8
 
     def _operation(self) -> tuple[Any, ...]:
-        return (self._call.operation.id,) if self._call else ()
+        return operation_names(self._call.operation.id, self._call.params) if self._call else ()
 
     def _parameter(self, name: str) -> tuple[Any, ...]:
         value = self._call.params.get(name) if self._call else None
@@ -144,6 +163,16 @@ class Facts:
         context = likely_context(call, self._tpp.id if self._tpp else "")
         return () if context is None else (context,)
 
+    def _account(self) -> tuple[Any, ...]:
+        """The account in the path: its resourceId, and its numbers while the bank has it."""
+        call, identity = self._call, self._parameter("id")
+        if call is None or not identity:
+            return ()
+        documents = call.bank.documents
+        account, card = documents.get(ACCOUNT, identity[0]), documents.get(CARD, identity[0])
+        numbers = () if account is None else (account["iban"], account["bban"])
+        return (*identity, *numbers, *(() if card is None else (card["maskedPan"],)))
+
     def _payment(self) -> tuple[Any, ...]:
         payment = self._exchange.payment_id if self._exchange else None
         return self._parameter("paymentId") if payment is None else (payment,)
@@ -164,7 +193,7 @@ SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
     "service": lambda facts: facts._parameter("payment-service"),
     "product": lambda facts: facts._parameter("payment-product"),
     "payment": Facts._payment,
-    "account": lambda facts: facts._parameter("id"),
+    "account": Facts._account,
     "method": lambda facts: (facts._request.method,),
     "path": Facts._path,
     "tpp": Facts._tpps,
@@ -271,10 +300,72 @@ def _no_status(_: Any) -> Any:
     raise Unfit(text="A rule is evaluated before there is an answer; only requests/count can match status.")
 
 
+def _person(stated: Any) -> Any:
+    """Refuse a name of a person, which no request has."""
+    if isinstance(stated, str) and "*" not in stated and not _PERSON.fullmatch(stated):
+        refuse(Unfit(text="Expected a PSU-ID or a national identity number.", value=stated))
+    return stated
+
+
+def _check_names(named: dict[str, Any]) -> dict[str, Any]:
+    wrong = [Unfit(text="This is not the name of a header.", path=(name,)) for name in named if not _NAME.match(name)]
+    if wrong:
+        refuse(*wrong)
+    return named
+
+
+_PERSON = re.compile(r"[0-9]{8,11}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+_NAME = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$", re.ASCII)
+
+# The facts that depend on the operation and its address.
+_OF_ROUTES = ("operation", "service", "product", "method", "path", "payment", "account")
+_PARAMETERS = {"payment": "{paymentId}", "account": "{id}"}
+
+
+def _can_have(variant: OperationVariant, name: str, condition: Condition) -> bool:
+    """Whether a request for an operation can have a fact that meets a condition."""
+    row, product = variant.row, variant.product
+    if name == "path":
+        address = row.path if product is None else row.path.replace(PRODUCT, f"{product.service}/{product.name}")
+        return _can_be(address.split("/"), condition)
+    if name in _PARAMETERS:
+        has = _PARAMETERS[name] in row.path
+        return not conditions.is_absence(condition) if has else conditions.fits(condition, ABSENT)
+    known: Mapping[str, tuple[Any, ...]] = {
+        "operation": (row.id, variant.id),
+        "service": () if product is None else (product.service,),
+        "product": () if product is None else (product.name,),
+        "method": (row.method,),
+    }
+    return any(conditions.fits(condition, value) for value in known[name] or (ABSENT,))
+
+
+def _can_be(address: list[str], condition: Condition) -> bool:
+    """Whether a path of this address, with or without the prefix of a bank, may meet a condition; in doubt, yes."""
+    if isinstance(condition, Every):
+        return all(_can_be(address, one) for one in condition.conditions)
+    if isinstance(condition, OneOf):
+        return any(_can_be(address, one) for one in (*map(Exactly, condition.texts), *condition.others))
+    if isinstance(condition, Exactly) and isinstance(condition.wanted, str):
+        text, star, _ = condition.wanted.partition("*")
+        start = text.find("/v1/")
+        if star and start < 0:
+            return True
+        *whole, last = text[max(start, 0) :].split("/")
+        if len(whole) >= len(address) or (not star and len(whole) + 1 != len(address)):
+            return False
+        known = zip(whole, address, strict=False)
+        at = address[len(whole)]
+        ends = at.startswith("{") or (at.startswith(last) if star else at == last)
+        return ends and all(part in ("", one) or one.startswith("{") for part, one in known)
+    return not conditions.is_absence(condition)
+
+
 class When(Model):
     """The conditions on a request; all must hold."""
 
     model_config = ConfigDict(title="when")
+    _of_the_log: ClassVar[bool] = False
 
     operation: Annotated[Maybe[Single], _Existing("operation")] = None
     service: Annotated[Maybe[Single], _Existing("service")] = None
@@ -284,9 +375,11 @@ class When(Model):
     method: Annotated[Maybe[Single], _Existing("method")] = None
     path: Maybe[Single] = None
     tpp: Maybe[Single] = None
-    psu: Maybe[Single] = None
+    psu: Annotated[Maybe[Single], AfterValidator(_person)] = None
     context: Annotated[Maybe[Single], _Existing("context")] = None
-    headers: Maybe[dict[str, Single]] = None
+    headers: Maybe[
+        Annotated[dict[str, Single], AfterValidator(_check_names), Adds({"propertyNames": {"pattern": _NAME.pattern}})]
+    ] = None
     query: Maybe[dict[str, Single]] = None
     body: Maybe[Nested] = Field(None, description="Members of the body, nested as in the body.")
     status: Annotated[Any, Reads(_no_status, {"not": {}})] = None
@@ -314,15 +407,42 @@ class When(Model):
         return Matcher(tuple(pairs), anchor)
 
     @cached_property
+    def variants(self) -> tuple[OperationVariant, ...]:
+        """The operations, of payments for each product, to whose requests the conditions can apply."""
+        return tuple(self._variants(_OF_ROUTES))
+
+    @cached_property
     def operations(self) -> frozenset[str]:
-        """The operationIds that `operation` can match; all if it is not given."""
-        return operations_meant(self.operation if "operation" in self.model_fields_set else None)
+        """The operationIds of the table for `variants`."""
+        return frozenset(one.row.id for one in self.variants)
+
+    def _variants(self, names: Collection[str]) -> Iterator[OperationVariant]:
+        """The operations that can have the facts of these names as they are stated."""
+        stated = [(name, compiled(getattr(self, name))) for name in names if name in self.model_fields_set]
+        for variant in variants().values():
+            if all(_can_have(variant, name, condition) for name, condition in stated):
+                yield variant
+
+    @model_validator(mode="after")
+    def _can_match(self) -> Self:
+        """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
+        if not self._of_the_log and not self.variants:
+            stated = [name for name in _OF_ROUTES if name in self.model_fields_set]
+            alone = next((name for name in stated if not any(self._variants([name]))), None)
+            if alone is not None:
+                refuse(Unfit(text="No request meets this condition.", path=(alone,)))
+            without = (name for name in reversed(stated) if any(self._variants([o for o in stated if o != name])))
+            at_fault = next(without, stated[-1])
+            hint = " An account of a payment is a condition on body." if at_fault == "account" else ""
+            refuse(Unfit(text=f"No request meets this condition and the others.{hint}", path=(at_fault,)))
+        return self
 
 
 class Match(When):
     """`match` of requests/count: as `when`, and the status of the answer."""
 
     model_config = ConfigDict(title="match")
+    _of_the_log: ClassVar[bool] = True  # which has requests to unknown addresses too, and the ids of new payments
 
     status: Maybe[Single] = None
 
@@ -335,13 +455,3 @@ class CountFilter(Model):
 
 def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:
     return lambda facts: by_name(facts, name)
-
-
-def operations_meant(stated: Any) -> frozenset[str]:
-    """The operationIds that a condition about the operation can fit."""
-    chosen: Any = stated.in_ if isinstance(stated, Operators) and set(stated.model_fields_set) == {"in_"} else [stated]
-    if not isinstance(chosen, list) or not all(isinstance(word, str) for word in chosen):
-        return frozenset(OPERATIONS)
-    named = frozenset(chosen).intersection(OPERATIONS)
-    patterns = [word for word in chosen if "*" in word]
-    return named.union(operation for operation in OPERATIONS for word in patterns if wildcard(word, operation))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
+from emulator.bank.conditions import Operators
+from emulator.bank.products import Product
 from emulator.bank.validation import Maybe, Model, Text200, Unfit, refuse
 from emulator.scenario.effects import Effect, effects
 from emulator.scenario.matching import When
@@ -101,8 +103,11 @@ class Rule(Model):
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
-        """Refuse an effect that cannot act on the operations of `when`: nobody would notice the mistake."""
+        """Refuse what cannot act or match: nobody would notice the mistake."""
         wrong = []
+        tpp = self.when.tpp
+        if not self.unsigned and isinstance(tpp, Operators) and tpp.absent:
+            wrong.append(Unfit(text="Without unsigned: true every request has a TPP.", path=("when", "tpp")))
         for name in self.then.effects:
             useful = effects()[name].operations
             meant = self.when.operations
@@ -117,6 +122,20 @@ class Rule(Model):
     def effects(self) -> Mapping[str, Effect]:
         """The effects of the rule, by name."""
         return self.then.effects
+
+    def unfit(self, product: Product) -> Mapping[str, str]:
+        """The effects that cannot act on payments of a product, each with the reason."""
+        asked = {name: effect.unfit for name, effect in self.effects.items() if effect.unfit is not None}
+        reasons = ((name, why(product)) for name, why in asked.items())
+        return {name: reason for name, reason in reasons if reason is not None}
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What its author may not expect: payments that it does not change, codes that the bank does not know."""
+        warnings = [warning for effect in self.effects.values() for warning in effect.warnings]
+        meant = [one.product for one in self.when.variants if one.product is not None]
+        reasons = [reason for product in meant for reason in self.unfit(product).values()]
+        return list(dict.fromkeys((*warnings, *reasons)))
 
 
 class RuleList(Model):

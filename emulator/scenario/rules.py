@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
+from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.documents import RuleEntry, RulesDocument, SettingsDocument
@@ -76,6 +77,7 @@ class ActingRules:
     """The effects that act on one request, each with the dice of its rule."""
 
     names: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # why rules that match do not act
     effects: dict[str, tuple[Effect, Random]] = field(default_factory=dict)
 
     def before(self, call: Call) -> Reply[Any] | None:
@@ -92,6 +94,12 @@ class ActingRules:
         for effect, dice in self.effects.values():
             if effect.after is not None:
                 effect.after(response, dice)
+
+
+def _unfit(rule: Rule, call: Call) -> Mapping[str, str]:
+    """The effects of a rule that cannot act on the payment of a request, each with the reason."""
+    product = products.table().get((call.params.get("payment-service", ""), call.params.get("payment-product", "")))
+    return {} if product is None else rule.unfit(product)
 
 
 class _OperationRules:
@@ -211,7 +219,8 @@ class RuleSet:
     def match(self, call: Call, signed: bool) -> ActingRules | None:
         """The effects that act on a request: of unsigned rules before the signature is checked, of the others after it.
 
-        A rule is skipped, and does not count the request, if earlier rules have all of its effects.
+        A rule is skipped, and does not count the request, if earlier rules have all of its effects, or if none of them
+        can act on the payment's product.
         """
         if not self.rules:
             return None
@@ -229,15 +238,19 @@ class RuleSet:
         acting = ActingRules()
         for name, active in rules.candidates(facts):
             rule = active.rule
-            if rule.unsigned == signed or taken.issuperset(rule.effects):
+            if rule.unsigned == signed or taken.issuperset(rule.effects) or not rule.when.matcher.fits(facts):
                 continue
-            if rule.when.matcher.fits(facts) and (dice := active.acts(self._bank)) is not None:
-                acting.names.append(name)
-                for kind, effect in rule.effects.items():
-                    if kind not in taken:
-                        taken.add(kind)
-                        acting.effects[kind] = (effect, dice)
-        return acting if acting.names else None
+            unfit = _unfit(rule, call)
+            acting.notes += [f"{name}: {reason}" for reason in unfit.values()]
+            usable = {kind: effect for kind, effect in rule.effects.items() if kind not in unfit}
+            if taken.issuperset(usable) or (dice := active.acts(self._bank)) is None:
+                continue
+            acting.names.append(name)
+            for kind, effect in usable.items():
+                if kind not in taken:
+                    taken.add(kind)
+                    acting.effects[kind] = (effect, dice)
+        return acting if acting.names or acting.notes else None
 
     def _by_name(self) -> Iterator[tuple[str, _ActiveRule]]:
         """The rules with their names; a rule without a name gets one from its position that no other rule has."""
@@ -265,6 +278,7 @@ class RuleSet:
                 **({"setting": active.added.setting} if active.added.setting else {}),
                 "matched": active.matched,
                 "acted": active.acted,
+                **({"notes": notes} if (notes := active.rule.notes) else {}),
             }
             for name, active in self._named
         ]

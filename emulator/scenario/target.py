@@ -83,7 +83,7 @@ def prepare(
 def apply(
     scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None
 ) -> dict[str, Any]:
-    """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings}`.
+    """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings, notes?}`.
 
     Its rules follow the existing ones; those of an earlier application of the scenario are replaced (CONTRACT 14).
     `content`: the result of `prepare`. Raises ScenarioRefused; then nothing has changed.
@@ -116,6 +116,7 @@ def _done(scenario: Scenario, bank: Bank) -> dict[str, Any]:
         "clock": {"now": date_time(bank.clock.now()), "mode": bank.clock.mode},
         "rules": len(scenario.rules),
         "settings": dict(scenario.start.changed_settings),
+        **({"notes": scenario.notes} if scenario.notes else {}),
     }
 
 

@@ -79,12 +79,14 @@ def with_defaults(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
 
 
 def unknown_values(source: Mapping[str, Any], values: Mapping[str, Any], *, at: str) -> Iterator[Problem]:
-    """A problem for each of `values` without a parameter; `at`: the member that contains them."""
+    """A problem for each of `values` that has no parameter, or is null; `at`: the member that contains them."""
     known = tuple(_declared(source))
-    for name in values:
+    for name, value in values.items():
         if name not in known:
             text = unknown(name, known, "There is no parameter") if known else "The scenario has no parameters."
             yield Problem((at, name), text)
+        elif value is None:
+            yield Problem((at, name), "Expected a value, found nothing; omit the parameter to use its default.")
 
 
 def unknown_parameters(source: Mapping[str, Any]) -> Iterator[Problem]:

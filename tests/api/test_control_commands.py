@@ -307,10 +307,17 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     clock = "bank time 2026-03-02T08:00:00+00:00 frozen"
     assert run("scenario", "apply", str(own))[1] == f"own: documents stay, {clock}, 1 rule\n"
     chosen = ("--set", "creditor=ACME*")
-    assert run("scenario", "apply", "lost-answer", *chosen)[1] == f"lost-answer: documents stay, {clock}, 1 rule\n"
+    assert run("scenario", "apply", "lost-answer", *chosen)[1] == f"lost-answer: documents stay, {clock}, 2 rules\n"
     assert '"creditorName": "ACME*"' in run("rules", "list", "--output", "json")[1]
     rows = [line.split()[:1] + line.split()[-2:] for line in run("scenario", "status")[1].splitlines()]
-    assert rows == [["own", "0", "0"], ["lost-answer", "0", "0"]]
+    assert rows == [["own", "0", "0"], *[["lost-answer", "0", "0"]] * 2]
+    left_alone = (
+        "the bank cancels: payments/instant-norwegian-domestic-credit-transfers-straks has no step from ACTC to PDNG"
+    )
+    waits = ("cancelled-by-bank", "pending-for-days")
+    for command in (("check", *waits), ("apply", waits[0]), ("status",)):
+        assert left_alone in run("scenario", *command)[1]
+    assert left_alone in run("rules", "list")[1]
     own.write_text(text.replace("delay", "dealy").replace("every: 3", "every: 0"))
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")

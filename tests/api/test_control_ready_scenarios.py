@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,10 +18,13 @@ from emulator.scenario import loader
 from emulator.scenario.loader import Scenario
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve
-from tests.known_state import DOMESTIC, EVEN, STRAKS
+from tests.known_state import BULK, CROSS_BORDER, DOMESTIC, EVEN, PERIODIC, SEPA, STRAKS
 from tests.postgres.remote import RemoteService, inside
+from tests.unit.payments.world import GERMAN
 
 FIRM = "21909220006"
+KID = "120014782"
+FROM = {"PRIVATE": ("99901100019", "NO4299901100019"), "CORPORATE": ("99911000012", "NO2799911000012")}
 
 
 class Traffic:
@@ -104,12 +108,6 @@ def _bank_down(t: Traffic, _: str) -> None:
     assert t.pay().status == 201
 
 
-def _cancelled_by_bank(t: Traffic, _: str) -> None:
-    payment = t.approved()
-    t.wait(minutes=61)
-    assert t.status(payment) == "CANC"
-
-
 def _refused_read(code: str) -> Callable[[Traffic, str], None]:
     def check(t: Traffic, account: str) -> None:
         assert t.balances(account) == (401, code)
@@ -134,51 +132,6 @@ def _tampered_request(t: Traffic, _: str) -> None:
     assert answers[1].json()["tppMessages"][0]["path"] == "Signature"
 
 
-def _fees(t: Traffic, _: str) -> None:
-    assert t.pay().json()["transactionFees"] == {"amount": "35.00", "currency": "NOK"}
-
-
-def _insufficient_funds(t: Traffic, _: str) -> None:
-    payment = t.approved(STRAKS)
-    t.wait(seconds=10)
-    status = t.shop.get(f"{payment}/status").json()
-    assert (status["transactionStatus"], status["fundsAvailable"]) == ("ACCP", False)
-
-
-def _never_enough_money(t: Traffic, _: str) -> None:
-    payment = t.approved()
-    t.wait(days=5)
-    assert t.status(payment) == "RJCT"
-
-
-def _kid(t: Traffic, _: str) -> None:
-    assert _code(t.pay()) == "KID_MISSING"
-    wrong = t.pay(remittanceInformationStructuredArray=[{"reference": "120014783"}])
-    assert _code(wrong) == "KID_INVALID"
-    assert t.pay(remittanceInformationStructuredArray=[{"reference": "120014782"}]).status == 201
-
-
-def _late_booking(t: Traffic, _: str) -> None:
-    payment = t.approved()
-    t.wait(days=4)
-    assert t.status(payment) == "PDNG"
-    t.wait(days=2)
-    assert t.status(payment) == "ACSC"
-
-
-def _lost_answer(t: Traffic, _: str) -> None:
-    t.pay()
-    (exchange,) = t.desk.get("/requests?operation=createPayment")["requests"]
-    assert exchange["rules"] == ["the first answer gets lost"]
-    assert len(t.desk.get("/payments")["payments"]) == 1
-
-
-def _lost_request(t: Traffic, _: str) -> None:
-    assert t.pay().status == 0
-    assert t.desk.get("/payments")["payments"] == []
-    assert t.pay().status == 201
-
-
 def _malformed(t: Traffic, _: str) -> None:
     payment = f"{DOMESTIC}/{t.pay().json()['paymentId']}"
     broken = 0
@@ -193,21 +146,6 @@ def _malformed(t: Traffic, _: str) -> None:
     assert t.status(payment) == "RCVD"
 
 
-def _moved_by_cut_off(t: Traffic, _: str) -> None:
-    payment = t.approved()
-    assert t.status(payment) == "ACWC"
-    t.wait(days=1, seconds=5)
-    assert t.status(payment) == "ACSC"
-
-
-def _pending_for_days(t: Traffic, _: str) -> None:
-    payment = t.approved()
-    t.wait(days=2)
-    assert t.status(payment) == "PDNG"
-    t.wait(days=2)
-    assert t.status(payment) == "ACSC"
-
-
 def _permission_removed(t: Traffic, account: str) -> None:
     assert (t.pay().status, t.balances(account)[0]) == (403, 200)
 
@@ -216,39 +154,10 @@ def _quota(t: Traffic, account: str) -> None:
     assert t.balances(account, **{"PSU-IP-Address": None}) == (429, "ACCESS_EXCEEDED")
 
 
-def _sca_abandoned(t: Traffic, _: str) -> None:
-    payment = t.pay().json()["paymentId"]
-    assert approve(t.service, payment) == {}
-    t.wait(hours=25)
-    assert t.status(f"{DOMESTIC}/{payment}") == "RJCT"
-
-
-def _sca(code: str, status: str) -> Callable[[Traffic, str], None]:
-    def check(t: Traffic, _: str) -> None:
-        payment = t.pay().json()["paymentId"]
-        assert approve(t.service, payment)["code"] == code
-        assert t.status(f"{DOMESTIC}/{payment}") == status
-
-    return check
-
-
-def _payee_check(t: Traffic, _: str) -> None:
-    account = {"bban": "99901000014", "currency": "NOK"}
-    for name, match in (("Kari Kladd", "MTCH"), ("ACME Widgets", "NMTC")):
-        payment = t.pay(STRAKS, creditorName=name, creditorAccount=account).json()
-        assert payment["payeeVerification"] == {"partyNameMatch": match}
-
-
 def _slow_bank(t: Traffic, _: str) -> None:
     delays = [t.delivery("/v1/accounts").delay for _ in range(3)]
     assert delays[:2] == [0, 0]
     assert 1 <= delays[2] <= 2
-
-
-def _two_signatures(t: Traffic, _: str) -> None:
-    payment = t.pay(tpp=t.firm, debtorAccount={"bban": "99911000012", "currency": "NOK"}).json()["paymentId"]
-    approve(t.service, payment)
-    assert t.status(f"{DOMESTIC}/{payment}", t.firm) == "PATC"
 
 
 def _items(t: Traffic, account: str, shelf: str) -> list[dict[str, Any]]:
@@ -384,48 +293,282 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "basket-one-fails": _basket_one_fails,
     "booked-under-another-id": _new_id,
     "booking-date-next-month": _next_month,
-    "cancelled-by-bank": _cancelled_by_bank,
     "consent-expired": _refused_read("CONSENT_EXPIRED"),
     "consent-revoked": _refused_read("CONSENT_UNKNOWN"),
     "expired-certificate": _expired_certificate,
-    "fees-and-exchange": _fees,
-    "insufficient-funds": _insufficient_funds,
-    "kid-missing-or-invalid": _kid,
-    "late-booking": _late_booking,
     "late-item": _late_item,
-    "lost-answer": _lost_answer,
-    "lost-request": _lost_request,
     "malformed-answers": _malformed,
-    "moved-by-cut-off": _moved_by_cut_off,
-    "never-enough-money": _never_enough_money,
     "notifications-dropped": _notifications_dropped,
     "notifications-forged": _notifications_forged,
     "notifications-late": _notifications_late,
     "notifications-reordered": _notifications_reordered,
     "notifications-twice": _notifications_twice,
-    "payee-check": _payee_check,
-    "pending-for-days": _pending_for_days,
     "pending-vanishes": _vanishes,
     "permission-removed": _permission_removed,
     "quota-exhausted": _quota,
     "quota-used-up": _quota,
     "renumbered-day": _renumbered,
-    "sca-abandoned": _sca_abandoned,
-    "sca-declined": _sca("SCA_INVALID", "RJCT"),
-    "sca-expired": _sca("SCA_EXPIRED", "RCVD"),
-    "sca-server-error": _sca("SYSTEM_ERROR", "RCVD"),
     "session-over": _session_over,
     "shown-twice": _shown_twice,
     "slow-bank": _slow_bank,
     "tampered-request": _tampered_request,
+}
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "text": {"remittanceInformationUnstructured": "Faktura 7"},
+    "object": {"remittanceInformationStructured": {"reference": KID}},
+    "array": {"remittanceInformationStructuredArray": [{"reference": KID}]},
+}
+PRODUCTS = (STRAKS, DOMESTIC, SEPA, CROSS_BORDER, PERIODIC, BULK)
+ABROAD = (SEPA, CROSS_BORDER)
+ONE_BY_ONE = (STRAKS, DOMESTIC, SEPA, CROSS_BORDER)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A payment of one product, in one context, with one form of remittance information."""
+
+    t: Traffic
+    path: str
+    context: str
+    form: str
+
+    @property
+    def tpp(self) -> DeskClient:
+        return self.t.firm if self.context == "CORPORATE" else self.t.shop
+
+    @property
+    def has_kid(self) -> bool:
+        return self.form in ("object", "array")
+
+    def body(self, remittance: dict[str, Any] | None = None) -> dict[str, Any]:
+        bban, iban = FROM[self.context]
+        remittance = FORMS[self.form] if remittance is None else remittance
+        if self.path in ABROAD:
+            return {
+                "instructedAmount": {"amount": "10.00", "currency": "EUR"},
+                "creditorName": "Muster Verlag GmbH",
+                "creditorAccount": {"iban": GERMAN, "currency": "EUR"},
+                "debtorAccount": {"iban": iban, "currency": "NOK"},
+                **remittance,
+            }
+        one = {
+            "instructedAmount": {"amount": "12.50", "currency": "NOK"},
+            "creditorName": "ACME Widgets",
+            "creditorAccount": {"bban": "99921000061", "currency": "NOK"},
+            "creditorAddress": {"country": "NO"},
+            **remittance,
+        }
+        debtor = {"debtorAccount": {"bban": bban, "currency": "NOK"}}
+        if self.path == BULK:
+            return {**debtor, "payments": [one, one]}
+        start = {"startDate": self.today(), "frequency": "Monthly"} if self.path == PERIODIC else {}
+        return {**one, **debtor, **start}
+
+    def today(self) -> str:
+        now: str = self.t.desk.get("/clock")["now"]
+        return now[:10]
+
+    def create(self, remittance: dict[str, Any] | None = None, **headers: str) -> Any:
+        return self.tpp.post(self.path, json=self.body(remittance), headers=headers)
+
+    def approved(self) -> str:
+        payment = self.create().json()["paymentId"]
+        approve(self.t.service, payment)
+        return f"{self.path}/{payment}"
+
+    def state(self, payment: str) -> dict[str, Any]:
+        details: dict[str, Any] = self.tpp.get(payment).json()
+        return details | dict(self.tpp.get(f"{payment}/status").json())
+
+    def status(self, payment: str) -> str:
+        return str(self.state(payment)["transactionStatus"])
+
+    def executions(self, payment: str) -> list[str]:
+        return [one["transactionStatus"] for one in self.state(payment)["executions"]]
+
+    def is_left_alone(self) -> None:
+        """The payment goes its own way, and the bank says so in the rules and in the request log."""
+        payment = self.approved()
+        self.t.wait(seconds=5)
+        if self.path == PERIODIC:
+            assert (self.status(payment), self.executions(payment)) == ("ACTC", ["ACSC"])
+        else:
+            assert self.status(payment) == "ACSC"
+        product = self.path.removeprefix("/v1/")
+        notes = [note for count in self.t.desk.get("/rules")["counts"] for note in count.get("notes", ())]
+        assert any(note.startswith(f"{product} has no step from ") for note in notes)
+        (created,) = self.t.desk.get("/requests?operation=createPayment&limit=1")["requests"]
+        assert "rules" not in created
+        assert f"{product} has no step from " in created["notes"][0]
+
+
+def _waits(days: int, first: str = "ACTC") -> Callable[[Order], None]:
+    def check(order: Order) -> None:
+        if order.path in (STRAKS, PERIODIC):
+            order.is_left_alone()
+            return
+        payment = order.approved()
+        assert order.status(payment) == first
+        order.t.wait(days=days, seconds=-2)
+        assert order.status(payment) == "PDNG"
+        order.t.wait(days=1)
+        assert order.status(payment) == "ACSC"
+
+    return check
+
+
+def _cancelled_by_bank(order: Order) -> None:
+    if order.path in (STRAKS, PERIODIC):
+        order.is_left_alone()
+        return
+    payment = order.approved()
+    order.t.wait(minutes=61)
+    assert order.status(payment) == "CANC"
+
+
+def _every_second_is_rejected(order: Order) -> None:
+    payments = [order.approved() for _ in range(2)]
+    order.t.wait(seconds=10)
+    usual = "ACTC" if order.path == PERIODIC else "ACSC"
+    second = usual if order.path == BULK else "RJCT"  # no basket has a bulk
+    assert [order.status(payment) for payment in payments] == [usual, second]
+
+
+def _fees(order: Order) -> None:
+    fees = order.create().json().get("transactionFees")
+    assert fees == ({"amount": "35.00", "currency": "NOK"} if order.path in ABROAD else None)
+
+
+def _kid(order: Order) -> None:
+    answer = order.create()
+    if order.path in ABROAD or order.has_kid:
+        assert answer.status == 201
+    else:
+        assert (answer.status, _code(answer)) == (400, "KID_MISSING")
+    if order.has_kid:
+        wrong = {"reference": "120014783"}
+        (member,) = FORMS[order.form]
+        assert _code(order.create({member: [wrong] if order.form == "array" else wrong})) == "KID_INVALID"
+
+
+def _insufficient_funds(order: Order) -> None:
+    payment = order.approved()
+    order.t.wait(seconds=10)
+    assert order.state(payment)["fundsAvailable"] is False
+    assert order.status(payment) == ("ACTC" if order.path == PERIODIC else "ACCP")
+
+
+def _never_enough_money(order: Order) -> None:
+    payment = order.approved()
+    order.t.wait(days=10)
+    if order.path == PERIODIC:
+        assert order.executions(payment) == ["RJCT"]
+    else:
+        assert order.status(payment) == "RJCT"
+
+
+def _lost_answer(order: Order) -> None:
+    request_id = {"X-Request-ID": f"{order.path[-10:]} {order.context} {order.form}"}
+    before = len(order.t.desk.get("/payments?limit=1000")["payments"])
+    for rules in ([True], []):
+        assert order.create(**request_id).status == 201
+        (exchange,) = order.t.desk.get("/requests?operation=createPayment&limit=1")["requests"]
+        assert ["gets lost" in name for name in exchange.get("rules", ())] == rules
+    assert len(order.t.desk.get("/payments?limit=1000")["payments"]) == before + 1
+
+
+def _lost_request(order: Order) -> None:
+    before = len(order.t.desk.get("/payments?limit=1000")["payments"])
+    assert order.create().status == 0
+    assert len(order.t.desk.get("/payments?limit=1000")["payments"]) == before
+    assert order.create().status == 201
+
+
+def _no_payments(order: Order) -> None:
+    assert (order.create().status, order.tpp.get("/v1/accounts").status) == (403, 200)
+
+
+def _down(order: Order) -> None:
+    assert order.create().status == 503
+    order.t.wait(minutes=10)
+    assert order.create().status == 201
+
+
+def _sca(code: str, status: str) -> Callable[[Order], None]:
+    def check(order: Order) -> None:
+        payment = order.create().json()["paymentId"]
+        assert approve(order.t.service, payment)["code"] == code
+        assert order.status(f"{order.path}/{payment}") == status
+
+    return check
+
+
+def _sca_abandoned(order: Order) -> None:
+    payment = order.create().json()["paymentId"]
+    assert approve(order.t.service, payment) == {}
+    order.t.wait(hours=23)
+    assert order.status(f"{order.path}/{payment}") == "RCVD"
+    order.t.wait(hours=2)
+    assert order.status(f"{order.path}/{payment}") == "RJCT"
+
+
+def _payee_check(order: Order) -> None:
+    assert ("payeeVerification" in order.create().json()) == (order.path in (STRAKS, SEPA))
+
+
+def _two_signatures(order: Order) -> None:
+    payment = order.approved()
+    assert (order.status(payment) == "PATC") == (order.context == "CORPORATE")
+
+
+PAYMENTS: dict[str, Callable[[Order], None]] = {
+    "bank-down": _down,
+    "basket-one-fails": _every_second_is_rejected,
+    "cancelled-by-bank": _cancelled_by_bank,
+    "fees-and-exchange": _fees,
+    "insufficient-funds": _insufficient_funds,
+    "kid-missing-or-invalid": _kid,
+    "late-booking": _waits(5),
+    "lost-answer": _lost_answer,
+    "lost-request": _lost_request,
+    "moved-by-cut-off": _waits(1, "ACWC"),
+    "never-enough-money": _never_enough_money,
+    "payee-check": _payee_check,
+    "pending-for-days": _waits(3),
+    "permission-removed": _no_payments,
+    "sca-abandoned": _sca_abandoned,
+    "sca-declined": _sca("SCA_INVALID", "RJCT"),
+    "sca-expired": _sca("SCA_EXPIRED", "RCVD"),
+    "sca-server-error": _sca("SYSTEM_ERROR", "RCVD"),
     "two-signatures": _two_signatures,
 }
+
+
+def _for_every_payment(t: Traffic, name: str, source: Any, path: str) -> None:
+    """Apply a scenario before each kind of payment of a product, and hold it to its promise."""
+    for context in FROM:
+        for form in FORMS:
+            if path not in ABROAD or form in ("none", "text"):
+                t.desk.do("POST", "/scenario", source)
+                PAYMENTS[name](Order(t, path, context, form))
+
+
+@pytest.mark.parametrize("path", PRODUCTS, ids=[path.removeprefix("/v1/") for path in PRODUCTS])
+@pytest.mark.parametrize("name", PAYMENTS)
+def test_it_does_what_it_promises_to_every_payment_that_it_matches(traffic: Traffic, name: str, path: str) -> None:
+    _for_every_payment(traffic, name, {"name": name}, path)
+    assert traffic.desk.get("/ledger")["balanced"] is True
+
+
 READY = {name: loader.named(name) for name in loader.library()}
 RESETS = ("accept-fix-after", "accept-fix-before")  # a day that is past comes back only with the state of a fixture
 
 
 def test_every_ready_scenario_promises_something_or_can_only_be_played() -> None:
-    assert {name for name, scenario in READY.items() if scenario.play_only} == set(READY) - set(PROMISES)
+    assert {name for name, scenario in READY.items() if scenario.play_only} == set(READY) - {*PROMISES, *PAYMENTS}
     assert {name for name in PROMISES if READY[name].resets} == set(RESETS)
 
 
@@ -446,7 +589,7 @@ def test_applied_with_its_defaults_it_does_what_its_name_says(traffic: Traffic, 
 def _parts() -> list[tuple[str, str, int]]:
     """Each rule, change and effect on the feed of the ready scenarios: scenario, member, and its place."""
     parts = []
-    for name in PROMISES:
+    for name in {**PROMISES, **PAYMENTS}:
         source = READY[name].source
         parts += [(name, "rules", index) for index in range(len(source.get("rules", ())))]
         for member in ("change", "feed"):
@@ -464,10 +607,17 @@ def test_without_one_of_its_rules_or_changes_the_promise_is_broken(
     del (source["rules"] if member == "rules" else source["start"][member])[index]
     traffic.desk.do("POST", "/scenario", source)
     with pytest.raises((AssertionError, KeyError, ValueError)):
+        _promised(traffic, name, account, source)
+
+
+def _promised(traffic: Traffic, name: str, account: str, source: Any) -> None:
+    if name in PROMISES:
         PROMISES[name](traffic, account)
+    for path in PRODUCTS if name in PAYMENTS else ():
+        _for_every_payment(traffic, name, source, path)
 
 
-@pytest.mark.parametrize("name", [name for name in PROMISES if name not in RESETS])
+@pytest.mark.parametrize("name", [name for name in {**PROMISES, **PAYMENTS} if name not in RESETS])
 def test_applied_it_leaves_what_is_there(traffic: Traffic, name: str) -> None:
     payment = traffic.pay().json()["paymentId"]
     before = traffic.desk.get("/clock")
@@ -514,7 +664,7 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
     assert traffic.desk.get("/rules")["rules"][0]["when"]["body"] == {"creditorName": "Nobody*"}
     applied = traffic.desk.get("/scenario")
     assert applied["parameters"]["creditor"]["default"] == "Nobody*"
-    assert traffic.desk.do("POST", "/scenario", applied)["rules"] == 1
+    assert traffic.desk.do("POST", "/scenario", applied)["rules"] == 2
 
 
 @pytest.mark.parametrize(
@@ -523,6 +673,7 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
         ({"name": "lost-answer", "parameters": {"creditr": "x"}}, "parameters.creditr", "did you mean creditor?"),
         ({"name": "consent-expired", "parameters": {"x": "y"}}, "parameters.x", "The scenario has no parameters."),
         ({"name": "lost-answer", "parameters": []}, "parameters", "Expected a mapping, found a list."),
+        ({"name": "lost-answer", "parameters": {"creditor": None}}, "parameters.creditor", "Expected a value"),
         ({"name": "bank-down", "parameters": {"outage": "soon"}}, "rules[0].times.for", "Expected a duration"),
         ({"name": "lost-answer", "parameters": {"creditor": []}}, "parameters.creditor.default", "Expected one value"),
     ],

@@ -23,7 +23,8 @@ from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable, WriteGroup
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient
-from tests.known_state import DOMESTIC, KARI, PAYMENT
+from tests.known_state import DOMESTIC, KARI, PAYMENT, SEPA
+from tests.unit.payments.world import sepa
 
 DOWN = {"then": {"answer": {"status": 503, "text": "Closed."}}}
 
@@ -205,8 +206,8 @@ def test_a_list_and_a_count_of_requests_go_by_one_rule(desk: ControlDesk, kari: 
         listed = desk.get(f"/requests?{parameter}={value}")["requests"]
         return len(listed), desk.do("POST", "/requests/count", {"match": {member: value}})["count"]
 
-    assert both("tpp", "tpp", "demo") == (2, 2), "what nobody has signed is nobody's"
-    assert both("tpp", "tpp", "PSDNO-SBX-demo") == (2, 2)
+    assert both("tpp", "tpp", "demo") == (3, 3), "what nobody has signed is nobody's"
+    assert both("tpp", "tpp", "PSDNO-SBX-demo") == (3, 3)
     assert both("tpp", "tpp", "dem") == (0, 0)
     assert both("paymentId", "payment", created) == (2, 2)
     desk.do("DELETE", "/rules")
@@ -220,7 +221,7 @@ def test_a_list_and_a_count_of_requests_go_by_one_rule(desk: ControlDesk, kari: 
 def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) -> None:
     source = dict(loader.named("lost-answer").source)
     clock = {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
-    done = {"scenario": "lost-answer", "reset": False, "clock": clock, "rules": 1, "settings": {}}
+    done = {"scenario": "lost-answer", "reset": False, "clock": clock, "rules": 2, "settings": {}}
     assert desk.do("POST", "/scenario", {"name": "lost-answer"}) == done
     assert desk.get("/scenario") == source
     assert desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
@@ -231,7 +232,7 @@ def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) ->
         assert (response.status, json.loads(response.body)) == (200, done)
     by_name = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=b"name: lost-answer")
     assert (by_name.status, json.loads(by_name.body)) == (200, done)
-    (rule,) = desk.get("/rules")["rules"]
+    rule, _ = desk.get("/rules")["rules"]
     assert rule == {**source["rules"][0], "when": {"operation": "createPayment", "body": {"creditorName": "*"}}}
     desk.do("DELETE", "/scenario")
     assert desk.ask("GET", "/scenario").status == 404
@@ -670,3 +671,151 @@ def test_a_scenario_that_does_not_fit_leaves_a_bank_as_it_was(desk: ControlDesk,
     service = registry.find("kept")
     assert service is not None
     assert service.bank.documents.count(CUSTOMER) == 0
+
+
+SEPA_ONLY = "createPaymentSepaCreditTransfers"
+
+
+def test_a_product_has_its_own_name_of_an_operation_as_in_the_openapi_document(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    desk.do("POST", "/rules", {"name": "sepa", "when": {"operation": SEPA_ONLY}, **DOWN})
+    abroad = sepa(debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
+    assert kari.post(SEPA, json=abroad).status == 503
+    assert kari.post(DOMESTIC, json=PAYMENT).status == 201
+    for name, count in ((SEPA_ONLY, 1), ("createPayment", 2), ("createPayment*", 2)):
+        assert desk.do("POST", "/requests/count", {"match": {"operation": name}})["count"] == count
+    for name, count in ((SEPA_ONLY, 1), ("createPayment", 2)):
+        assert len(desk.get(f"/requests?operation={name}")["requests"]) == count
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [("createPaymnt", "createPayment"), ("createPaymentSepaCreditTransfer", SEPA_ONLY)],
+)
+def test_the_right_name_of_an_operation_is_guessed(desk: ControlDesk, misspelt: str, meant: str) -> None:
+    for refused in (
+        desk.ask("POST", "/rules", {"when": {"operation": misspelt}, **DOWN}),
+        desk.ask("POST", "/requests/count", {"match": {"operation": misspelt}}),
+        desk.ask("GET", f"/requests?operation={misspelt}"),
+    ):
+        assert refused.status == 400
+        assert f"did you mean {meant}?" in refused.texts()
+
+
+@pytest.mark.parametrize("member", ["resourceId", "iban", "bban"])
+def test_a_rule_knows_an_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient, member: str) -> None:
+    mine, other = kari.get("/v1/accounts").json()["accounts"]
+    desk.do("POST", "/rules", {"when": {"account": mine[member]}, **DOWN})
+    assert kari.get(f"/v1/accounts/{mine['resourceId']}").status == 503
+    assert kari.get(f"/v1/accounts/{other['resourceId']}").status == 200
+    assert desk.do("POST", "/requests/count", {"match": {"account": mine[member]}})["count"] == 1
+
+
+@pytest.mark.parametrize("member", ["resourceId", "maskedPan"])
+def test_a_rule_knows_a_card_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient, member: str) -> None:
+    (card,) = kari.get("/v1/card-accounts").json()["cardAccounts"]
+    desk.do("POST", "/rules", {"when": {"account": card[member]}, **DOWN})
+    assert kari.get(f"/v1/card-accounts/{card['resourceId']}/balances").status == 503
+
+
+@pytest.mark.parametrize(
+    ("when", "path"),
+    [
+        ({"operation": "createPayment", "account": "NO8599901000014"}, "account"),
+        ({"operation": "createPayment", "payment": "x"}, "payment"),
+        ({"operation": "getAccounts", "product": "*"}, "product"),
+        ({"operation": SEPA_ONLY, "product": "instant*"}, "product"),
+        ({"service": "bulk-payments", "product": "sepa-credit-transfers"}, "product"),
+        ({"operation": "createPayment", "method": "GET"}, "method"),
+        ({"operation": {"regex": "^creatPayment"}}, "operation"),
+        ({"operation": {"absent": True}}, "operation"),
+        ({"path": "/v1/acounts"}, "path"),
+        ({"path": {"in": ["/v1/acounts/*", "/v1/paymnets/*"]}}, "path"),
+        ({"operation": "getUser", "path": "/v1/accounts"}, "path"),
+        ({"path": {"absent": True}}, "path"),
+        ({"account": None}, "account"),
+        ({"headers": {"X-Request-ID": None}}, "headers.X-Request-ID"),
+        ({"headers": {"PSU ID": "x"}}, "headers.PSU ID"),
+        ({"query": {"limit": {"gt": 5, "lt": 5}}}, "query.limit"),
+        ({"body": {"creditorName": {"absent": True, "regex": "A"}}}, "body.creditorName"),
+        ({"psu": "Kari Kladd"}, "psu"),
+        ({"tpp": {"absent": True}}, "tpp"),
+    ],
+)
+def test_a_condition_that_no_request_can_meet_is_refused(desk: ControlDesk, when: dict[str, Any], path: str) -> None:
+    refused = desk.ask("POST", "/rules", {"when": when, **DOWN})
+    assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", f"when.{path}")])
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"path": "/v1/accounts"},
+        {"path": "/banks/*/v1/payments/sepa-credit-transfers"},
+        {"path": "/v1/consents/*/status"},
+        {"path": "*/status"},
+        {"path": {"in": ["/v1/acounts", "/v1/accounts/*"]}},
+        {"path": {"regex": "/balances$"}},
+        {"payment": {"absent": True}, "operation": "createPayment"},
+        {"product": {"absent": True}},
+        {"operation": {"in": ["createPayment", "getUser*"]}, "product": "*norwegian*"},
+        {"query": {"limit": {"gt": 5, "lt": 7}}},
+        {"psu": {"in": [KARI, "*"]}},
+        {"context": {"absent": True}},
+    ],
+)
+def test_one_that_some_request_can_meet_is_taken(desk: ControlDesk, when: dict[str, Any]) -> None:
+    assert desk.ask("POST", "/rules", {"when": when, **DOWN}).status == 201
+
+
+def test_without_a_valid_signature_there_may_be_no_tpp(desk: ControlDesk, kari: DeskClient) -> None:
+    desk.do("POST", "/rules", {"unsigned": True, "when": {"tpp": {"absent": True}}, **DOWN})
+    assert kari.get("/v1/accounts", headers={"TPP-Signature-Certificate": None}).status == 503
+    assert kari.get("/v1/accounts").status == 200
+
+
+def test_an_answer_before_the_signature_is_checked_still_shows_whose_request_it_was(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    desk.do("POST", "/rules", {"unsigned": True, **DOWN})
+    kari.get("/v1/accounts")
+    kari.get("/v1/accounts", tamper="bit-flipped")
+    forged, signed = desk.get("/requests")["requests"]
+    assert (signed["tpp"], "tpp" in forged) == ("PSDNO-SBX-demo", False)
+    assert desk.get(f"/requests/{signed['id']}")["signature"]["valid"] is True
+
+
+def test_a_code_that_the_bank_does_not_have_is_taken_with_a_warning(desk: ControlDesk, kari: DeskClient) -> None:
+    rule = {"name": "blocked", "when": {"operation": "getAccounts"}, "then": {"answer": {"code": "SERVICE_BLOCKED"}}}
+    (count,) = desk.do("POST", "/rules", rule)["counts"]
+    assert count["notes"] == ["The bank itself has no code SERVICE_BLOCKED."]
+    answer = kari.get("/v1/accounts")
+    assert (answer.status, answer.json()["tppMessages"][0]["code"]) == (400, "SERVICE_BLOCKED")
+    misspelt = {"scenario": "x", "rules": [{"then": {"answer": {"status": 429, "code": "ACESS_EXCEEDED"}}}]}
+    applied = desk.do("POST", "/scenario", misspelt)
+    assert applied["notes"] == [
+        "rule 1: The bank itself has no code ACESS_EXCEEDED; did you mean ACCESS_EXCEEDED?",
+    ]
+
+
+@pytest.mark.parametrize("code", ["AB", "lower", "WITH-DASH", "_FIRST", "A" * 65, "", None, 5])
+def test_other_words_are_no_codes(desk: ControlDesk, code: Any) -> None:
+    refused = desk.ask("POST", "/rules", {"then": {"answer": {"status": 400, "code": code}}})
+    assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "then.answer.code")])
+
+
+def test_a_header_of_an_answer_may_have_several_values(desk: ControlDesk, kari: DeskClient) -> None:
+    headers = {"Set-Cookie": ["a=1", "b=2"], "Retry-After": 5}
+    desk.do("POST", "/rules", {"then": {"answer": {"status": 503, "headers": headers}}})
+    prepared = kari.prepare("GET", "/v1/accounts")
+    request = Request("GET", prepared.target, tuple(prepared.headers.items()), b"")
+    sent = kari.service.handle(request).headers
+    assert [pair for pair in sent if pair[0] in headers] == [
+        ("Set-Cookie", "a=1"),
+        ("Set-Cookie", "b=2"),
+        ("Retry-After", "5"),
+    ]
+    for wrong, path in (([], ""), (["a", "b\nc"], "[1]"), ([["a"]], "[0]")):
+        refused = desk.ask("POST", "/rules", {"then": {"answer": {"status": 503, "headers": {"A": wrong}}}})
+        assert refused.errors() == [("FORMAT_ERROR", f"then.answer.headers.A{path}")]

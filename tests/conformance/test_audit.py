@@ -37,6 +37,16 @@ def test_a_test_asks_what_the_bank_says_of_the_tpp(bank: RunningBank) -> None:
     assert report["summary"]["fail"] == 0
 
 
+def test_a_bank_that_is_down_is_an_occasion_for_the_report(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    bank.apply("bank-down")
+    for minutes in (0, 10):
+        bank.clock.advance(f"{minutes}m")
+        tpp.get("/v1/accounts")
+    (row,) = [row for row in bank.audit()["checks"] if row["check"] == "backs-off-on-503"]
+    assert row["verdict"] == "pass"
+
+
 def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
     bank.tpp().log_in().get("/v1/accounts")
     assert command("reset", "--url", bank.url).returncode == 0

@@ -10,7 +10,7 @@ interceptor): without the headers that signing adds, and without requiring heade
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -22,7 +22,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
 from emulator.api.operation import SCA_APPROACH, Operation, Params, Route
-from emulator.api.operations import table
+from emulator.api.operations import PRODUCT, OperationVariant, table, variants
 from emulator.api.query import QueryParameter, parse
 from emulator.api.router import split_target
 from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
@@ -77,7 +77,6 @@ _MANUAL = {  # its sections about operations, by their tag
     "Contact information": "sandbox-data#contact-information",
 }
 _PARAMETER = re.compile(r"{([^}]+)}")
-_PRODUCT = "{payment-service}/{payment-product}"
 
 
 def respond(request: Request) -> Response:
@@ -102,7 +101,8 @@ def document(operations: Iterable[Operation] | None = None, *, today: date | Non
 
 def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> Part:
     """The document for generators of clients; `signed` is `by-client` or `by-proxy`, `base` the bank's address."""
-    shown = _document(list(_forms(table())), table(), today, signed=signed, headers_apart=True)
+    forms = [_Variant(one.row, one) for one in variants().values()]
+    shown = _document(forms, table(), today, signed=signed, headers_apart=True)
     for path in shown["paths"].values():
         for operation in path.values():
             operation["externalDocs"] = {"url": base + operation["externalDocs"]["url"]}
@@ -112,37 +112,24 @@ def published(*, today: date | None = None, signed: str = "by-client", base: str
 class _Variant:
     """An operation in a document: of the table, or of one payment product."""
 
-    def __init__(self, row: Operation, product: tuple[str, str] | None = None) -> None:
+    def __init__(self, row: Operation, of_product: OperationVariant | None = None) -> None:
         self.row = row
         self.id, self.path = row.id, row.path
         self.fixed: Params = {}
-        if product is not None:
-            self.id += _words(product[0].removesuffix("payments"), product[1])
-            self.path = row.path.replace(_PRODUCT, "/".join(product))
-            self.fixed = {"payment-service": product[0], "payment-product": product[1]}
+        if of_product is not None and of_product.product is not None:
+            product = of_product.product
+            self.id, self.path = of_product.id, row.path.replace(PRODUCT, f"{product.service}/{product.name}")
+            self.fixed = _params((product.service, product.name))
 
     def path_parameters(self) -> list[Params]:
         """The path parameters of its payment products; one empty set of parameters without a payment product."""
         if self.fixed:
             return [self.fixed]
-        return [_params(product) for product in _products()] if _PRODUCT in self.path else [{}]
-
-
-def _forms(rows: Iterable[Operation]) -> Iterator[_Variant]:
-    for row in rows:
-        yield from ((_Variant(row, product) for product in _products()) if _PRODUCT in row.path else [_Variant(row)])
-
-
-def _products() -> list[tuple[str, str]]:
-    return sorted(products.table())
+        return [_params(product) for product in sorted(products.table())] if PRODUCT in self.path else [{}]
 
 
 def _params(product: tuple[str, str]) -> Params:
     return {"payment-service": product[0], "payment-product": product[1]}
-
-
-def _words(*texts: str) -> str:
-    return "".join(word.capitalize() for text in texts for word in text.split("-"))
 
 
 def _document(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from emulator.api.operation import Operation
+from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.bank.problems import unknown
+from emulator.bank.products import Product
 from emulator.discovery import instances
+
+PRODUCT = "{payment-service}/{payment-product}"
 
 
 @cache
@@ -16,8 +22,51 @@ def table() -> tuple[Operation, ...]:
     return instances(__path__, __name__, Operation, names=lambda row: (row.id,))
 
 
+@dataclass(frozen=True, slots=True)
+class OperationVariant:
+    """An operation with its operationId in the OpenAPI document, which has one for each payment product."""
+
+    id: str
+    row: Operation
+    product: Product | None = None
+
+    def is_of(self, service: str | None, product: str | None) -> bool:
+        """Whether it is for this payment product."""
+        return self.product is not None and (self.product.service, self.product.name) == (service, product)
+
+
+@cache
+def variants() -> Mapping[str, OperationVariant]:
+    """Every operation by its operationId in the OpenAPI document, those of payments once for each product."""
+    named = []
+    for row in table():
+        if PRODUCT not in row.path:
+            named.append(OperationVariant(row.id, row))
+            continue
+        for (service, name), product in sorted(products.table().items()):
+            words = f"{service.removesuffix('payments')}-{name}".split("-")
+            named.append(OperationVariant(row.id + "".join(map(str.capitalize, words)), row, product))
+    return {variant.id: variant for variant in named}
+
+
+def operation_names(row_id: str, params: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the operation of a request: of the table, and of the OpenAPI document for its payment product."""
+    return _names(row_id, params.get("payment-service"), params.get("payment-product"))
+
+
+@lru_cache(maxsize=1024)
+def _names(row_id: str, service: str | None, product: str | None) -> tuple[str, ...]:
+    named = (one.id for one in variants().values() if one.row.id == row_id and one.is_of(service, product))
+    return tuple(dict.fromkeys((row_id, *named)))
+
+
+def operation_ids() -> tuple[str, ...]:
+    """All names of operations: those of the table, and those of the OpenAPI document."""
+    return tuple(dict.fromkeys((*(row.id for row in table()), *variants())))
+
+
 def check_operation(name: str | None) -> None:
     """Raise FORMAT_ERROR for an operationId that does not exist, with a guess."""
-    known = [row.id for row in table()]
+    known = operation_ids()
     if name is not None and name not in known:
         raise BankError("FORMAT_ERROR", unknown(name, known, "There is no operation"), "operation")

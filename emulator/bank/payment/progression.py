@@ -307,10 +307,10 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
 
 def _way(payment: Payment, to: str) -> tuple[str, ...]:
-    """The statuses of the flow up to `to`; `to` alone for a scripted payment that may have left the flow; else none."""
-    way = flows.of(payment).path(payment["status"], to)
-    scripted = "progress" in payment and not _lacks_signature(payment)
-    return (to,) if not way and scripted and to not in UNSIGNED else way
+    """The statuses of the flow up to `to`; `to` alone from a scripted status that no flow knows; else none."""
+    status = payment["status"]
+    off_the_table = status not in STATUSES and to not in UNSIGNED
+    return (to,) if off_the_table else flows.of(payment).path(status, to)
 
 
 def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:

@@ -25,7 +25,6 @@ class Transition:
     when: str
 
 
-# A script may set a status that is not in the payment's flow; from there the payment can be cancelled too.
 SIGNED = (
     Transition("RCVD", "RJCT", "SCA declined, or 24 h without"),
     Transition("RCVD", "CANC", "DELETE"),
@@ -34,12 +33,11 @@ SIGNED = (
     Transition("PATC", "ACTC", "second signature"),
     Transition("PATC", "RJCT", "30 days without the second signature"),
     Transition("PATC", "CANC", "cancelled"),
-    Transition("PDNG", "CANC", "cancelled"),
-    Transition("ACCP", "CANC", "cancelled"),
+    Transition("ACTC", "RJCT", "rejected late, by a script"),
 )
-"""Of every flow: until the payment is authorised."""
+"""Of every flow: until the payment is authorised. Late rejections by the bank are the only steps that need a script."""
 
-CANCELLABLE = (Transition("ACTC", "CANC", "cancelled"), Transition("ACWC", "CANC", "cancelled"))
+CANCELLABLE = Transition("ACTC", "CANC", "cancelled")
 """Of flows whose payments can be cancelled after authorisation."""
 
 EXECUTED_ONCE = (
@@ -47,6 +45,7 @@ EXECUTED_ONCE = (
     Transition("ACTC", "ACCP", "no funds"),
     Transition("ACCP", "ACSP", "money arrived"),
     Transition("ACCP", "RJCT", "given up"),
+    Transition("ACCP", "CANC", "cancelled"),
 )
 """Of flows whose payments are executed once."""
 
@@ -54,12 +53,20 @@ WAITS_FOR_A_DATE = (
     Transition("RCVD", "ACWC", "authorised, date moved or text changed"),
     Transition("PATC", "ACWC", "second signature, date moved or text changed"),
     Transition("ACTC", "PDNG", "waits for date and cut-off"),
+    CANCELLABLE,
     Transition("ACWC", "ACSP", "executed"),
     Transition("ACWC", "PDNG", "waits for date and cut-off"),
     Transition("ACWC", "ACCP", "no funds"),
+    Transition("ACWC", "CANC", "cancelled"),
+    Transition("ACWC", "RJCT", "rejected late, by a script"),
     Transition("PDNG", "ACSP", "executed"),
     Transition("PDNG", "ACCP", "no funds"),
+    Transition("PDNG", "CANC", "cancelled"),
+    Transition("PDNG", "RJCT", "rejected late, by a script"),
 )
 """Of flows whose payments may wait for an execution date."""
+
+REJECTED = Transition("ACSP", "RJCT", "rejected late, by a script")
+"""Of flows of a single payment, which is booked in the end or not at all."""
 
 BOOKED = Transition("ACSP", "ACSC", "booked")

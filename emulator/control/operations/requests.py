@@ -46,7 +46,7 @@ class Repeated(TypedDict):
 
 @closed
 class ExchangeSummary(TypedDict):
-    """A summary of a request of a TPP and its answer."""
+    """A summary of a request of a TPP and its answer; `notes`: why rules that match did not act."""
 
     id: str
     at: str
@@ -57,6 +57,7 @@ class ExchangeSummary(TypedDict):
     tpp: NotRequired[str]
     paymentId: NotRequired[str]
     rules: NotRequired[list[str]]
+    notes: NotRequired[list[str]]
     messages: NotRequired[list[Message]]
     milliseconds: float
 

@@ -48,13 +48,17 @@ class Scenarios(TypedDict):
 
 @closed
 class Applied(TypedDict):
-    """The result of applying a scenario: whether the bank was reset, bank time, number of rules, settings."""
+    """The result of applying a scenario: whether the bank was reset, bank time, number of rules, settings.
+
+    `notes`: the payments that its rules do not change.
+    """
 
     scenario: str
     reset: bool
     clock: ClockTime
     rules: int
     settings: dict[str, Any]
+    notes: NotRequired[list[str]]
 
 
 class Preview(Applied):
@@ -208,13 +212,17 @@ def play_scenario(call: ControlCall[Any]) -> Json:
 
 @closed
 class RuleCount(TypedDict):
-    """How often a rule has matched and acted since it was added; `setting` names the setting that added it, if any."""
+    """How often a rule has matched and acted since it was added; `setting` names the setting that added it, if any.
+
+    `notes`: the payments that it does not change, although they match.
+    """
 
     name: str
     scenario: str | None
     setting: NotRequired[str]
     matched: int
     acted: int
+    notes: NotRequired[list[str]]
 
 
 @closed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -10,6 +10,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
+from emulator.bank.products import Product
 from emulator.bank.script import Script
 from emulator.discovery import discover
 
@@ -20,13 +21,16 @@ class Effect:
 
     `before` is called before the bank acts: it sets `call.script`, or replies instead of the bank. `after` is called
     after that: it changes the answer or its delivery, with seeded dice. `instead`: the bank does not act, so effects
-    inside the bank cannot be combined with this one, except those in `leaves`.
+    inside the bank cannot be combined with this one, except those in `leaves`. `unfit`: why it cannot act on payments
+    of a product, as a sentence; None if it can. `warnings`: what its author may have meant otherwise.
     """
 
     before: Callable[[Call], Reply[Any] | None] | None = None
     after: Callable[[Response, Random], None] | None = None
     instead: bool = False
     leaves: Collection[str] = ()
+    unfit: Callable[[Product], str | None] | None = None
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

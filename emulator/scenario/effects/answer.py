@@ -14,7 +14,8 @@ from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
 from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, one_of, refuse
+from emulator.bank.problems import guess
+from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, matching, one_of, refuse
 from emulator.scenario.effects import Effect, EffectKind
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
+MOST_VALUES = 50  # of one header
 WITHOUT_BODY = frozenset({204, 205, 304})
 # The web server adds these itself; a second one would make the answer invalid.
 OWN_HEADERS = frozenset(
@@ -39,6 +41,7 @@ BY_STATUS: Mapping[int, Code] = {
 }
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+_CODE = re.compile(r"[A-Z][A-Z_]{2,63}", re.ASCII)
 _VALUE = re.compile(r"[\x20-\x7e]{0,2000}", re.ASCII)
 
 
@@ -54,10 +57,28 @@ def _header(value: Any) -> str:
     raise Unfit("one line of ASCII text")
 
 
-_HEADER_SCHEMA = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"}
+def _header_values(value: Any) -> list[str]:
+    """The values of a header: one, or a list of several, each on a line of its own."""
+    if not isinstance(value, list):
+        return [_header(value)]
+    if not 1 <= len(value) <= MOST_VALUES:
+        raise Unfit(text=f"Expected a value, or a list of 1 to {MOST_VALUES}.")
+    values = []
+    for index, one in enumerate(value):
+        try:
+            values.append(_header(one))
+        except Unfit as unfit:
+            raise Unfit(unfit.expected, path=(index,), value=one) from None
+    return values
 
 
-def _check_names(headers: dict[str, str]) -> dict[str, str]:
+_HEADER_SCHEMA: Mapping[str, Any] = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"}
+_HEADER_VALUES = {
+    "anyOf": [_HEADER_SCHEMA, {"type": "array", "minItems": 1, "maxItems": MOST_VALUES, "items": _HEADER_SCHEMA}]
+}
+
+
+def _check_names(headers: dict[str, list[str]]) -> dict[str, list[str]]:
     wrong = [
         Unfit(text="This is not the name of a header.", path=(name,))
         if not _NAME.fullmatch(name)
@@ -79,11 +100,11 @@ class ScriptedAnswer(Model):
     )
 
     status: Maybe[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
-    code: Maybe[Annotated[str, one_of("code", tuple(STATUS))]] = None
+    code: Maybe[Annotated[str, matching(_CODE, "a code of capital letters and underscores")]] = None
     text: Maybe[Annotated[str, Field(pattern=r"\S", max_length=TEXT_LIMIT)]] = None
     category: Maybe[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
     headers: Annotated[
-        dict[str, Annotated[str, Reads(_header, _HEADER_SCHEMA)]],
+        dict[str, Annotated[list[str], Reads(_header_values, _HEADER_VALUES)]],
         AfterValidator(_check_names),
         Adds({"propertyNames": {"pattern": f"^{_NAME.pattern}$"}}),
     ] = Field(default_factory=dict)
@@ -112,7 +133,7 @@ class ScriptedAnswer(Model):
         """The given status, or that of the code."""
         if self.status is not None:
             return self.status
-        return STATUS[cast(Code, self.code)] if self.code is not None else 200
+        return 200 if self.code is None else STATUS.get(cast(Code, self.code), LEAST_FAILURE)
 
     @cached_property
     def message(self) -> Message | None:
@@ -155,12 +176,19 @@ class ScriptedAnswer(Model):
         """Add the headers of the rule; a Content-Type replaces the usual one."""
         if any(name.lower() == "content-type" for name in self.headers) and JSON in response.headers:
             response.headers.remove(JSON)
-        response.headers += self.headers.items()
+        response.headers += [(name, value) for name, values in self.headers.items() for value in values]
 
 
 def effect(answer: ScriptedAnswer) -> Effect:
     """The bank does not act; the answer replaces its own."""
-    return Effect(answer.reply, answer.head, instead=True, leaves=("sca",) if answer.asks_for_sca else ())
+    warnings = () if answer.code is None or answer.code in STATUS else (unknown_code(answer.code),)
+    leaves = ("sca",) if answer.asks_for_sca else ()
+    return Effect(answer.reply, answer.head, instead=True, leaves=leaves, warnings=warnings)
+
+
+def unknown_code(code: str) -> str:
+    """A sentence about a code that a bank may add one day."""
+    return f"The bank itself has no code {code}{guess(code, STATUS) or '.'}"
 
 
 EFFECT = EffectKind(

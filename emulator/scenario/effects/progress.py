@@ -1,6 +1,7 @@
 """`progress: [ACTC, {PDNG: 30s}, {RJCT: 5s}]`: the statuses of a payment, and the wait before each.
 
-A status may be any four letters, such as ACCC, which no payment gets otherwise: clients must handle new ones.
+Each step must be one of the product's table; payments of other products keep their own way. A status may also be any
+four letters that no table knows, such as ACCC: clients must handle new ones.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from emulator.bank.payment import flows
 from emulator.bank.problems import Path
+from emulator.bank.products import Product
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.validation import Reads, Unfit, refuse
 from emulator.scenario.effects import Effect, EffectKind, inside
@@ -68,7 +71,15 @@ def _ends_once(steps: list[tuple[str, timedelta]]) -> list[tuple[str, timedelta]
 def effect(steps: list[tuple[str, timedelta]]) -> Effect:
     """The payment gets each status after its wait in bank time."""
     progress = [(status, wait.total_seconds()) for status, wait in steps]
-    return inside(lambda script: replace(script, progress=progress))
+
+    def unfit(product: Product) -> str | None:
+        step = flows.of_product(product).missing_step(progress)
+        if step is None:
+            return None
+        address = f"{product.service}/{product.name}"
+        return f"{address} has no step from {step[0]} to {step[1]}, so progress does not change its payments."
+
+    return replace(inside(lambda script: replace(script, progress=progress)), unfit=unfit)
 
 
 EFFECT = EffectKind(

@@ -137,7 +137,7 @@ story:
         ("rules: [{then: {progress: [{PDNG: -3s}]}}]", "Expected a duration"),
         ("rules: [{then: {fee: 10}}]", "Expected an amount in quotes"),
         ("rules: [{then: {fee: '-1.00'}}]", "Expected an amount in quotes"),
-        ("rules: [{then: {answer: {code: KID_WRONG}}}]", "There is no code 'KID_WRONG'"),
+        ("rules: [{then: {answer: {code: kid-wrong}}}]", "Expected a code of capital letters"),
         ("rules: [{then: {answer: {status: 99}}}]", "a number of at least 200"),
         ("rules: [{then: {answer: {text: hello}}}]", "An answer requires status, code or json."),
         ("rules: [{then: {answer: {status: 204, text: hello}}}]", "An answer with status 204 has no body."),

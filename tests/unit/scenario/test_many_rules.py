@@ -16,7 +16,8 @@ from emulator.scenario.matching import Facts
 from emulator.scenario.rule import Rule
 
 WORDS = ["ACME", "Acme*", "*", "10", "10.00", "true"]
-CONSTANTS = st.sampled_from([*WORDS, 10, 10.5, True, None, {"in": ["ACME", "Nett"]}, {"in": ["A*"]}, {"absent": True}])
+FACTS = st.sampled_from([*WORDS, 10, 10.5, True, {"in": ["ACME", "Nett"]}, {"in": ["A*"]}, {"absent": True}])
+CONSTANTS = FACTS | st.none()
 BODIES = st.recursive(
     st.sampled_from(["ACME", "Acme AS", "Nett", "10", "10.00", 10, 10.0, True, None, "", "true"]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "amount"]), inner, max_size=2),
@@ -30,8 +31,8 @@ CONDITIONS = st.fixed_dictionaries(
             lambda inner: st.dictionaries(st.sampled_from(["name", "amount"]), inner, min_size=1, max_size=2),
             max_leaves=3,
         ),
-        "headers": st.dictionaries(st.sampled_from(["X-A", "x-b"]), CONSTANTS, min_size=1, max_size=2),
-        "query": st.dictionaries(st.sampled_from(["a", "b"]), CONSTANTS, min_size=1, max_size=1),
+        "headers": st.dictionaries(st.sampled_from(["X-A", "x-b"]), FACTS, min_size=1, max_size=2),
+        "query": st.dictionaries(st.sampled_from(["a", "b"]), FACTS, min_size=1, max_size=1),
         "path": st.sampled_from(["/v1/accounts", "/v1/*"]),
     },
 )

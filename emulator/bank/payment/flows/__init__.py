@@ -68,6 +68,23 @@ class Flow:
         """The statuses that may follow `start`."""
         return tuple(step.end for step in self.transitions if step.start == start)
 
+    def missing_step(self, script: Sequence[tuple[str, float]]) -> tuple[str, str] | None:
+        """The first step of a scripted progress (statuses, each with the seconds before it) that the flow lacks.
+
+        A script that begins with a wait begins in ACTC. A status that no flow knows may come at any time, and after
+        it any status to which the flow leads.
+        """
+        first, wait = script[0]
+        at, in_between = "RCVD" if wait <= 0 or first == "ACTC" else "ACTC", False
+        for status, _ in script:
+            if status not in STATUSES:
+                in_between = True
+                continue
+            if not self.allowed(at, status) and not (in_between and self.path(at, status)):
+                return at, status
+            at, in_between = status, False
+        return None
+
     def path(self, start: str, end: str) -> tuple[str, ...]:
         """The shortest sequence of statuses from `start` (excluded) to `end`; empty if there is none."""
         open_paths: deque[tuple[str, ...]] = deque([(start,)])
@@ -151,7 +168,7 @@ class Flow:
         payment["fundsAvailable"] = True
 
     def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes PART, for a single payment only by a script: nothing is booked (assumed)."""
+        """The payment becomes PART, of which only a flow of several books anything."""
         self.release(bank, payment, at)
 
     def end(self, payment: Payment, status: str) -> None:

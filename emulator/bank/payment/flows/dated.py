@@ -11,9 +11,9 @@ from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.payment.flows import AUTHORISED, Flow, Planned
 from emulator.bank.products import PAYMENTS
 from emulator.bank.scheme import execution
-from emulator.bank.scheme.transitions import BOOKED, CANCELLABLE, EXECUTED_ONCE, SIGNED, WAITS_FOR_A_DATE
+from emulator.bank.scheme.transitions import BOOKED, EXECUTED_ONCE, REJECTED, SIGNED, WAITS_FOR_A_DATE
 
-STEPS = (*SIGNED, *EXECUTED_ONCE, *WAITS_FOR_A_DATE, *CANCELLABLE)
+STEPS = (*SIGNED, *EXECUTED_ONCE, *WAITS_FOR_A_DATE)
 
 
 class Dated(Flow):
@@ -28,4 +28,4 @@ class Dated(Flow):
         return ("ACWC", reasons) if reasons else AUTHORISED
 
 
-FLOW = Dated("dated", words="domestic", service=PAYMENTS, steps=(*STEPS, BOOKED))
+FLOW = Dated("dated", words="domestic", service=PAYMENTS, steps=(*STEPS, BOOKED, REJECTED))

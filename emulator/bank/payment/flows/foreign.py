@@ -9,7 +9,7 @@ from emulator.bank.documents import Payment
 from emulator.bank.payment.flows import SECOND
 from emulator.bank.payment.flows.dated import STEPS, Dated
 from emulator.bank.products import PAYMENTS
-from emulator.bank.scheme.transitions import Transition
+from emulator.bank.scheme.transitions import REJECTED, Transition
 
 
 class _Foreign(Dated):
@@ -24,5 +24,11 @@ FLOW = _Foreign(
     "foreign",
     words="SEPA and cross-border",
     service=PAYMENTS,
-    steps=(*STEPS, Transition("ACSP", "ACWP", "sent, not credited yet"), Transition("ACWP", "ACSC", "booked")),
+    steps=(
+        *STEPS,
+        Transition("ACSP", "ACWP", "sent, not credited yet"),
+        Transition("ACWP", "ACSC", "booked"),
+        REJECTED,
+        Transition("ACWP", "RJCT", "rejected late, by a script"),
+    ),
 )

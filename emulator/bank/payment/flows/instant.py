@@ -8,7 +8,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.documents import Payment
 from emulator.bank.payment.flows import Flow
 from emulator.bank.products import PAYMENTS
-from emulator.bank.scheme.transitions import BOOKED, EXECUTED_ONCE, SIGNED
+from emulator.bank.scheme.transitions import BOOKED, EXECUTED_ONCE, REJECTED, SIGNED
 
 RETRY = timedelta(minutes=1)
 PATIENCE = timedelta(minutes=10)  # assumed: from the moment the execution was due, that is the approval
@@ -22,4 +22,4 @@ class _Instant(Flow):
         return first + PATIENCE
 
 
-FLOW = _Instant("instant", words="straks", service=PAYMENTS, steps=(*SIGNED, *EXECUTED_ONCE, BOOKED))
+FLOW = _Instant("instant", words="straks", service=PAYMENTS, steps=(*SIGNED, *EXECUTED_ONCE, BOOKED, REJECTED))

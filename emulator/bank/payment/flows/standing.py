@@ -48,9 +48,6 @@ class _Standing(Flow):
     def book(self, bank: Bank, payment: Payment, at: str) -> None:
         pass
 
-    def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        pass
-
     def details(self, payment: Payment) -> Mapping[str, Any]:
         return {"executions": executions(payment)}
 
@@ -74,7 +71,7 @@ FLOW = _Standing(
     "standing",
     words="periodic",
     service=PERIODIC,
-    steps=(*SIGNED, Transition("ACTC", "ACSC", "last execution"), *CANCELLABLE),
+    steps=(*SIGNED, Transition("ACTC", "ACSC", "last execution"), CANCELLABLE),
 )
 
 
