@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from emulator.api.log import Exchange
@@ -15,6 +16,8 @@ from emulator.conformance.links import END_OF_PAGE, PAGES, Known, Links
 from emulator.conformance.machine import AT_ONCE, Belief, Machine, Record, Tests
 
 MOST_ROWS = 1000  # combinations of static facts, as the names of scripted rules are without number
+MOST_ASKED = 10_000  # SCAs whose request is remembered
+ASKING_FOR_SCA = (201, 401)
 
 _Tested = tuple[Machine, Tests]
 
@@ -58,6 +61,7 @@ class Auditor:
         self._rows: dict[tuple[Any, ...], _ConcernedClauses] = {}
         self._addresses: dict[str, Links] = {}
         self._final = Known()  # payments whose final status their TPP has read
+        self._asked: OrderedDict[str, str | None] = OrderedDict()  # the PSU-IP-Address of requests that opened an SCA
         self.observed = 0
 
     def request(self, exchange: Exchange, received: float) -> None:
@@ -78,6 +82,10 @@ class Auditor:
             links=known,
         )
         self.observe(observed)
+        if exchange.status in ASKING_FOR_SCA and (sca := observed["sca"]) is not None:
+            self._asked[sca] = observed["address"]
+            if len(self._asked) > MOST_ASKED:
+                self._asked.popitem(last=False)
         if "paymentId" in call.params:
             self._note_final_status(call.params["paymentId"], observed)
         # The answer to a status read repeats the links of the creation; all others may have new ones.
@@ -95,6 +103,8 @@ class Auditor:
         """Judge a change of the bank, or an action of a browser; `at`: a stamp of bank time."""
         if event == "notification":
             values = {**values, "news": values["payment"] not in self._final}
+        elif event == "return":
+            values = {**values, "address": self._asked.get(values["sca"])}
         self.observe(Observation(event, at=moment(at).timestamp(), received=received, tpp=tpp, values=values))
 
     def observe(self, observed: Observation) -> None:
@@ -140,7 +150,7 @@ class Auditor:
             if not nobody and _decides(machine, tests):
                 deciding.append((machine, tests))
             # Without a valid signature only the signature can be judged.
-            seen = None if nobody and machine.check.group != "signing" else predicate(machine.check.seen, observed)
+            seen = None if nobody and machine.check.group != "signing" else predicate(machine.seen, observed)
             if seen is None:
                 continue
             if machine.word not in AT_ONCE:
@@ -152,26 +162,20 @@ class Auditor:
         return _ConcernedClauses(tuple(passed), tuple(deciding), tuple(judged), tuple(opening))
 
     def verdicts(
-        self, now: float, received: float, *, over: bool = False, beliefs: Mapping[str, Belief] | None = None
+        self, now: float, received: float, *, beliefs: Mapping[str, Belief] | None = None
     ) -> Mapping[str, Record]:
         """The record of each check at `now` (bank time in seconds) and `received` (real time).
 
-        `over`: no more observations follow; `beliefs`: the claims of the TPP, by the id of a payment or account.
+        `beliefs`: the claims of the TPP, by the id of a payment or account.
         """
         self._record_passed()
-        records = {
-            name: Record(record.passed, record.failed, record.skipped, list(record.failures))
-            for name, record in self.records.items()
-        }
+        records = {name: replace(record, failures=list(record.failures)) for name, record in self.records.items()}
         for machine in self._machines:
             record = records[machine.check.check]
             if machine.word == "claim":
                 machine.claimed(record, beliefs)
-                continue
-            passed, failures = machine.settled(now, received, over=over)
-            record.passed += passed
-            for failure in failures:
-                record.fail(failure)
+            else:
+                machine.settle(record, (now, received))
         return records
 
     def claimable(self) -> tuple[set[str], set[str]]:

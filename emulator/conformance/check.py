@@ -4,17 +4,19 @@
 
     itself: MATCH        the occasion itself matches
     next: MATCH          the next observation that the clause concerns matches
+    each: MATCH          every observation that the clause concerns matches
     never: MATCH         no observation matches
     at_most: N           at most N observations that the clause concerns
     from_link: true      the address of the occasion was a link of an answer
     claim: MATCH         the claim of the TPP (`--claims`) matches
 
+    seen: MATCH          the occasion of this clause (default: that of the check)
     of: MATCH            the observations that the clause concerns (default: every request)
     by: [FACT]           ... if they have the same values of these facts as the occasion
     same, differ: [FACT] the observation has the same, or other, values of these facts as the occasion
-    within: P1D | end    how long the clause lasts, in bank time; `end`: until the end of the run
-    clock: real          ... in real time
-    until: MATCH         an observation that ends it
+    within: P1D | end    how long the clause lasts, in bank time; `end`: until the report is requested
+    clock: real          ... in real time, unless bank time was advanced by that much
+    until: MATCH         an observation that ends it; a list of them: any of these
 
 A MATCH names facts (`facts.py`) and their values: a value (`*` stands for any characters), a list of values, or
 `{gt, lt, absent, not}`. A clause only concerns observations of the TPP of its occasion.
@@ -22,14 +24,14 @@ A MATCH names facts (`facts.py`) and their values: a value (`*` stands for any c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from operator import gt, lt
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from emulator.bank.conditions import wildcard
 from emulator.bank.problems import InputRefused, Problem, unknown
@@ -55,6 +57,10 @@ def _advance(value: Any) -> str:
     if durations.parse(value) is None:
         raise Unfit(durations.expected(value))
     return str(value)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
 
 
 def _fact(value: Any) -> str:
@@ -149,6 +155,14 @@ def predicate(match: Mapping[str, Any], like: Observation) -> Predicate | None:
     return lambda observed: first_test(first(observed)) and all(test(read(observed)) for read, test in others)
 
 
+def any_of(matches: Sequence[Mapping[str, Any]], like: Observation) -> Predicate | None:
+    """As `predicate`, for observations that match at least one of `matches`."""
+    tests = [test for match in matches if (test := predicate(match, like)) is not None]
+    if len(tests) < 2:
+        return tests[0] if tests else None
+    return lambda observed: any(test(observed) for test in tests)
+
+
 def always_true(_: Observation) -> bool:
     """The test that every observation passes."""
     return True
@@ -183,21 +197,23 @@ class _CheckModel(Model):
 
 
 class Clause(_CheckModel):
-    """One expectation; exactly one of itself, next, never, at_most, from_link and claim."""
+    """One expectation; exactly one of WORDS."""
 
     itself: Match | None = None
     next: Match | None = None
+    each: Match | None = None
     never: Match | None = None
     at_most: int | None = Field(default=None, ge=0)
     from_link: bool | None = None
     claim: dict[str, Any] | None = None
+    seen: Match | None = None
     of: Match = Field({})
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
     within: Within | None = None
     clock: Literal["bank", "real"] = "bank"
-    until: Match | None = None
+    until: Annotated[list[Match], BeforeValidator(_listed)] = Field([])
     text: str = ""
 
     @property
@@ -217,7 +233,7 @@ class Clause(_CheckModel):
         return self
 
 
-WORDS = ("itself", "next", "never", "at_most", "from_link", "claim")
+WORDS = ("itself", "next", "each", "never", "at_most", "from_link", "claim")
 
 
 class Reaction(_CheckModel):
@@ -234,7 +250,8 @@ class Reaction(_CheckModel):
 class Arm(_CheckModel):
     """How a run prepares the bank before the TPP starts.
 
-    `task`: what the TPP has to do (`BANK_TASK`); `psu`: what the customer does at each SCA.
+    `task`: what the TPP has to do (`BANK_TASK`); `psu`: what the customer does at each SCA; `transactions`: how many
+    more the customer's first account has.
     """
 
     task: Literal["pay", "pay-and-cancel", "pay-bulk", "read", "read-unattended"] = "pay"
@@ -243,7 +260,7 @@ class Arm(_CheckModel):
     rules: list[dict[str, Any]] = Field([])
     settings: dict[str, Any] = Field({})
     clock: list[Reaction] = Field([])
-    scenario: dict[str, Any] | None = None
+    transactions: int = Field(default=0, ge=0, le=10_000)
 
 
 class Check(_CheckModel):
@@ -267,9 +284,7 @@ class Check(_CheckModel):
     @model_validator(mode="before")
     @classmethod
     def _one_clause_or_several(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("expect"), dict):
-            return {**value, "expect": [value["expect"]]}
-        return value
+        return {**value, "expect": _listed(value["expect"])} if isinstance(value, dict) and "expect" in value else value
 
 
 def read(text: str, file: str) -> Check:

@@ -235,6 +235,11 @@ def _fingerprint(observed: Observation) -> int:
     return hash((request.method, request.target, sent("psu-id"), sent("psu-corporate-id"), request.body))
 
 
+def _customer(observed: Observation) -> int:
+    """Equal for requests that name the same customer in the same way."""
+    return hash(tuple(map(observed.header, ("psu-id", "x-psu-identity", "tpp-session-id", "psu-ip-address"))))
+
+
 def _content(observed: Observation) -> str:
     """Equal for bodies with the same bytes."""
     return blake2b(_exchange(observed).request.body, digest_size=12).hexdigest()
@@ -370,8 +375,9 @@ FACTS: dict[str, Fact] = {
     "psu": _header("psu-id", "PSU-ID"),
     "agreement": _header("psu-corporate-id", "PSU-Corporate-ID"),
     "redirectUri": _header("tpp-redirect-uri", "TPP-Redirect-URI"),
-    "address": _header("psu-ip-address", "PSU-IP-Address"),
+    "address": _header("psu-ip-address", "PSU-IP-Address; of a customer's return: that of the request before the SCA"),
     "addressKind": Fact(_address_kind, "public or private"),
+    "customer": Fact(_customer, "equal for requests with the same PSU-ID, X-PSU-IDENTITY, session and address"),
     "attended": Fact(lambda observed: "psu-ip-address" in observed.sent.lower, "whether PSU-IP-Address was sent"),
     "fingerprint": Fact(_fingerprint, "equal for requests that ask the same"),
     "content": Fact(_content, "equal for bodies with the same bytes"),

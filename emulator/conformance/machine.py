@@ -7,12 +7,17 @@ Later observations close it:
     itself    the occasion                             the occasion
     from_link the occasion                             the occasion
     next      the next one, if it matches              the next one, if it does not; the end of `within`
+    each      `until`, the end of `within`, the report one that does not match
     never     `until`, the end of `within`, the report one that matches
     at_most   `until`, the end of `within`, the report one too many
     claim     the claim of the TPP                     the claim of the TPP
 
-An occasion of `next` that is still open at the report is not counted. A check fails if one of its occasions failed,
-passes if at least one passed and none failed, and is `not-seen` otherwise.
+For `within: end` the report is the end. An occasion of `next` or `each` that no observation has concerned yet is
+undecided: it is neither passed nor failed. A check fails if one of its occasions failed, passes if at least one passed
+and none failed, and is `not-seen` otherwise.
+
+A window of `clock: real` is over when it has passed in real time or in bank time, as a test with a frozen clock may
+advance it by a day between two requests of the same second.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-from emulator.conformance.check import Check, Clause, Predicate, predicate
+from emulator.conformance.check import Check, Clause, Predicate, any_of, predicate
 from emulator.conformance.facts import Observation, Read, reading
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
@@ -57,11 +62,12 @@ class Failure:
 
 @dataclass(slots=True)
 class Record:
-    """The result of a check so far: how many occasions passed and failed, and the first failures."""
+    """The result of a check so far: how many occasions passed, failed and are undecided, and the first failures."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    undecided: int = 0
     failures: list[Failure] = field(default_factory=list)
 
     def fail(self, failure: Failure | Callable[[], Failure]) -> None:
@@ -70,6 +76,9 @@ class Record:
         if len(self.failures) < MOST_FAILURES:
             self.failures.append(failure if isinstance(failure, Failure) else failure())
 
+
+Moment = tuple[float, float]
+"""Bank time and real time, in seconds since 1970."""
 
 Outline = tuple[int, int | str, str, str, float]
 """The part of an occasion that is kept while it is open: of a request its number, status, method and target, of another
@@ -123,9 +132,9 @@ class _Occasion:
     """An open occasion: when it arose, the facts to compare, and what was observed since."""
 
     shown: Outline
-    opened: float
+    opened: Moment
     compared: tuple[Any, ...]
-    times: deque[float] | None = None
+    times: deque[Moment] | None = None
     count: int = 0
 
 
@@ -143,8 +152,8 @@ def _tuple_of(reads: Sequence[Read]) -> Callable[[Observation], tuple[Any, ...]]
 class Tests(NamedTuple):
     """What remains of a clause for observations with the same static facts; None: a test that cannot match.
 
-    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next` or `never`; `key` gives the TPP and
-    the facts `by`, `compared` the facts `same` and `differ`.
+    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next`, `each` or `never`; `key` gives the
+    TPP and the facts `by`, `compared` the facts `same` and `differ`.
     """
 
     ends: Predicate | None
@@ -165,6 +174,7 @@ class Machine:
         "open",
         "real",
         "record",
+        "seen",
         "window",
         "word",
     )
@@ -173,6 +183,7 @@ class Machine:
         self.check = check
         self.clause = clause
         self.record = record
+        self.seen = check.seen if clause.seen is None else clause.seen
         self.word = clause.word
         self.differ = len(clause.same)
         self.limit = clause.at_most if clause.at_most is not None else 0
@@ -183,12 +194,12 @@ class Machine:
     def tests(self, like: Observation) -> Tests:
         """What remains for observations with the static facts of this one."""
         clause = self.clause
-        wanted = clause.next if clause.next is not None else clause.never
+        wanted = next((match for match in (clause.next, clause.each, clause.never) if match is not None), None)
         if self.word in AT_ONCE:
             itself = clause.itself if clause.itself is not None else {"linked": True}
-            wanted = {"event": self.check.seen.get("event", "request"), **itself}
+            wanted = {"event": self.seen.get("event", "request"), **itself}
         return Tests(
-            predicate(clause.until, like) if clause.until is not None else None,
+            any_of(clause.until, like),
             predicate(clause.of, like),
             predicate(wanted, like) if wanted is not None else None,
             _tuple_of([attrgetter("tpp"), *(reading(name, like) for name in clause.by)]),
@@ -210,31 +221,54 @@ class Machine:
         wanted = (concerned or word == "never") and wants is not None and wants(observed)
         if not (concerned or wanted):
             return
-        now = observed.received if self.real else observed.at
-        if self.window is not None and word != "at_most" and now - occasion.opened > self.window:
-            self._expire(key, occasion)
-        elif word == "at_most":
+        now = observed.at, observed.received
+        if word == "at_most":
             self._count(key, occasion, observed, now)
-        elif wanted and self._compare(occasion.compared, compared_of(observed)):
-            if word == "next":
-                self._close(key, passed=True)
-            else:
+        elif self._is_late(occasion, now):
+            self._expire(key, occasion)
+        else:
+            matched = wanted and self._compare(occasion.compared, compared_of(observed))
+            if matched == (word == "never"):
                 self._fail(key, occasion, observed)
-        elif word == "next":
-            self._fail(key, occasion, observed)
+            elif word == "next":
+                self._close(key, passed=True)
+            elif word == "each":
+                occasion.count += 1
+
+    def _is_late(self, occasion: _Occasion, now: Moment) -> bool:
+        """Whether the window of an occasion has passed."""
+        return self.window is not None and self._passed(occasion.opened, now) > self.window
+
+    def _passed(self, then: Moment, now: Moment) -> float:
+        """The seconds between two moments, by the clock of the clause."""
+        bank = now[0] - then[0]
+        return max(bank, now[1] - then[1]) if self.real else bank
 
     def _end(self, facts: tuple[Any, ...]) -> None:
         """Close the occasions of a TPP that agree with the known `facts` of an observation."""
-        for key in list(self.open):
+        for key, occasion in list(self.open.items()):
             if all(fact is None or fact == value for value, fact in zip(key, facts, strict=True)):
-                self._close(key, passed=self.word != "next")
+                self._lapse(key, occasion)
+
+    def _lapse(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+        """Close an occasion that nothing has failed; it is passed if anything has decided it."""
+        self._close(key, passed=self._holds(occasion))
+
+    def _holds(self, occasion: _Occasion) -> bool:
+        """Whether an occasion that nothing has failed is passed, and not undecided."""
+        return occasion.count > 0 if self.word == "each" else self.word != "next"
 
     def occur(self, observed: Observation, tests: Tests) -> None:
         """Open an occasion, unless one is open."""
         key = tests.key(observed)
-        if key in self.open or None in key[1:]:
+        if None in key[1:]:
             return
-        now = observed.received if self.real else observed.at
+        now = observed.at, observed.received
+        known = self.open.get(key)
+        if known is not None:
+            if self.word == "at_most" or not self._is_late(known, now):
+                return
+            self._expire(key, known)
         occasion = _Occasion(outline(observed), now, tests.compared(observed))
         if self.window is not None and self.word == "at_most":
             concerned = tests.concerns is not None and tests.concerns(observed)
@@ -242,20 +276,20 @@ class Machine:
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
             oldest = next(iter(self.open))
-            self._close(oldest, passed=self.word != "next")
+            self._lapse(oldest, self.open[oldest])
 
     def fail_itself(self, observed: Observation) -> None:
         """Count the occasion itself as a failure."""
         self.record.fail(lambda: Failure(self._text, evidence(observed)))
 
-    def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: float) -> None:
+    def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: Moment) -> None:
         times = occasion.times
         if self.window is None or times is None:
             occasion.count += 1
             if occasion.count > self.limit:
                 self._fail(key, occasion, observed)
             return
-        while times and now - times[0] >= self.window:
+        while times and self._passed(times[0], now) >= self.window:
             times.popleft()
         times.append(now)
         if len(times) > self.limit:
@@ -280,7 +314,7 @@ class Machine:
             del self.open[key]
             self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown)))
         else:
-            self._close(key, passed=True)
+            self._lapse(key, occasion)
 
     def _fail(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
         del self.open[key]
@@ -302,14 +336,13 @@ class Machine:
             else:
                 record.fail(Failure(f"{self._text} {belief.text}", brief_evidence(occasion.shown)))
 
-    def settled(self, now: float, received: float, *, over: bool) -> tuple[int, list[Failure]]:
-        """How many open occasions count as passed by now, and the failures among them; `over`: the run has ended."""
-        passed, failures = 0, []
-        at = received if self.real else now
+    def settle(self, record: Record, now: Moment) -> None:
+        """Count the open occasions in the record of a report at `now`."""
+        at_the_end = self.clause.within == "end"
         for occasion in self.open.values():
-            late = self.window is not None and at - occasion.opened > self.window
-            if self.word != "next":
-                passed += 1
-            elif late or (over and self.clause.within is not None):
-                failures.append(Failure(self._text, brief_evidence(occasion.shown)))
-        return passed, failures
+            if self._holds(occasion):
+                record.passed += 1
+            elif self.word == "next" and (at_the_end or self._is_late(occasion, now)):
+                record.fail(Failure(self._text, brief_evidence(occasion.shown)))
+            else:
+                record.undecided += 1

@@ -216,13 +216,13 @@ class Conformance:
         since = (oslo_date(self._bank.clock.now()) - timedelta(days=90)).isoformat()
         return self._bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
 
-    def report(self, *, over: bool = False) -> dict[str, Any]:
-        """The report (`GET /_emulator/conformance`); `over`: no more observations follow."""
+    def report(self) -> dict[str, Any]:
+        """The report (`GET /_emulator/conformance`)."""
         from emulator.conformance.report import report
 
         auditor = self._judge()
         now = self._bank.clock.now().timestamp()
-        return report(auditor.checks, auditor.verdicts(now, self.clock(), over=over, beliefs=self._beliefs))
+        return report(auditor.checks, auditor.verdicts(now, self.clock(), beliefs=self._beliefs))
 
 
 _READERS: Mapping[str, Callable[[Conformance, Event], None]] = {

@@ -118,6 +118,8 @@ def _shown(check: Check, record: Record) -> dict[str, Any]:
     verdict = verdict_of(check, record)
     if verdict == "not-seen":
         text = "There was no occasion."
+        if record.undecided:
+            text = "The occasion arose, and no request that decides the check has followed."
     elif verdict == "skipped":
         text = "The claims of the TPP are not known: --claims names their address."
     return {
@@ -219,6 +221,19 @@ def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bo
         lines.append(f"{_MARKS[row['verdict']]:<9} {row['check']:<{width}}  {row['about']}")
         if row["verdict"] == "skipped":
             lines.append(f"{'':<9} {'':<{width}}  {row['text']}")
+    lines += failures(shown, planned=planned)
+    for name in fixed:
+        lines += ["", f"{name} is in the baseline and passes now: remove it with --write-baseline."]
+    lines += ["", sums(shown)]
+    if shown["summary"].get("not-seen"):
+        more = "your TPP ended its tasks early" if planned else "use more of your flows, or `conformance run`"
+        lines.append(f"A check that is not seen has not passed: {more}.")
+    return "\n".join(lines)
+
+
+def failures(shown: Mapping[str, Any], *, planned: bool = False) -> list[str]:
+    """The failed checks as lines, each after an empty one; `planned`: their banks, with their logs, are gone."""
+    lines = []
     for row in shown["checks"]:
         if row["verdict"] not in ("fail", "warn"):
             continue
@@ -228,17 +243,18 @@ def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bo
             lines.append(f"    seen:    {failure['occasion']}")
             if "instead" in failure:
                 lines.append(f"    then:    {failure['instead']}")
-            if failure["requests"] and not planned:  # the banks of a plan are deleted, with their logs
+            if failure["requests"] and not planned:
                 lines.append(f"    look at: bank-emulator requests show {failure['requests'][-1]}")
             lines += [f"    again:   {line}" for line in failure["curl"][-1:]]
-    for name in fixed:
-        lines += ["", f"{name} is in the baseline and passes now: remove it with --write-baseline."]
-    sums = ", ".join(f"{count} {_MARKS[verdict].lower()}" for verdict, count in shown["summary"].items() if count)
-    lines += ["", sums or "no checks"]
-    if shown["summary"].get("not-seen"):
-        more = "your TPP ended its tasks early" if planned else "use more of your flows, or `conformance run`"
-        lines.append(f"A check that is not seen has not passed: {more}.")
-    return "\n".join(lines)
+    return lines
+
+
+def sums(shown: Mapping[str, Any]) -> str:
+    """How many checks have each verdict, in a line."""
+    return (
+        ", ".join(f"{count} {_MARKS[verdict].lower()}" for verdict, count in shown["summary"].items() if count)
+        or "no checks"
+    )
 
 
 def junit(shown: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ from emulator.scenario.transport import Running, TransportFailed
 
 POLL_INTERVAL = 0.02  # seconds
 VISIT_TIMEOUT = 10.0  # seconds for an answer of the TPP
+MOST_DAYS = 80  # before today, on which an arm adds transactions: a list shows 90 days
 OUTPUT_SHOWN = 2000  # the last characters of the output of a command
 
 
@@ -134,10 +135,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
     )
     try:
         bank = connect(answer["baseUrl"])
-        for rule in reversed(check.arm.rules):
-            bank("POST", "/rules", rule)
-        if check.arm.scenario is not None:
-            bank("POST", "/scenario", check.arm.scenario)
+        arm(check, bank)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             files = _credentials(Path(folder), answer["tpp"])
             person, other = persons_of(bank, check.arm.context)
@@ -157,6 +155,21 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
     finally:
         with suppress(RunFailed):
             process("DELETE", f"/banks/{name}")
+
+
+def arm(check: Check, bank: BankControl) -> None:
+    """Prepare a bank for a check: its rules, and more transactions of the customer's first account."""
+    for rule in reversed(check.arm.rules):
+        bank("POST", "/rules", rule)
+    if check.arm.transactions:
+        account = debtor_of(bank, persons_of(bank, check.arm.context)[0])
+        added = []
+        for number, first in enumerate(range(0, check.arm.transactions, MOST_DAYS), start=1):
+            amounts = [f"{number}.00", f"-{number}.00"] * (MOST_DAYS // 2)
+            daily = {"date": "-1d", "every": "1d", "amounts": amounts[: check.arm.transactions - first]}
+            added.append({"account": account, "name": "Prøveblad Blomster", **daily})
+        start = {"from": "current", "add": {"transactions": added}}
+        bank("POST", "/scenario", {"scenario": "more-transactions", "start": start})
 
 
 def _credentials(folder: Path, tpp: Mapping[str, Any]) -> dict[str, Path]:
@@ -392,6 +405,6 @@ def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *,
         beliefs, unanswered = claims.ask(plan.claims, questions["payments"], questions["accounts"])
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
-    shown = bank("GET", "/conformance?over=true")
+    shown = bank("GET", "/conformance")
     row = next(row for row in shown["checks"] if row["check"] == check.check)
     return CheckRun(row, problems, reached)

@@ -24,57 +24,68 @@ MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --bank-audit."""
-    text = "Write the conformance report of the whole run: .html, .xml (JUnit), else JSON."
+    text = (
+        "Write the conformance report of the whole run: .html, .xml (JUnit), else JSON. "
+        "A failed check of level must ends the run with 1."
+    )
     parser.getgroup("bank-emulator").addoption("--bank-audit", metavar="FILE", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker `bank`; with --bank-audit, collect the reports of banks."""
     config.addinivalue_line("markers", MARKER)
-    config.pluginmanager.register(_Workers(), "bank-emulator-workers")
     if config.getoption("--bank-audit"):
+        file = Path(config.getoption("--bank-audit"))
+        if file.is_dir():
+            raise pytest.UsageError(f"--bank-audit: {file} is a directory")
+        if not file.parent.is_dir():
+            raise pytest.UsageError(f"--bank-audit: there is no directory {file.parent}")
+        config.pluginmanager.register(_Audit(file), "bank-emulator-audit")
+
+
+class _Audit:
+    """With --bank-audit: collects the reports of all banks, also of pytest-xdist's workers, into one."""
+
+    def __init__(self, file: Path) -> None:
         from emulator.testing import running
 
-        running.AUDITS = []
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the report of the whole run; with pytest-xdist each worker passes its part to the controller."""
-    file = session.config.getoption("--bank-audit")
-    if not file:
-        return
-    from emulator.testing import running
-
-    audits = running.AUDITS or []
-    worker_output = getattr(session.config, "workeroutput", None)
-    if worker_output is not None:
-        worker_output["bank_audits"] = audits
-        return
-    _write_audit(Path(file), audits)
-
-
-class _Workers:
-    """Collects the reports of the workers of pytest-xdist."""
+        self._file = file
+        self._audits: list[dict[str, Any]] = []
+        self._report: dict[str, Any] | None = None
+        running.AUDITS = self._audits
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        from emulator.testing import running
+        self._audits += getattr(node, "workeroutput", {}).get("bank_audits", [])
 
-        if running.AUDITS is not None:
-            running.AUDITS += getattr(node, "workeroutput", {}).get("bank_audits", [])
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report; a failed check of level must fails a run whose tests have passed."""
+        worker_output = getattr(session.config, "workeroutput", None)
+        if worker_output is not None:
+            worker_output["bank_audits"] = self._audits
+            return
+        from emulator.conformance import report
 
+        self._report = merged = report.merged(self._audits)
+        if self._file.suffix == ".html":
+            text = report.html(merged)
+        elif self._file.suffix == ".xml":
+            text = report.junit(merged)
+        else:
+            text = json.dumps(merged, indent=2, ensure_ascii=False)
+        self._file.write_text(text, encoding="utf-8")
+        if report.exit_status(merged) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-def _write_audit(file: Path, audits: list[dict[str, Any]]) -> None:
-    from emulator.conformance import report
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the failures."""
+        if self._report is None:
+            return
+        from emulator.conformance import report
 
-    merged = report.merged(audits)
-    if file.suffix == ".html":
-        text = report.html(merged)
-    elif file.suffix == ".xml":
-        text = report.junit(merged)
-    else:
-        text = json.dumps(merged, indent=2, ensure_ascii=False)
-    file.write_text(text, encoding="utf-8")
+        terminalreporter.section("bank audit")
+        lines = [*report.failures(self._report, planned=True), "", f"{report.sums(self._report)}: {self._file}"]
+        terminalreporter.write_line("\n".join(lines).strip())
 
 
 @pytest.fixture

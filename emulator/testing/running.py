@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, Unpack
 from urllib.parse import urlsplit
@@ -92,6 +93,7 @@ class RunningBank:
         self.url = self._server.urls[0]
         self.clock = BankClock(self.call)
         self._clients: list[TppClient] = []
+        self._addresses = (f"192.0.2.{number % 254 + 1}" for number in count())
         self._receivers: list[Receiver] = []
         self._must_match: set[str] = set()
         RUNNING.append(self)
@@ -127,7 +129,7 @@ class RunningBank:
         chosen = (roles,) if isinstance(roles, str) else tuple(sorted(roles))
         name = name or "-".join(["test", *(role.lower() for role in chosen), *([flaw] if flaw else [])])
         hour = real_now().replace(minute=0, second=0, microsecond=0)
-        client = TestTpp(self, issued(name, chosen, flaw, hour))
+        client = TestTpp(self, issued(name, chosen, flaw, hour), self._addresses)
         self._clients.append(client)
         return client
 
@@ -294,11 +296,21 @@ class TestTpp(TppClient):
 
     __test__ = False  # pytest collects classes called Test...
 
-    def __init__(self, bank: RunningBank, credentials: Credentials) -> None:
+    def __init__(self, bank: RunningBank, credentials: Credentials, addresses: Iterator[str]) -> None:
         super().__init__(bank.url, credentials)
+        self._addresses = addresses  # of customers, as each one has a PSU-IP-Address of its own
+        self._meet_customer()
         self.bank = bank
         self._credentials = credentials
         self.tpp_id = read_certificate(credentials.certificate_header).tpp.id
+
+    def _meet_customer(self) -> None:
+        self._defaults["PSU-IP-Address"] = next(self._addresses)
+
+    def forget(self) -> None:
+        """Forget the PSU and take a new session id; the next PSU has another PSU-IP-Address."""
+        super().forget()
+        self._meet_customer()
 
     @property
     def certificate_pem(self) -> str:
@@ -316,7 +328,7 @@ class TestTpp(TppClient):
 
     def asynchronous(self) -> AsyncTppClient:
         """The same TPP and PSU as an asynchronous client; close it when done (`async with`)."""
-        client = AsyncTppClient(self.bank.url, self.identity)
+        client = AsyncTppClient(self.bank.url, self.identity, defaults=self._defaults)
         client.psu_id, client.session_id = self.psu_id, self.session_id
         client.psu_corporate_id, client.psu_context = self.psu_corporate_id, self.psu_context
         client.redirect_uri, client.notification_uri = self.redirect_uri, self.notification_uri
@@ -328,7 +340,10 @@ class TestTpp(TppClient):
 
     def log_in(self, national_id: str | None = None, **choices: Any) -> TestTpp:
         """Create a session and a consent without an SCA, for a person (default: the first private customer)."""
-        self.use_session(self.bank.session(self.tpp_id, national_id, **choices))
+        session = self.bank.session(self.tpp_id, national_id, **choices)
+        if self.psu_id not in (None, session["psuId"]):
+            self._meet_customer()
+        self.use_session(session)
         return self
 
 

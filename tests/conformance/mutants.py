@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.clients import TppResponse
 from emulator.client.tpp import Prepared, Tpp
@@ -130,7 +130,8 @@ class TakesAnyReturn(Shop):
         self.flows[self.state] = redirect
         self.take_over(redirect)
         if "of-another-flow" in redirect:
-            self.ask("GET", "/v1/accounts")
+            other = {"PSU-IP-Address": "203.0.113.8"}  # that of the customer who opened that return
+            self.ask("GET", "/v1/accounts", headers=other)
 
 
 class BelievesInEveryReturn(Shop):
@@ -305,18 +306,18 @@ class CountsPages(Shop):
         if super().next_page(link, page) is None:
             return None
         parts = urlsplit(link)
-        offset = int(dict(p.split("=") for p in parts.query.split("&")).get("offset", "0"))
-        return f"{parts.path}?limit=20&dateFrom=2025-12-10&offset={offset + 20}"
+        offset = int(parse_qs(parts.query).get("offset", ["0"])[-1])
+        return f"{parts.path}?offset={offset + 100}"
 
 
 class NeverTheLastPage(Shop):
-    """Goes on as long as there are items on the page, pending ones among them."""
+    """Goes on while there are items on the page, as there always are if each page has the pending ones."""
 
     asked_again = False
 
     def next_page(self, link: str, page: dict[str, Any]) -> str | None:
         following = super().next_page(link, page)
-        if following is None and page["pending"] and not self.asked_again:
+        if following is None and "offset=" in link and not self.asked_again:
             self.asked_again = True
             return link
         return following
@@ -408,3 +409,53 @@ MUTANTS: dict[str, type[Shop]] = {
     "survives-new-members": StrictReader,
     "one-transaction-once": CountsIds,
 }
+
+
+class _LosesLater(Shop):
+    """Loses what it knows of the customer after three requests with it, and stops where the bank refuses it."""
+
+    lost: tuple[str, ...] = ()
+    served = 0
+
+    def prepare(self, method: str, path: str, **options: Any) -> Prepared:
+        self.served += self.tpp.psu_id is not None
+        if self.served > 3:
+            for name in self.lost:
+                setattr(self.tpp, name, None)
+        return super().prepare(method, path, **options)
+
+    def read_account(self, account: dict[str, Any]) -> TppResponse:
+        answer = super().read_account(account)
+        if answer.status >= 400:
+            raise GaveUp
+        return answer
+
+
+class LosesThePsuId(_LosesLater):
+    lost = ("psu_id",)
+
+
+class LosesTheSession(_LosesLater):
+    lost = ("session_id",)
+
+
+class LosesBoth(_LosesLater):
+    lost = ("psu_id", "session_id")
+
+
+class LosesTheAgreement(_LosesLater):
+    lost = ("psu_corporate_id",)
+
+
+class LosesTheAgreementAndTheContext(_LosesLater):
+    lost = ("psu_corporate_id", "psu_context")
+
+
+# Further ways to fail a check, later than at the first occasion.
+MORE_MUTANTS: list[tuple[str, type[Shop]]] = [
+    ("takes-psu-id-and-session", LosesThePsuId),
+    ("takes-psu-id-and-session", LosesTheSession),
+    ("takes-psu-id-and-session", LosesBoth),
+    ("keeps-the-corporate-id", LosesTheAgreement),
+    ("keeps-the-corporate-id", LosesTheAgreementAndTheContext),
+]

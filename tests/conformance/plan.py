@@ -19,7 +19,7 @@ from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
 from emulator.conformance.check import Check
 from emulator.conformance.observer import Conformance
-from emulator.conformance.runner import SimulatedCustomer
+from emulator.conformance.runner import SimulatedCustomer, arm
 from emulator.settings import ServeSettings
 from tests.conformance.shop import Shop
 
@@ -41,10 +41,14 @@ class Refused(Exception):
 
 
 class Plan:
-    """The world of one TPP, armed for one check."""
+    """The world of one TPP, armed for one check.
 
-    def __init__(self, check: Check, shop: type[Shop] = Shop) -> None:
+    `frozen`: only bank time moves, as in a test that advances a clock and does not sleep; else real time moves too.
+    """
+
+    def __init__(self, check: Check, shop: type[Shop] = Shop, *, frozen: bool = False) -> None:
         self.check = check
+        self.frozen = frozen
         self.seconds = datetime.now(UTC).timestamp()
         self.application: BankApplication = assemble(
             ServeSettings(ephemeral=True, allow_notify=(Host("shop.example"),)),
@@ -57,8 +61,7 @@ class Plan:
         self.conformance.clock = lambda: self.seconds
         self.context = check.arm.context
         self.control("PUT", "/settings", {"date_skew": 10**6, **check.arm.settings})
-        for rule in reversed(check.arm.rules):
-            self.control("POST", "/rules", rule)
+        arm(check, self.control)
         people = self.control("GET", "/people")["people"]
         self.national_id, other, self.debtor = persons(self, people)
         self.tpp_id = f"PSDNO-SBX-{shop.certificate}"
@@ -104,10 +107,13 @@ class Plan:
         while left > 0:
             step = min(STEP, left)
             left -= step
-            self.seconds += step
-            self.control("POST", "/clock/advance", {"by": f"{step}s"})
+            self._advance(step)
             self.customer.play()
             self.notify()
+
+    def _advance(self, seconds: float) -> None:
+        self.seconds += 0.0 if self.frozen else seconds
+        self.control("POST", "/clock/advance", {"by": f"{seconds}s"})
 
     def notify(self) -> None:
         """Send what is due, as the process does beside the requests."""
@@ -134,9 +140,28 @@ class Plan:
 
     def judge(self) -> dict[str, dict[str, Any]]:
         """Let the TPP do the check's task, and give each check's row of the report."""
-        self.shop = self._shop(self, self.tpp, task=self.check.arm.task, debtor=self.debtor)
+        self.play(self._shop)
+        return self.report()
+
+    def play(self, shop: type[Shop]) -> None:
+        """Let a TPP do the check's task."""
+        self.shop = shop(self, self.tpp, task=self.check.arm.task, debtor=self.debtor)
         self.shop.run()
         self.customer.play()
+
+    def another_day(self) -> None:
+        """Bring about the check's occasion once more, after a day on which nothing happens."""
+        self._advance(26 * 3600)
+        self.control("DELETE", "/rules")
+        for rule in reversed(self.check.arm.rules):
+            self.control("POST", "/rules", rule)
+        self.control("POST", "/conformance/observations", {"event": "customer", "tpp": self.tpp_id, "present": True})
+        self.customer.present = True
+        self.customer._left = [step.times for step in self.check.arm.clock]
+
+    def report(self) -> dict[str, dict[str, Any]]:
+        """Each check's row of the report, after the TPP was asked what it believes."""
+        assert self.shop is not None
         beliefs = {}
         for kind, identities in self.control("GET", "/conformance/claims").items():
             for identity in identities:
@@ -144,7 +169,7 @@ class Plan:
                 if belief is not None:
                     beliefs[identity] = belief
         self.control("PUT", "/conformance/claims", {"beliefs": beliefs})
-        return {row["check"]: row for row in self.control("GET", "/conformance?over=true")["checks"]}
+        return {row["check"]: row for row in self.control("GET", "/conformance")["checks"]}
 
 
 def persons(plan: Plan, people: list[dict[str, Any]]) -> tuple[str, str, str]:

@@ -190,7 +190,7 @@ async function read() {
     if (balances.status !== 200) return;
     const balance = balances.value.balances.find((one) => one.balanceType === "closingBooked").balanceAmount.amount;
     const known = new Set(); // by what does not change when a feed changes its ids
-    let link = `${account._links.transactions.href}?limit=20`;
+    let link = account._links.transactions.href;
     while (link) {
       const page = await ask("GET", link);
       if (page.status !== 200) return;

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from http.client import RemoteDisconnected
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import ready
 from emulator.testing import RunningBank
 from tests.e2e.process import ALONE, command
+from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 
 
 def audit(bank: RunningBank, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -45,6 +47,68 @@ def test_a_bank_that_is_down_is_an_occasion_for_the_report(bank: RunningBank) ->
         tpp.get("/v1/accounts")
     (row,) = [row for row in bank.audit()["checks"] if row["check"] == "backs-off-on-503"]
     assert row["verdict"] == "pass"
+def verdict(bank: RunningBank, check: str) -> tuple[str, str]:
+    """The verdict of a check, with its text."""
+    (row,) = [row for row in bank.audit()["checks"] if row["check"] == check]
+    return row["verdict"], row["text"]
+
+
+def test_what_is_due_by_the_end_is_judged_when_the_report_is_requested(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    bank.apply("lost-answer")
+    prepared = tpp.prepare("POST", DOMESTIC, json=PAYMENT)
+    with pytest.raises(RemoteDisconnected):
+        tpp.send(prepared)
+    assert verdict(bank, "repeats-a-lost-answer")[0] == "fail"
+    ended = audit(bank, "--only", "repeats-a-lost-answer")
+    assert (ended.returncode, "failed: repeats-a-lost-answer" in ended.stderr) == (1, True)
+    tpp.send(prepared)
+    assert verdict(bank, "repeats-a-lost-answer") == ("pass", "")
+
+
+def test_an_occasion_that_nothing_has_decided_is_told_apart_from_none(bank: RunningBank) -> None:
+    tpp = bank.tpp()
+    assert verdict(bank, "takes-psu-id-and-session") == ("not-seen", "There was no occasion.")
+    tpp.approve(tpp.get("/v1/accounts").json()["_links"]["scaRedirect"]["href"], nationalId=KARI)
+    assert verdict(bank, "takes-psu-id-and-session")[1].startswith("The occasion arose")
+    tpp.get("/v1/accounts")
+    assert verdict(bank, "takes-psu-id-and-session")[0] == "pass"
+
+
+@pytest.mark.bank(settings={"progression": "manual"})
+def test_a_pace_is_that_of_bank_time_where_only_a_test_advances_it(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    status = tpp.post(DOMESTIC, json=PAYMENT).json()["_links"]["status"]["href"]
+    for _ in range(4):
+        tpp.get(status)
+        bank.clock.advance(days=1)
+    assert verdict(bank, "polls-at-a-measured-pace") == ("pass", "")
+    for _ in range(4):
+        tpp.get(status)
+    assert verdict(bank, "polls-at-a-measured-pace")[0] == "warn"
+
+
+def test_two_customers_of_a_usual_client_whose_clock_stands_still_fail_nothing(bank: RunningBank) -> None:
+    kari, even = bank.tpp(), bank.tpp()
+    asked = [tpp.get("/v1/accounts").json()["_links"]["scaRedirect"]["href"] for tpp in (kari, even)]
+    kari.approve(asked[0], nationalId=KARI)
+    even.approve(asked[1], nationalId=EVEN)
+    for tpp in (kari, even, kari):
+        for account in tpp.get("/v1/accounts").json()["accounts"]:
+            tpp.get(account["_links"]["transactions"]["href"])
+    kari.forget()
+    kari.log_in(EVEN).get("/v1/accounts")
+    kari.log_in(KARI).get("/v1/accounts")
+    assert bank.audit()["summary"]["fail"] == 0
+
+
+def test_a_customer_who_comes_back_after_the_session_has_not_renewed_too_early(bank: RunningBank) -> None:
+    tpp = bank.tpp()
+    for _ in range(3):
+        tpp.approve(tpp.get("/v1/accounts").json()["_links"]["scaRedirect"]["href"], nationalId=KARI)
+        tpp.get("/v1/accounts")
+        bank.clock.advance(hours=2)
+    assert verdict(bank, "renews-the-consent-in-time")[0] == "pass"
 
 
 def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
@@ -59,18 +123,36 @@ def test_the_setting_conformance_turns_the_judging_off(bank: RunningBank) -> Non
     assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
 
 
-def test_the_whole_run_of_a_project_is_judged_into_a_file(tmp_path: Path) -> None:
-    (tmp_path / "test_shop.py").write_text(
-        "def test_one(bank):\n    bank.tpp().log_in().get('/v1/accounts')\n\n"
-        "def test_two(bank):\n    bank.tpp().get('/v1/accounts', headers={'Signature': None})\n"
+def suite(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The run of a project with one test of a good client and one of a client that does not sign."""
+    (folder / "test_shop.py").write_text(
+        "def test_good(bank):\n    bank.tpp().log_in().get('/v1/accounts')\n\n"
+        "def test_bad(bank):\n    bank.tpp().get('/v1/accounts', headers={'Signature': None})\n"
     )
-    for name in ("audit.json", "audit.html", "audit.xml"):
-        run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--bank-audit", name]
-        subprocess.run(run, cwd=tmp_path, env={**os.environ, **ALONE}, check=True, capture_output=True)
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--bank-audit", *arguments]
+    return subprocess.run(run, cwd=folder, env={**os.environ, **ALONE}, check=False, capture_output=True, text=True)
+
+
+def test_a_run_whose_tests_pass_fails_for_a_must_and_prints_the_failures(tmp_path: Path) -> None:
+    ended = suite(tmp_path, "audit.json")
     report = json.loads((tmp_path / "audit.json").read_text())
     assert [row["check"] for row in report["checks"] if row["verdict"] == "fail"] == ["signs-every-request"]
+    assert ended.returncode == 1
+    assert "2 passed" in ended.stdout
+    assert "FAIL: signs-every-request (must, " in ended.stdout
+    assert "    seen:    GET /v1/accounts answered 400" in ended.stdout
+
+
+def test_a_run_of_a_good_client_is_judged_into_a_page_and_ends_with_0(tmp_path: Path) -> None:
+    ended = suite(tmp_path, "audit.html", "-k", "good")
+    assert ended.returncode == 0, ended.stdout
+    assert "FAIL" not in ended.stdout
     assert "signs-every-request" in (tmp_path / "audit.html").read_text()
-    assert "signs-every-request" in (tmp_path / "audit.xml").read_text()
+
+
+def test_a_report_that_cannot_be_written_is_told_before_the_run(tmp_path: Path) -> None:
+    ended = suite(tmp_path, "reports/audit.json")
+    assert (ended.returncode, "--bank-audit: there is no directory reports" in ended.stderr) == (4, True)
 
 
 def test_the_command_ends_with_1_for_a_must_that_failed_and_names_it(bank: RunningBank, tmp_path: Path) -> None:

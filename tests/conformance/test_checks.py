@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emulator.conformance.check import Check, ready
-from tests.conformance.mutants import MUTANTS
+from tests.conformance.mutants import MORE_MUTANTS, MUTANTS
 from tests.conformance.plan import Plan
+from tests.conformance.shop import Shop
 
 CHECKS = {check.check: check for check in ready()}
+
+
+def failed(rows: dict[str, dict[str, Any]]) -> list[str]:
+    return [name for name, row in rows.items() if row["verdict"] in ("fail", "warn")]
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
@@ -19,10 +26,19 @@ def test_a_good_tpp_passes(check: Check) -> None:
     assert rows[check.check]["verdict"] == "pass", rows[check.check]
 
 
+@pytest.mark.parametrize(("name", "mutant"), [*MUTANTS.items(), *MORE_MUTANTS])
+def test_a_bad_tpp_fails_that_check_and_no_other(name: str, mutant: type[Shop]) -> None:
+    rows = Plan(CHECKS[name], mutant).judge()
+    assert failed(rows) == [name]
+
+
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_bad_tpp_fails_that_check_and_no_other(name: str) -> None:
-    rows = Plan(CHECKS[name], MUTANTS[name]).judge()
-    assert [n for n, row in rows.items() if row["verdict"] in ("fail", "warn")] == [name]
+def test_a_tpp_that_is_good_twice_and_bad_the_third_time_fails_that_check_too(name: str) -> None:
+    plan = Plan(CHECKS[name], MUTANTS[name], frozen=True)
+    for shop in (Shop, Shop, MUTANTS[name]):
+        plan.play(shop)
+        plan.another_day()
+    assert failed(plan.report()) == [name]
 
 
 def test_every_check_has_a_bad_tpp() -> None:

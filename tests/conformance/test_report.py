@@ -22,10 +22,10 @@ CHECKS = {check.check: check for check in ready()}
 
 @pytest.fixture(scope="module")
 def failing() -> dict[str, Any]:
-    """The report on a TPP that orders again when an answer was lost."""
-    plan = Plan(CHECKS["repeats-a-lost-answer"], MUTANTS["repeats-a-lost-answer"])
+    """The report on a TPP that sends again what was refused."""
+    plan = Plan(CHECKS["no-blind-repeats"], MUTANTS["no-blind-repeats"])
     plan.judge()
-    shown: dict[str, Any] = plan.control("GET", "/conformance?over=true")
+    shown: dict[str, Any] = plan.control("GET", "/conformance")
     return shown
 
 
@@ -39,10 +39,10 @@ def test_a_bank_that_saw_nothing_has_seen_no_occasion_and_passes_nothing() -> No
 
 def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: dict[str, Any]) -> None:
     (row,) = [row for row in failing["checks"] if row["verdict"] == "fail"]
-    assert row["check"] == "repeats-a-lost-answer"
+    assert row["check"] == "no-blind-repeats"
     assert row["requests"] == ["1", "2"]
     (failure,) = row["failures"]
-    assert "same X-Request-ID" in failure["text"]
+    assert "sent again unchanged" in failure["text"]
     assert failure["curl"][0].startswith("curl -X POST $PROXY/v1/payments/sepa-credit-transfers ")
     assert "Signature" not in failure["curl"][0]
     assert report.exit_status(failing) == 1
@@ -55,7 +55,7 @@ def test_the_report_has_the_form_that_the_interface_describes(failing: dict[str,
 def test_junit_has_a_test_for_each_check_and_a_failure_for_each_must(failing: dict[str, Any]) -> None:
     suite = ElementTree.fromstring(report.junit(failing))
     assert suite.get("tests") == str(len(CHECKS))
-    assert [case.get("name") for case in suite if case.find("failure") is not None] == ["repeats-a-lost-answer"]
+    assert [case.get("name") for case in suite if case.find("failure") is not None] == ["no-blind-repeats"]
 
 
 def test_junit_is_xml_whatever_the_tpp_has_sent(failing: dict[str, Any]) -> None:
@@ -98,13 +98,13 @@ def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
     file = tmp_path / "known.yaml"
     file.write_text(report.baseline(failing))
     known = report.read_baseline(file, CHECKS)
-    assert known == {"repeats-a-lost-answer"}
+    assert known == {"no-blind-repeats"}
     laid, fixed = report.with_baseline(failing, known)
     assert report.exit_status(laid) == 0
     assert fixed == []
     good = [{**row, "verdict": "pass"} if row["check"] in known else row for row in failing["checks"]]
     laid, fixed = report.with_baseline(report.summed(good), known)
-    assert fixed == ["repeats-a-lost-answer"]
+    assert fixed == ["no-blind-repeats"]
     assert "known" not in {row["verdict"] for row in laid["checks"]}
 
 

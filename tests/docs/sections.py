@@ -230,7 +230,7 @@ def checks() -> str:
         for check in ready():
             if check.group != group:
                 continue
-            for_whom = "every TPP" if check.role == "any" else f"a {check.role}"
+            for_whom = {"any": "every TPP", "AISP": "an AISP", "PISP": "a PISP"}[check.role]
             rule = f"[the rule](../{check.spec.replace('#', '.md#')})"
             blocks.append(
                 f"### {check.check}\n\n{check.about}\n\n"
@@ -249,6 +249,8 @@ def _armed(check: Check) -> str:
         parts.append(f"a customer who does `{arm.psu}`")
     if arm.context != "PRIVATE":
         parts.append("a corporate customer")
+    if arm.transactions:
+        parts.append(f"{arm.transactions} more transactions")
     parts += [f"the setting `{name}`" for name in arm.settings]
     parts += [f"a rule with `{', '.join(rule['then'])}`" for rule in arm.rules]
     if arm.clock:

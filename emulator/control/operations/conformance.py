@@ -70,15 +70,10 @@ def _observer(call: ControlCall[Any]) -> Conformance:
     return observer
 
 
-@operation(
-    "GET",
-    "/conformance",
-    {200: AnswerSpec("The report.", "emulator.conformance.report:Report")},
-    query=(QueryParameter("over", "boolean", "Judge as if no more requests follow."),),
-)
+@operation("GET", "/conformance", {200: AnswerSpec("The report.", "emulator.conformance.report:Report")})
 def get_conformance(call: ControlCall[Any]) -> Json:
     """Get the verdict of every check on the TPPs since start, reset or the last DELETE."""
-    return _observer(call).report(over=bool(call.query.get("over")))
+    return _observer(call).report()
 
 
 @operation("DELETE", "/conformance", {204: AnswerSpec("Done.")})
