@@ -303,6 +303,15 @@ class Homes:
         if self._entrance is not None:
             self._spawn(self._entrance.open())
 
+    @asynccontextmanager
+    async def renewed(self) -> AsyncIterator[None]:
+        """A `with` block before `start`, in which a large bank may be loaded."""
+        renewing = asyncio.get_running_loop().create_task(self._renewing())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)

@@ -107,7 +107,8 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         application.homes, application.secret = homes, secret
         application.entrance = partial(_entrance, bound, leases.home, secret)
         homes.refuses = application.lacks_right
-        await _begin(homes, application, settings, begun)
+        async with homes.renewed():
+            await _begin(homes, application, settings, begun)
         return application
     except BaseException:
         if bound is not None:
