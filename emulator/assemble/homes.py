@@ -119,6 +119,11 @@ class Homes:
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request of a client."""
+        if request.target.startswith("/v1/") and self._serves(DEFAULT):  # nearly every one: without the search below
+            answer = await self._local(request)
+            if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
+                return answer
+            request = replace(request, unfinished=None, prepared=None)
         name, new = bank_of(request)
         if name is None:
             return await self._local(request)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, nullcontext, suppress
 from os import dup
 from typing import Any, TypeVar
@@ -78,12 +78,12 @@ class Server:
         async with self._long if within > ANSWERING else nullcontext(), self._places:
             used, connection = bool(self._free), await self._connection()
             try:
-                return await self._within(within, connection, _executed(connection, sql, values))
+                return await self._executed(within, connection, sql, values)
             except OutcomeUnknown:
                 if not (used and again):
                     raise
             connection = await self._connection(new=True)
-            return await self._within(within, connection, _executed(connection, sql, values))
+            return await self._executed(within, connection, sql, values)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
@@ -107,33 +107,37 @@ class Server:
     async def _connect(self) -> AsyncConnection[TupleRow]:
         return await AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
 
-    async def _within(self, seconds: float, connection: AsyncConnection[TupleRow], work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work` on a connection, which is free again after it, or closed."""
-        task = asyncio.ensure_future(work)
-        done, _ = await asyncio.wait((task,), timeout=seconds)
-        if not done:
+    async def _executed(self, within: float, connection: AsyncConnection[TupleRow], sql: str, values: Any) -> list[Any]:
+        """The rows of a statement on a connection, which is free again after it, or closed."""
+        late = False
+
+        def cut() -> None:
+            nonlocal late
+            late = True
             hang_up(connection)
-            done, _ = await asyncio.wait((task,), timeout=CONNECTING)
-            if not done:
-                task.cancel()
-            with suppress(psycopg.Error, asyncio.CancelledError):
-                await task
-            raise OutcomeUnknown(f"PostgreSQL has not answered within {seconds:g} seconds")
+
+        timer = asyncio.get_running_loop().call_later(within, cut)
         try:
-            result = task.result()
+            cursor = await connection.execute(sql, values, binary=True)
+            rows = await cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            broken = error.sqlstate is None or error.sqlstate[:2] in _LOST
-            if broken or connection.closed:
+            if late or connection.closed or error.sqlstate is None or error.sqlstate[:2] in _LOST:
                 hang_up(connection)
                 await connection.close()
-                raise OutcomeUnknown(str(unreachable(error, self.schema))) from error
+                reason = f"PostgreSQL has not answered within {within:g} seconds" if late else None
+                raise OutcomeUnknown(reason or str(unreachable(error, self.schema))) from error
             self._free.append(connection)
             raise unreachable(error, self.schema) from error
+        except BaseException:
+            hang_up(connection)
+            raise
+        finally:
+            timer.cancel()
         if self.closed:
             await connection.close()
         else:
             self._free.append(connection)
-        return result
+        return rows
 
     def from_thread(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which runs in the event loop, for another thread."""
@@ -155,11 +159,6 @@ class Server:
 
 
 _LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connection or the server
-
-
-async def _executed(connection: AsyncConnection[TupleRow], sql: str, values: Sequence[Any]) -> list[Any]:
-    cursor = await connection.execute(sql, values, binary=True)
-    return await cursor.fetchall() if cursor.description else []
 
 
 def hang_up(connection: BaseConnection[Any]) -> None:
