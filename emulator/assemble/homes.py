@@ -157,7 +157,8 @@ class Homes:
                         self._seen.pop(name, None)
                         if request.method not in _READS or loop.time() > until:
                             raise
-                    await asyncio.sleep(PAUSE)
+                    if looks > 1 or loop.time() > until - PATIENCE + PAUSE:  # the first look again is at once
+                        await asyncio.sleep(PAUSE)
                     continue
             self._seen.pop(name, None)
             answered = await self.here(name, request)
@@ -263,7 +264,7 @@ class Homes:
         name = row.lease.name
         content = await content_of(self.server, name, row.sequence, row.checkpoint)
         saved = await self.server.rows(_SNAPSHOTS, name)
-        await sweep(self.server, row, content)
+        self.commits.spawn(sweep(self.server, row, content))
         loop = asyncio.get_running_loop()
         documents = await loop.run_in_executor(None, opened, row, content, self.commits, KINDS)
         if not row.lease.valid or self.rows.get(name) is not row:
