@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 from time import sleep
 
-from emulator.assemble.shared.turns import SharedTurns
-
 from emulator.api.messages import Answered, Request
+from emulator.assemble.turns import Turns
 from emulator.cli.main import run
 
 DELAY = 0.002  # seconds
@@ -19,13 +18,13 @@ DELAY = 0.002  # seconds
 
 def slowed() -> None:
     """Let every answer of this process take longer."""
-    whole = SharedTurns.handle
+    whole = Turns.handle
 
-    def handle(self: SharedTurns, request: Request) -> Answered:
+    def handle(self: Turns, request: Request) -> Answered:
         sleep(DELAY)
         return whole(self, request)
 
-    SharedTurns.handle = handle  # type: ignore[method-assign]
+    Turns.handle = handle  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from emulator.assemble import authority_for
-from emulator.assemble.shared.copying import Directory, copy
-from emulator.assemble.shared.shared_store import SharedStore
+from emulator.assemble.copying import Directory, copy
+from emulator.assemble.stored_service import StoredService
 from tests.bench.customers import Customer
 from tests.bench.harness import Row, bank, beside, milliseconds, rate, rate_over
 from tests.bench.many import COUNT, filled
@@ -152,7 +152,7 @@ def _starts(server: PostgreSQL, folder: Path) -> Iterator[Row]:
     state = folder / "filled"
     copytree(filled(COUNT), state)
     authority_for(state)
-    copy(Directory(state), SharedStore(url, "bank_emulator"), replace=False)
+    copy(Directory(state), StoredService(url, "bank_emulator"), replace=False)
     seconds, worked = [], []
     for turn in range(ROUNDS):
         with bank(folder / f"start{turn}", "--store", url) as started:
