@@ -158,7 +158,7 @@ class Entrance:
             else:
                 writer.write(chunk)
 
-        listener = _Listener(ended)
+        listener = _RemoteWatcher(ended)
         unsubscribe = stream.subscribe(push)
         self._watching.add(listener)
         try:
@@ -169,7 +169,7 @@ class Entrance:
             ended.cancel()
 
 
-class _Listener:
+class _RemoteWatcher:
     """The reader of an event stream at another process."""
 
     def __init__(self, ended: asyncio.Task[bytes]) -> None:

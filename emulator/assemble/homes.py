@@ -346,6 +346,8 @@ class Homes:
                     await self.authority.keep(self.server)
                 if self.registry.watched():
                     await self.refresh()
+                else:
+                    await self.authority.refresh(self.server)
                 closed = [n for n in self.leases.held if self.registry.documents(n) is None and not self._opening(n)]
                 if closed:  # for want of requests
                     await self._give_back(closed)

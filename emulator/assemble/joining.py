@@ -217,10 +217,10 @@ async def _joined(
             secret = secrets.token_hex(32).encode()
             await execute(KEEP, ENTRANCE, "", secret, False)
         if SERVICE not in known or service.get("flags") != _flags_of(settings):
-            kept = {**service, "flags": _flags_of(settings)}
-            await execute(KEEP, SERVICE, "", orjson.dumps(kept), True)
+            changed = {**service, "flags": _flags_of(settings)}
+            await execute(KEEP, SERVICE, "", orjson.dumps(changed), True)
     for (kind, name), (files, _) in pending.items():
-        authority.kept(kind, name, files)
+        authority.mirror(kind, name, files)
     return authority, settings, secret, service.get("scenarios")
 
 

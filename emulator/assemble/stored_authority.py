@@ -101,10 +101,10 @@ class StoredAuthority(CertificateAuthority):
                 self._in_memory.pop(name, None)
                 self.version = 0  # the next refresh brings back what was replaced
                 raise
-            self.kept(kind, name, files)
+            self.mirror(kind, name, files)
 
-    def kept(self, kind: str, name: str, files: dict[str, bytes]) -> None:
-        """Something is stored: write it beside this process too."""
+    def mirror(self, kind: str, name: str, files: dict[str, bytes]) -> None:
+        """Write what is stored beside this process too."""
         if kind == TPP:
             _mirror(self._place / "tpps" / name, files)
 

@@ -175,13 +175,13 @@ class StoredService:
 
     def _write_bank(self, bank: StoredBank) -> None:
         stream = _NUMBERED.fullmatch(bank.stream)
-        made = int(stream[2]) - 1 if stream is not None and stream[1] == bank.name else 0
+        count = int(stream[2]) - 1 if stream is not None and stream[1] == bank.name else 0
         self.query(
             "INSERT INTO {schema}.bank AS b (name, epoch, made, sequence, checkpoint, written)"
             " VALUES (%s, 1, %s, %s, %s, %s)"
             " ON CONFLICT (name) DO UPDATE SET epoch = b.epoch + 1, made = greatest(b.made, excluded.made),"
             " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
-            *(bank.name, made, bank.sequence, bank.sequence, time_ns() // 1000),
+            *(bank.name, count, bank.sequence, bank.sequence, time_ns() // 1000),
         )
         for part, at in enumerate(range(0, len(bank.body), PART)):
             self.query(

@@ -28,7 +28,7 @@ class Handler:
     def __init__(self, application: Application) -> None:
         self._application = application
         self.watchers = Watchers(application)
-        self._turns = Turns(application, self.watchers)
+        self._turns = RequestQueue(application, self.watchers)
         self._answering = application.around(self._turns.answer, self.watchers)
 
     async def __call__(self, connection: Connection, message: RawRequestMessage, body: bytes) -> bool:
@@ -79,7 +79,7 @@ def _request(connection: Connection, message: RawRequestMessage, body: bytes) ->
     return Request(message.method, target, fields(message), body, base)
 
 
-class Turns:
+class RequestQueue:
     """Handles requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
     That costs a fraction of one write per request. After a turn of several requests the next begins one round of the

@@ -38,7 +38,7 @@ from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.snapshot import image_from_bytes
 from emulator.web.events import Watchers
-from emulator.web.handler import Turns
+from emulator.web.handler import RequestQueue
 from tests.unit.payments.world import STRAKS, domestic, initiate
 
 JSON = (("Content-Type", "application/json"), ("Host", "127.0.0.1"))
@@ -50,7 +50,7 @@ class Desk:
 
     def __init__(self, application: BankApplication) -> None:
         self.application = application
-        self.turns = Turns(application, Watchers(application))
+        self.turns = RequestQueue(application, Watchers(application))
         self.events: list[dict[str, Any]] = []
 
     def send(self, method: str, target: str, body: Any = None) -> asyncio.Future[Any]:

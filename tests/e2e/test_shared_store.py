@@ -139,8 +139,8 @@ def test_workers_serve_one_port_and_one_that_dies_is_replaced(store_url: str, tm
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         assert len(children) == 2
         os.kill(int(children[0]), signal.SIGKILL)
-        with httpx.Client(base_url=client.base_url, timeout=20) as later:
-            assert later.get("/ready").status_code == 200
+        with httpx.Client(base_url=client.base_url, timeout=20) as later:  # the dead one's lease has to run out
+            eventually(lambda: later.get("/v1/accounts").status_code == 400)
     assert process.returncode == 0
 
 

@@ -34,9 +34,7 @@ class Office:
         self.gate = asyncio.Event()
         self.gate.set()
         self.services: list[Any] = [SimpleNamespace(bank=self.bank, settling=lambda: iter(()))]
-        self.notifier = Notifier(
-            lambda: iter(self.services), self.opened, change=self.change, post=self.post, alone=True
-        )
+        self.notifier = Notifier(lambda: iter(self.services), self.opened, change=self.change, post=self.post)
 
     def opened(self, name: str) -> Any:
         return next((service for service in self.services if service.bank.name == name), None)

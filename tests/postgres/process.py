@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from emulator.assemble.shared.registry import SharedRegistry
+from emulator.assemble.shared.starting import assembled
 from emulator.assemble.shared.turns import SharedTurns
 
 from emulator.api.messages import Answered, Request, Response, Steps, Unfinished
-from emulator.assemble.shared.starting import assembled
 from emulator.bank.clock import LIVE
 from emulator.settings import ServeSettings
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from emulator.assemble.shared import upkeep
 
 from emulator import assemble
-from emulator.assemble.shared import upkeep
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres.errors import unusable

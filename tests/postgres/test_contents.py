@@ -11,10 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
-
-from emulator.api.messages import Request, Response, Unfinished
 from emulator.assemble.shared import open_bank, upkeep
 from emulator.assemble.shared.shared_store import SharedStore, check
+
+from emulator.api.messages import Request, Response, Unfinished
 from emulator.bank import fixtures, snapshots
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import Pool, pool

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from emulator.store.postgres.records import LARGE
 
 from emulator import assemble
 from emulator.cli.main import run
@@ -26,7 +27,6 @@ from emulator.store.postgres import (
     Work,
     layout,
 )
-from emulator.store.postgres.records import LARGE
 from tests.postgres.server import ROLE, PostgreSQL
 
 SCHEMA = "bank_emulator"

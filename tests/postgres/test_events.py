@@ -12,9 +12,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from emulator.assemble.shared import open_bank, running, upkeep
 
 from emulator.api.messages import Request, Stream
-from emulator.assemble.shared import open_bank, running, upkeep
 from emulator.client import TppClient
 from emulator.store.postgres import Database, StoreUnreachable, Work, database
 from tests.crash.test_kill import BODY

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import psycopg
 import pytest
-
-from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.assemble.shared import registry, upkeep
 from emulator.assemble.shared import snapshots as shared_snapshots
+
+from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.bank import snapshots
 from emulator.bank.kinds import TRANSACTION
 from emulator.bank.sandbox import data

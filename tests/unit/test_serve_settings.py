@@ -39,8 +39,9 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
 
 def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None:
     names = (
-        "host port tls-port state ephemeral store store-schema workers fixtures scenario profile links weather ids seed"
-        " control-token public-url durability idle-hours allow-host allow-notify log-format"
+        "host port tls-port state ephemeral store store-schema store-connections advertise workers fixtures"
+        " scenario profile links weather ids seed control-token public-url durability idle-hours allow-host"
+        " allow-notify log-format"
     )
     assert [flag.name for flag in FLAGS] == names.split()
     assert [flag.variable for flag in FLAGS] == [

@@ -128,11 +128,11 @@ class Leases:
         rows = await self._server.rows(_TAKE, self.home, self.address, name, self.home, new, name)
         if not rows:
             return Elsewhere(None, None)
-        taken, address, home, epoch, sequence, checkpoint, written, made, memory = rows[0]
+        taken, address, home, epoch, sequence, checkpoint, written, count, memory = rows[0]
         if not taken:
             return Elsewhere(address, home)
         lease = self.held[name] = Lease(name, epoch, began + LASTS - MARGIN)
-        return BankRow(lease, sequence, checkpoint, written, made, memory)
+        return BankRow(lease, sequence, checkpoint, written, count, memory)
 
     async def renew(self) -> list[str]:
         """Renew all leases; the banks that are lost."""

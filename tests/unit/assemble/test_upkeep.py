@@ -82,11 +82,11 @@ async def test_who_waits_for_the_fsync_of_a_bank_that_is_deleted_meanwhile_is_an
     documents = open_store(tmp_path, (NOTE,), durability="power")
     work = Upkeep()
     documents.put(NOTE, {"id": "1"})
-    first = asyncio.ensure_future(work.synced(documents, 1))
-    second = asyncio.ensure_future(work.synced(documents, 1))
+    first = asyncio.ensure_future(work.durable(documents, 1))
+    second = asyncio.ensure_future(work.durable(documents, 1))
     await asyncio.sleep(0)  # the first has begun its fsync, the second waits for its turn
     documents.put(NOTE, {"id": "2"})
-    third = asyncio.ensure_future(work.synced(documents, 2))
+    third = asyncio.ensure_future(work.durable(documents, 2))
     documents.discard()
     assert await asyncio.gather(first, second, third) == [None, None, None]
 
@@ -99,7 +99,7 @@ async def test_with_power_a_compaction_begins_behind_an_fsync_and_not_beside_it(
     documents = open_store(tmp_path, (NOTE,), durability="power")
     work = Upkeep()
     documents.put(NOTE, {"id": "1"})
-    waiting = asyncio.ensure_future(work.synced(documents, 1))
+    waiting = asyncio.ensure_future(work.durable(documents, 1))
     await asyncio.sleep(0)
     assert (documents.log.compaction_due, documents.log.synced) == (True, 0)
     await waiting
