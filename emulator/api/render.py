@@ -103,7 +103,7 @@ def failed(request: Request, error: Exception) -> BankError:
     if isinstance(error, OSError):
         logger.error("%s: %s", line, error)
         return _UNUSABLE
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         logger.error("%s: not enough memory", line)
         return _NO_MEMORY
     if isinstance(error, AuthorityDamaged):

@@ -152,8 +152,8 @@ def test_a_transaction_list_goes_ninety_days_back_newest_first(kari: DeskClient)
     assert body["transactions"]["booked"][0] == {
         "bankTransactionCode": "PMNT-CCRD-POSD",
         "transactionId": body["transactions"]["booked"][0]["transactionId"],
-        "bookingDate": "2026-03-01",
-        "valueDate": "2026-03-01",
+        "bookingDate": "2026-02-27",
+        "valueDate": "2026-02-26",
         "transactionAmount": {"amount": "-412.35", "currency": "NOK"},
         "creditorName": "Kålroten Dagligvare",
         "debtorName": "Kari Kladd",
@@ -374,7 +374,7 @@ def test_details_of_a_currency_exchange(kari: DeskClient) -> None:
         "unitCurrency": "EUR",
         "exchangeRate": "11.7350",
         "contractIdentification": "330411",
-        "quotationDate": "2026-01-28",
+        "quotationDate": "2026-01-29",
     }
     assert "_links" not in details
 

@@ -85,7 +85,7 @@ def test_card_transactions_come_in_pages_newest_first(kari: DeskClient, service:
     assert abroad == {
         "cardTransactionId": abroad["cardTransactionId"],
         "transactionDate": "2026-01-28",
-        "bookingDate": "2026-01-28",
+        "bookingDate": "2026-01-29",
         "transactionAmount": {"amount": "-574.55", "currency": "NOK"},
         "originalAmount": {"amount": "-48.00", "currency": "EUR"},
         "markupFee": {"amount": "-11.27", "currency": "NOK"},

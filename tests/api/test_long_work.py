@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from threading import enumerate as enumerate_threads
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -109,6 +110,35 @@ async def test_what_the_first_request_imports_is_imported_beside_others(
     monkeypatch.setattr(patterns, "norwegian_names", noted(patterns.norwegian_names))
     assert await desk.status("POST", GENERATE, {"customers": 1}) == 200
     assert [thread is main_thread() for thread in threads[:2]] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "shortage"),
+    [
+        ("emulator.bank.sandbox.generate.household", MemoryError()),
+        ("emulator.bank.sandbox.generate.household", RuntimeError("can't start new thread")),
+        ("emulator.bank.threads.Thread.start", RuntimeError("can't start new thread")),
+        ("emulator.bank.sandbox.generate._Generator.delete", MemoryError()),
+    ],
+)
+async def test_without_memory_or_threads_it_ends_with_503_and_a_text(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, shortage: Exception
+) -> None:
+    assert await desk.status("POST", GENERATE, {"customers": 1, "transactionsPerAccount": 0}) == 200
+    documents = desk.application.default.bank.documents
+    before = documents.dump()
+    with monkeypatch.context() as patch:
+        if name.endswith("delete"):
+            patch.setattr("emulator.bank.sandbox.generate.company", Mock(side_effect=MemoryError))
+        patch.setattr(name, Mock(side_effect=shortage))
+        refused = await desk.send("POST", GENERATE, {"customers": 4})
+    assert refused.status == 503
+    if name.endswith("delete"):
+        assert b"generated and stored before: 4 customers" in refused.body
+    else:
+        assert b"not enough memory" in refused.body
+        assert documents.dump() == before
+    assert await desk.status("POST", GENERATE, {"customers": 1, "transactionsPerAccount": 0}) == 200
 
 
 async def test_a_reset_meanwhile_ends_it_with_a_conflict(desk: Desk) -> None:

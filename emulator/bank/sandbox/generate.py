@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from datetime import timedelta
-from operator import attrgetter
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator
+from datetime import date
+from decimal import Decimal
+from itertools import chain, islice
+from random import Random
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -22,18 +25,22 @@ from emulator.bank.reference import (
     synthetic_national_number,
     synthetic_organisation_number,
 )
-from emulator.bank.sandbox.patterns import Move, Pools, company, household, savings, transfer_code, transfers
+from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
 from emulator.bank.validation import Model, Unfit, refuse
 
 MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
+DRAWN = 5_000  # transactions drawn in a piece
 COMPANIES = 4  # one in this many customers is a company
 MOST_TRANSACTIONS = 1_000_000
 MOST_ACCOUNTS = 200_000
 
 
 class DataPlan(Model):
-    """The amounts to generate; `seed` null: different data every time (unless the bank has a seed)."""
+    """The amounts to generate; `seed` null: different data every time (unless the bank has a seed).
+
+    `transactionsPerAccount` is an average: a customer's savings accounts have a few, the first account has the others.
+    """
 
     customers: Annotated[int, Field(ge=1, le=100_000)] = 10
     accounts_per_customer: Annotated[int, Field(ge=1, le=100)] = 2
@@ -105,8 +112,7 @@ class _Generator:
         purpose = "generate" if seeded else f"generate:{bank.documents.count(CUSTOMER)}"
         self._draw = ids.random(purpose)
         self._pools = Pools(self._draw)
-        today = bank.clock.today()
-        self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
+        self._period = Period(bank.clock.today(), plan.days)
         self._created = bank.clock.stamp()
         self.created = 0  # transactions
         self._piece = 0  # transactions since the last piece
@@ -121,14 +127,16 @@ class _Generator:
             raise BankError("CONFLICT", text)
 
     def delete(self) -> Iterator[int]:
-        """Delete the generated customers one by one; yields the number that is left."""
+        """Delete the generated customers one by one, in pieces; yields the number that is left."""
         documents = self._documents
         while self._customers:
-            customer_id, person_id = self._customers.pop()
+            customer_id, person_id = self._customers[-1]
+            for account in documents.find(ACCOUNT, customerId=customer_id):
+                for _ in self._empty(account):
+                    yield len(self._customers)
+            self._customers.pop()
             with documents.transaction():
                 for account in documents.find(ACCOUNT, customerId=customer_id):
-                    for transaction in documents.find(TRANSACTION, accountId=account["id"]):
-                        documents.delete(TRANSACTION, transaction["id"])
                     documents.delete(ACCOUNT, account["id"])
                 for agreement in documents.find(AGREEMENT, owner=customer_id):
                     documents.delete(AGREEMENT, agreement["id"])
@@ -136,10 +144,22 @@ class _Generator:
                 documents.delete(PERSON, person_id)
             yield len(self._customers)
 
+    def _empty(self, account: Account) -> Iterator[None]:
+        """Delete the transactions of an account, newest first; in between it is as if they had never been made."""
+        documents = self._documents
+        while batch := documents.find(TRANSACTION, accountId=account["id"], limit=BATCH, newest_first=True):
+            with documents.transaction():
+                for transaction in batch:
+                    documents.delete(TRANSACTION, transaction["id"])
+                booked = Decimal(account["booked"]) - sum(Decimal(transaction["amount"]) for transaction in batch)
+                account["booked"] = f"{booked:.2f}"
+                documents.put(ACCOUNT, account)
+            yield
+
     def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
         """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
         corporate = number % COMPANIES == COMPANIES - 1
-        person: Person = {"id": self._national_number(), "name": self._pools.person()}
+        person: Person = {"id": self._national_number(), "name": self._pools.person(self._draw)}
         customer: Customer = {
             "id": self._customer_id(person["id"]),
             "customerNumber": person["id"],
@@ -153,7 +173,7 @@ class _Generator:
                 "id": self._customer_id(organisation),
                 "customerNumber": organisation,
                 "type": "corporate",
-                "name": self._pools.company(),
+                "name": self._pools.company(self._draw),
                 "organisationNumber": organisation,
                 "created": self._created,
             }
@@ -263,41 +283,60 @@ class _Generator:
 
     def _fill(self, customer: Customer, accounts: list[Account]) -> Iterator[int]:
         """Create the transactions of a customer's accounts, with the transfers between them on both sides."""
-        count, days = self._plan.transactions_per_account, self._plan.days
-        own: list[list[Move]] = [[] for _ in accounts]
-        for index in range(1, len(accounts)):
-            for day, amount in transfers(self._draw, days=days):
-                if len(own[0]) < count // 2 and len(own[index]) < count:
-                    own[0].append(_transfer(customer, accounts[index], day, -amount))
-                    own[index].append(_transfer(customer, accounts[0], day, amount))
-        for index, (account, moves) in enumerate(zip(accounts, own, strict=True)):
-            pattern = savings if index else household if customer["type"] == "private" else company
-            moves += pattern(self._draw, self._pools, days=days, count=count - len(moves))
-            yield from self._book(customer, account, moves)
+        # Each account has a random stream of its own: who is generated does not depend on the days of the period.
+        draws = [Random(self._draw.getrandbits(64)) for _ in accounts]
+        first, *others = accounts
+        most = self._plan.transactions_per_account
+        moves: list[list[Move]] = [[] for _ in others]
+        own: list[Move] = []
+        for draw, savings, account in zip(draws[1:], moves, others, strict=True):
+            for day, amount in saving(draw, self._period):
+                if len(savings) < most:
+                    own.append(_transfer(customer, account, day, -amount))
+                    savings.append(_transfer(customer, first, day, amount))
+            savings += islice(interest(draw, self._period), most - len(savings))
+        rest = most * len(accounts) - len(own) - sum(map(len, moves))
+        pattern = household if customer["type"] == "private" else company
+        life = pattern(draws[0], self._pools, self._period, count=rest)
+        for draw, account, moved in zip(draws, accounts, (chain(own, life), *moves), strict=True):
+            yield from self._book(customer, account, moved, draw)
 
-    def _book(self, customer: Customer, account: Account, moves: list[Move]) -> Iterator[int]:
-        """Write an account's transactions, oldest first; the balance never goes below zero."""
-        moves.sort(key=attrgetter("day"), reverse=True)
+    def _book(self, customer: Customer, account: Account, moves: Iterable[Move], draw: Random) -> Iterator[int]:
+        """Write an account's transactions, oldest first, in pieces; the balance never goes below zero."""
+        # By day, with the balance that each day adds and the lowest within it: no step goes through all of them.
+        by_day: defaultdict[date, list[Move]] = defaultdict(list)
+        sums: defaultdict[date, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for number, move in enumerate(moves, 1):
+            by_day[move.day].append(move)
+            added, low = sums[move.day]
+            added += move.amount
+            sums[move.day] = added, min(low, added)
+            if number % DRAWN == 0:
+                yield self.created
         balance = lowest = 0
-        for move in moves:
-            balance += move.amount
-            lowest = min(lowest, balance)
-        booked = self._draw.randrange(500_00, 25_000_00) - lowest
+        for _, (added, low) in sorted(sums.items()):
+            lowest = min(lowest, balance + low)
+            balance += added
+        booked = draw.randrange(500_00, 25_000_00) - lowest
         account["opening"] = account["booked"] = _kroner(booked)
-        for first in range(0, len(moves) or 1, BATCH):
-            batch = moves[first : first + BATCH]
+        ordered = (move for _, moved in sorted(by_day.items()) for move in moved)
+        written = 0
+        while (batch := list(islice(ordered, BATCH))) or not written:
             with self._documents.transaction():
-                for transaction in self._transactions(customer, account, batch, first):
+                for transaction in self._transactions(customer, account, batch, written):
                     self._documents.put(TRANSACTION, transaction)
                     account["lastChange"] = transaction["order"][11:]
                 booked += sum(move.amount for move in batch)
                 account["booked"] = _kroner(booked)
                 self._documents.put(ACCOUNT, account)
+            written += len(batch)
             self.created += len(batch)
             self._piece += len(batch)
             if self._piece >= BATCH:
                 self._piece = 0
                 yield self.created
+            if not batch:
+                return
 
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int
@@ -306,7 +345,7 @@ class _Generator:
         fixed, holder = self._bank.ids.fixed, account["id"]
         sides = {out: own_side(account, customer["name"], outgoing=out) for out in (True, False)}
         for number, move in enumerate(moves, first):
-            day = self._days[move.day]
+            day = move.day.isoformat()
             yield {
                 "id": fixed(f"entry:{holder}:{number}"),
                 "accountId": holder,
@@ -317,7 +356,7 @@ class _Generator:
                 "order": f"{day}|{day}T12:00:00.{number:06}+00:00",
                 "amount": _kroner(move.amount),
                 "bookingDate": day,
-                "valueDate": day,
+                "valueDate": day if move.value_day is None else move.value_day.isoformat(),
                 **sides[move.amount < 0],
                 **move.members,
             }
@@ -329,7 +368,7 @@ def _kroner(amount: int) -> str:
     return f"{sign}{rest // 100}.{rest % 100:02}"
 
 
-def _transfer(customer: Customer, other: Account, day: int, amount: int) -> Move:
+def _transfer(customer: Customer, other: Account, day: date, amount: int) -> Move:
     """One side of a transfer between a customer's own accounts."""
     outgoing = amount < 0
     members: TransactionDetails = {

@@ -1,5 +1,9 @@
 """The patterns of generated transactions: those of a Norwegian household and of a company.
 
+Life follows the calendar: each customer has days of the month of its own for wages, rent and bills. What falls on a
+weekend or a holiday moves, wages to the banking day before it and everything else to the one after it.
+A purchase by card is booked on the next banking day, with the day of the purchase as its value date.
+
 Names come from pools that are filled once, because Faker is slow; names of companies are surnames with trades, not
 those of real companies. Amounts are whole numbers of the minor unit (øre) until they are written.
 """
@@ -7,13 +11,15 @@ those of real companies. Amounts are whole numbers of the minor unit (øre) unti
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
 from emulator.bank.documents import AccountRef, StructuredReference, TransactionDetails
 from emulator.bank.reference import iban_of, kid_mod_10, synthetic_account_number
+from emulator.bank.scheme.execution import closest_banking_day, next_banking_day
 
 if TYPE_CHECKING:
     from faker import Faker
@@ -25,6 +31,8 @@ TRANSFER_OUT = "PMNT-ICDT-DMCT"
 TRANSFER_IN = "PMNT-RCDT-DMCT"
 SALARY_IN = "PMNT-RCDT-SALA"
 SALARY_OUT = "PMNT-ICDT-SALA"
+INTEREST = "ACMT-MCOP-INTR"
+_DAY = timedelta(days=1)
 
 
 def transfer_code(*, outgoing: bool) -> str:
@@ -54,11 +62,57 @@ _CLIENTS = ("Bygg", "Hotell", "Kantine", "Rådgivning", "Handel", "Kontor", "Eie
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A transaction to generate: days in the past, signed amount in øre, and the members from its pattern."""
+    """A transaction to generate: the day of its booking, its signed amount in øre, and the members from its pattern."""
 
-    day: int
+    day: date
     amount: int
     members: TransactionDetails
+    value_day: date | None = None  # if it is not the day of its booking
+
+
+class Period:
+    """The days whose transactions are generated: the last `days` before today."""
+
+    def __init__(self, today: date, days: int) -> None:
+        self.first, self.last = today - timedelta(days=days), today - _DAY
+        bookings = {first: next_banking_day(first, "NOK") for first in self._days(self.first - _DAY, self.last - _DAY)}
+        within = [(bought, booked) for bought, booked in bookings.items() if self.first <= booked <= self.last]
+        # A period of a day or two may have no banking day.
+        self._purchases = within or [(self.last, self.last)]
+        self._open = sorted({booked for _, booked in self._purchases})
+
+    @staticmethod
+    def _days(first: date, last: date) -> Iterator[date]:
+        for number in range((last - first).days + 1):
+            yield first + timedelta(days=number)
+
+    def purchase(self, draw: random.Random) -> tuple[date, date]:
+        """A day of a purchase, and the banking day on which it is booked."""
+        return draw.choice(self._purchases)
+
+    def banking_day(self, draw: random.Random) -> date:
+        return draw.choice(self._open)
+
+    def monthly(self, day: int, *, before: bool = False) -> Iterator[date]:
+        """This day of each month, newest first, moved to a banking day: to the one `before`, or to the one after."""
+        year, month = self.last.year, self.last.month
+        while (year, month) >= (self.first.year, self.first.month):
+            moved = closest_banking_day(date(year, month, day), before=before)
+            if self.first <= moved <= self.last:
+                yield moved
+            year, month = (year, month - 1) if month > 1 else (year - 1, 12)
+
+    def year_ends(self) -> Iterator[date]:
+        """The last banking day of each year."""
+        for year in range(self.first.year, self.last.year + 1):
+            day = closest_banking_day(date(year, 12, 31), before=True)
+            if self.first <= day <= self.last:
+                yield day
+
+    @property
+    def months(self) -> int:
+        """Its length, at least a month."""
+        return max((self.last - self.first).days // 30, 1)
 
 
 @cache
@@ -85,13 +139,12 @@ class Pools:
         self.employers = [self._firm(_CLIENTS) for _ in range(30)]
         self.landlords = [self._firm(("Utleie", "Eiendomsdrift")) for _ in range(12)]
         self.tax = self._firm(("Skatteoppkrever",))
-        self.funds = self._firm(("Fondsforvaltning",))
 
-    def person(self) -> str:
-        return f"{self._draw.choice(self.first_names)} {self._draw.choice(self.last_names)}"
+    def person(self, draw: random.Random) -> str:
+        return f"{draw.choice(self.first_names)} {draw.choice(self.last_names)}"
 
-    def company(self) -> str:
-        return f"{self._draw.choice(self.last_names)} {self._draw.choice(_CLIENTS)} AS"
+    def company(self, draw: random.Random) -> str:
+        return f"{draw.choice(self.last_names)} {draw.choice(_CLIENTS)} AS"
 
     def _shop(self) -> TransactionDetails:
         name = f"{self._draw.choice(self.last_names)} {self._draw.choice(_SHOPS)}"
@@ -143,104 +196,146 @@ def _kid(draw: random.Random) -> TransactionDetails:
     return {"remittanceInformationStructuredArray": [kid]}
 
 
-def transfers(draw: random.Random, *, days: int) -> list[tuple[int, int]]:
-    """Day and amount (øre) of the monthly transfers from the first account to another one."""
+def _own_day(draw: random.Random) -> int:
+    """A day of the month from which the move to a banking day after it stays in the month."""
+    return draw.randrange(1, 27)
+
+
+def _wage_day(draw: random.Random) -> int:
+    """The same for the move to a banking day before it."""
+    return draw.randrange(8, 29)
+
+
+@dataclass(frozen=True, slots=True)
+class Recurring:
+    """A movement of every month on one day of it; `varies`: by up to a tenth."""
+
+    day: int
+    amount: int
+    members: TransactionDetails
+    before: bool = False
+    varies: bool = False
+
+
+class Wage:
+    """A wage that rises once a year; `amount` is the present one."""
+
+    def __init__(self, draw: random.Random, amount: int) -> None:
+        self._amount, self._month, self._percent = amount, draw.choice((1, 4, 5, 5, 5, 7)), draw.randrange(2, 6)
+
+    def on(self, day: date, last: date) -> int:
+        """The wage of a day of a period that ends on `last`."""
+        rises = (last.year - day.year) + (last.month >= self._month) - (day.month >= self._month)
+        return round(self._amount * (100 / (100 + self._percent)) ** rises) // 100 * 100
+
+
+def saving(draw: random.Random, period: Period) -> Iterator[tuple[date, int]]:
+    """The transfers to a savings account, newest first: a fixed amount each month, and now and then some of it back.
+
+    Each with its day and the amount in øre.
+    """
     amount = draw.randrange(5, 60) * 100_00
-    first = draw.randrange(1, min(days, 28) + 1)
-    return [(day, amount) for day in range(first, days + 1, 30)]
+    for day in period.monthly(_own_day(draw)):
+        yield day, amount
+        if draw.random() < 0.15:
+            yield period.banking_day(draw), -amount * draw.randrange(1, 3) // 2
 
 
-def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
-    """`count` movements of a household's current account: salary, rent, bills with KID, and shopping."""
-    salary = draw.randrange(28_000_00, 52_000_00)
-    monthly: list[tuple[int, int, TransactionDetails]] = [
-        (
-            12,
-            salary,
-            _from(draw.choice(pools.employers), "Lønn")
-            | _text("Lønn")
-            | {"purposeCode": "SALA", "bankTransactionCode": SALARY_IN},
-        ),
-        (15, -salary * 3 // 10, _to(draw.choice(pools.landlords), "Fast betaling") | _text("Husleie")),
-    ]
-    for biller in draw.sample(pools.billers, 5):
-        monthly.append(
-            (draw.randrange(1, 29), -draw.randrange(199_00, 2_400_00), _to(biller, "Avtalegiro") | _kid(draw))
+def interest(draw: random.Random, period: Period) -> Iterator[Move]:
+    """The interest of a savings account, at the end of each year."""
+    for day in period.year_ends():
+        members: TransactionDetails = {
+            "remittanceInformationUnstructured": "Renter",
+            "bankTransactionCode": INTEREST,
+            "proprietaryBankTransactionCode": "Renter",
+            "purposeCode": "INTC",
+        }
+        yield Move(day, draw.randrange(50_00, 4_000_00), members)
+
+
+def household(draw: random.Random, pools: Pools, period: Period, *, count: int) -> Iterator[Move]:
+    """`count` movements of a household's current account: wages, rent, bills with KID, and shopping."""
+    wage = draw.randrange(28_000, 52_000) * 100
+    paid = _from(draw.choice(pools.employers), "Lønn") | _text("Lønn")
+    paid |= {"purposeCode": "SALA", "bankTransactionCode": SALARY_IN}
+    rent = Recurring(
+        _own_day(draw), -wage * 3 // 10, _to(draw.choice(pools.landlords), "Fast betaling") | _text("Husleie")
+    )
+    bills = [
+        Recurring(
+            _own_day(draw),
+            -draw.randrange(199_00, 2_400_00),
+            _to(biller, "Avtalegiro") | _kid(draw),
+            varies=True,
         )
-    moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
-    rest = count - len(moves)
-    left = min(salary * 3 // 10 * days // 30, rest * 450_00)
-    moves += _spread(draw, pools.shops, -1, total=left, days=days, count=rest, least=15_00)
-    return moves
-
-
-def savings(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
-    """`count` movements of a savings account: fund units are sold, and sometimes bought."""
-    sold = _from(pools.funds, "Fond") | _text("Salg fondsandeler")
-    bought = _to(pools.funds, "Fond") | _text("Kjøp fondsandeler")
-    buys = count // 3
-    moves = _spread(draw, [sold], 1, total=count * 900_00, days=days, count=count - buys, least=100_00)
-    return moves + _spread(draw, [bought], -1, total=buys * 700_00, days=days, count=buys, least=100_00)
-
-
-def company(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
-    """`count` movements of a company's operating account: payments of customers, suppliers, rent, wages and taxes."""
-    turnover = draw.randrange(200_000_00, 1_500_000_00)
-    wages = [_text("Lønn") | _to((pools.person(), account), "Lønn") for _, account in draw.sample(pools.clients, 4)]
-    monthly: list[tuple[int, int, TransactionDetails]] = [
-        (20, -turnover // 20, _to(draw.choice(pools.landlords), "Fast betaling") | _text("Leie lokale")),
-        (15, -turnover // 8, _to(pools.tax, "Skatt") | _kid(draw) | {"purposeCode": "TAXS"}),
+        for biller in draw.sample(pools.billers, 5)
     ]
-    for wage in wages:
-        paid = wage | {"purposeCode": "SALA", "bankTransactionCode": SALARY_OUT}
-        monthly.append((12, -turnover // 12, paid))
-    moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
-    rest = count - len(moves)
+    wages = Recurring(_wage_day(draw), wage, paid, before=True)
+    fixed = list(_monthly(draw, [wages, rent, *bills], period, count=-(-count * 2 // 5), wage=Wage(draw, wage)))
+    yield from fixed
+    rest = count - len(fixed)
+    left = min(wage * 3 // 10 * period.months, rest * 450_00)
+    yield from _purchases(draw, pools.shops, period, total=left, count=rest)
+
+
+def company(draw: random.Random, pools: Pools, period: Period, *, count: int) -> Iterator[Move]:
+    """`count` movements of a company's operating account: payments of customers, suppliers, rent, wages and taxes."""
+    turnover = draw.randrange(200_000, 1_500_000) * 100
+    wage_day = _wage_day(draw)
+    recurring = [
+        Recurring(
+            _own_day(draw), -turnover // 20, _to(draw.choice(pools.landlords), "Fast betaling") | _text("Leie lokale")
+        ),
+        Recurring(15, -turnover // 8, _to(pools.tax, "Skatt") | _kid(draw) | {"purposeCode": "TAXS"}),
+    ]
+    for _, account in draw.sample(pools.clients, 4):
+        wage = _text("Lønn") | _to((pools.person(draw), account), "Lønn")
+        wage |= {"purposeCode": "SALA", "bankTransactionCode": SALARY_OUT}
+        recurring.append(Recurring(wage_day, -turnover // 12, wage, before=True))
+    fixed = list(_monthly(draw, recurring, period, count=-(-count * 2 // 5)))
+    yield from fixed
+    rest = count - len(fixed)
     bills = rest // 3
-    period = turnover * max(days, 1) // 30
+    sales = turnover * period.months
     clients = [_from(client, "OCR") | _kid(draw) for client in pools.clients]
     suppliers = [_to(supplier) | _kid(draw) for supplier in pools.suppliers]
-    moves += _spread(draw, clients, 1, total=period, days=days, count=rest - bills, least=50_00)
-    moves += _spread(draw, suppliers, -1, total=period * 3 // 10, days=days, count=bills, least=50_00)
-    return moves
+    yield from _transfers(draw, clients, period, total=sales, count=rest - bills)
+    yield from _transfers(draw, suppliers, period, total=-sales * 3 // 10, count=bills)
 
 
 def _monthly(
-    draw: random.Random, monthly: Sequence[tuple[int, int, TransactionDetails]], *, days: int, count: int
-) -> list[Move]:
-    """The movements that recur every 30 days, the most important first, at most `count`; bills vary a little."""
-    moves = []
-    for back in range(0, max(days, 1), 30):
-        for day, amount, members in monthly:
-            if back + day <= days:
-                varied = (
-                    amount * draw.randrange(90, 110) // 100
-                    if members["proprietaryBankTransactionCode"] == "Avtalegiro"
-                    else amount
-                )
-                moves.append(Move(back + day, varied, members))
-    return moves[:count]
+    draw: random.Random, recurring: Sequence[Recurring], period: Period, *, count: int, wage: Wage | None = None
+) -> Iterator[Move]:
+    """At most `count` movements of every month, the most important first; `wage`: the amounts of the first one."""
+    for number, one in enumerate(recurring):
+        for day in period.monthly(one.day, before=one.before):
+            if count <= 0:
+                return
+            count -= 1
+            amount = wage.on(day, period.last) if wage is not None and number == 0 else one.amount
+            yield Move(day, amount * draw.randrange(90, 110) // 100 if one.varies else amount, one.members)
 
 
-def _spread(
-    draw: random.Random,
-    templates: Sequence[TransactionDetails],
-    sign: int,
-    *,
-    total: int,
-    days: int,
-    count: int,
-    least: int,
-) -> list[Move]:
-    """`count` movements on random days, with a sum of about `total`, each at least `least`."""
-    if count <= 0:
-        return []
-    mean = max(total // count, least * 2)
-    choose, below = draw.choice, draw.random
-    moves = []
+def _purchases(
+    draw: random.Random, shops: Sequence[TransactionDetails], period: Period, *, total: int, count: int
+) -> Iterator[Move]:
+    for amount in _amounts(draw, total=total, count=count, least=15_00):
+        bought, booked = period.purchase(draw)
+        yield Move(booked, -amount, draw.choice(shops), bought)
+
+
+def _transfers(
+    draw: random.Random, templates: Sequence[TransactionDetails], period: Period, *, total: int, count: int
+) -> Iterator[Move]:
+    sign = 1 if total > 0 else -1
+    for amount in _amounts(draw, total=abs(total), count=count, least=50_00):
+        yield Move(period.banking_day(draw), sign * amount, draw.choice(templates))
+
+
+def _amounts(draw: random.Random, *, total: int, count: int, least: int) -> Iterator[int]:
+    """`count` amounts with a sum of about `total`, each at least `least`."""
+    mean = max(total // max(count, 1), least * 2)
     for _ in range(count):
         # Squared: many small amounts and a few large ones.
-        share = below()
-        amount = least + int(3 * (mean - least) * share * share)
-        moves.append(Move(1 + int(below() * days), sign * amount, choose(templates)))
-    return moves
+        share = draw.random()
+        yield least + int(3 * (mean - least) * share * share)

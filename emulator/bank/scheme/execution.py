@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from typing import Any
 
+from dateutil.easter import easter
+
 from emulator.bank.bank import Bank
 from emulator.bank.clock import OSLO, oslo_date
 from emulator.bank.documents import Payment
@@ -22,19 +24,18 @@ NORWAY = "norway"
 CUT_OFF = time(14)
 _DAY = timedelta(days=1)
 _SATURDAY = 5
+# Days on which they are closed: by month and day, and by the days from Easter Sunday. Christmas Eve is no holiday.
+NORGES_BANK = (((1, 1), (5, 1), (5, 17), (12, 24), (12, 25), (12, 26)), (-3, -2, 1, 39, 50))
+TARGET2 = (((1, 1), (5, 1), (12, 25), (12, 26)), (-2, 1))
 RUNS_WITHOUT_MONEY = 3  # CONTRACT 6: RJCT after 3 banking days; assumed: at the third run after the first
 
 
 @cache
 def _closed_days(year: int, currency: str) -> frozenset[date]:
-    """The days of a year, without weekends, on which the payment system of NOK or EUR is closed."""
-    import holidays  # takes 80 ms, and only the calendar `norway` needs it
-
-    closed = holidays.financial_holidays("XECB") if currency == "EUR" else holidays.country_holidays("NO")
-    closed.end_year = year  # the library's default ends in 2100
-    closed.get(date(year, 1, 1))  # makes the library compute this year
-    # Norges Bank's settlement system is also closed on Christmas Eve, which is not a public holiday.
-    return frozenset(closed) if currency == "EUR" else frozenset(closed) | {date(year, 12, 24)}
+    """The days of a year, besides weekends, on which the payment system of NOK or EUR is closed."""
+    fixed, moving = TARGET2 if currency == "EUR" else NORGES_BANK
+    sunday = easter(year)
+    return frozenset([*(date(year, *day) for day in fixed), *(sunday + days * _DAY for days in moving)])
 
 
 def is_banking_day(day: date, currency: str, calendar: str = NORWAY) -> bool:
@@ -51,6 +52,13 @@ def next_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
     day += _DAY
     while not is_banking_day(day, currency, calendar):
         day += _DAY
+    return day
+
+
+def closest_banking_day(day: date, *, before: bool) -> date:
+    """`day`, or the banking day of Norway `before` or after it, if that is none."""
+    while not is_banking_day(day, "NOK"):
+        day += -_DAY if before else _DAY
     return day
 
 

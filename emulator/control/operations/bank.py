@@ -171,7 +171,7 @@ def generate(call: ControlCall[DataPlan]) -> Work:
     before = documents.count(CUSTOMER)
     try:
         generated = yield from generate_in_pieces(call.bank, call.body)
-    except StoreUnwritable as error:
+    except (StoreUnwritable, MemoryError) as error:
         stored = documents.count(CUSTOMER) - before
         if stored <= 0:
             raise
