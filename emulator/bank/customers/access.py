@@ -75,7 +75,7 @@ def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] |
     `own`: the person's sessions under the request's id, if already read.
     """
     if claim.agreement is not None:
-        agreement = claim.agreement.lower()
+        agreement = claim.agreement
         if all(a["id"] != agreement for a in people.agreements_of(bank, national_id)):
             raise ScaNeeded(
                 "PSU_CREDENTIALS_INVALID", "The customer has no such corporate agreement.", "PSU-Corporate-ID"

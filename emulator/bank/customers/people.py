@@ -79,7 +79,7 @@ def first_fitting(
     """Context and agreement id of the first of `contexts_of` that matches; None matches any."""
     for candidate, document in options:
         identity = document["id"] if document is not None else None
-        if context in (None, candidate) and agreement in (None, identity):
+        if context in (None, candidate) and (agreement is None or agreement.lower() == identity):
             return candidate, identity
     return None
 
@@ -224,7 +224,7 @@ def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
 
 def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
     """The PSU with a PSU-ID, or None if the id does not belong to this TPP."""
-    psu = bank.documents.get(PSU, psu_id.lower())
+    psu = bank.documents.get(PSU, psu_id)
     return psu if psu is not None and psu["tpp"] == tpp_id else None
 
 
