@@ -21,7 +21,7 @@ from cryptography.x509 import Certificate
 from emulator import __version__
 from emulator.api import customer, render, repeats
 from emulator.api import query as queries
-from emulator.api.headers import Headers, check_headers, with_one_spelling
+from emulator.api.headers import SANDBOX, Headers, check_headers, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
@@ -322,6 +322,8 @@ class BankService:
         with self.bank.documents.transaction():
             call.caller = customer.admit(call)
             reply = repeats.once(call) if operation.remembers else operation.handler(call)
+        if call.warnings and operation.column == SANDBOX:
+            reply.body = render.with_warnings(reply.body, call.warnings)
         if call.caller is not None and call.caller.consent is not None:
             consents.note_use(self.bank, call.caller.consent)
         return reply

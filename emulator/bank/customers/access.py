@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
+from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.customers import consents, people, sessions
@@ -157,7 +158,9 @@ def account_reader(
     """
     psu = known_psu(bank, claim)
     national_id = psu["nationalId"]
-    if resource is not None and not people.owns(bank, national_id, resource, kind=kind):
+    if resource is not None and not (
+        people.owns(bank, national_id, resource, kind=kind) and accounts.is_readable(bank, resource, kind)
+    ):
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
     own = _own_sessions(bank, claim, national_id)
     context, agreement = _acting(bank, claim, national_id, own)
