@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, cast
 
-from emulator.api.headers import Headers
+from emulator.api.headers import Headers, with_one_spelling
 from emulator.api.operation import Access, Call
 from emulator.bank.authentication import sca
 from emulator.bank.customers import access, people
@@ -66,7 +66,8 @@ def _payer(call: Call) -> access.Caller | None:
 
 def likely_context(call: Call, tpp_id: str) -> str | None:
     """The context of a request, as far as it is known before or after the gates (see `access`)."""
-    claimed = claim(Headers(call.request.headers), tpp_id)  # the request log has no parsed headers
+    sent = call.request.headers  # the request log has no parsed headers
+    claimed = claim(Headers(with_one_spelling(sent) or sent), tpp_id)
     return access.likely_context(call.bank, claimed, of_session=call.operation.access is _SESSION)
 
 
@@ -87,8 +88,8 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
     if psu is not None:
         members["presumed"] = psu["nationalId"]
-    if agreement is not None and call.bank.documents.exists(AGREEMENT, agreement.lower()):
-        members["agreement"] = agreement.lower()
+    if agreement is not None and call.bank.documents.exists(AGREEMENT, agreement):
+        members["agreement"] = agreement
     if context:
         members["context"] = context
     if target is not None:

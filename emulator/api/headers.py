@@ -204,6 +204,21 @@ def _known_port(authority: str) -> bool:
 
 
 UUID = fitting(_UUID, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8", format="uuid")
+IDS = frozenset({"psu-id", "psu-corporate-id", "x-request-id"})  # compared without regard to case where they are UUIDs
+
+
+def one_spelling(lower: str, value: str) -> str:
+    """The value of a header in the spelling in which it is compared: some systems write UUIDs in capitals."""
+    return value.lower() if lower in IDS and _UUID.fullmatch(value) else value
+
+
+def with_one_spelling(headers: HeaderPairs) -> HeaderPairs | None:
+    """The headers in the spelling in which they are compared; None if they have it already."""
+    sent = headers if isinstance(headers, Fields) else Fields.of(headers)
+    values = tuple(map(one_spelling, sent.lower, sent.values))
+    return None if values == sent.values else Fields(sent.names, sent.lower, values)
+
+
 PRINTABLE = fitting(_PRINTABLE, "1 to 128 printable ASCII characters")
 TRUE_OR_FALSE = one_of("true", "false")
 

@@ -78,10 +78,10 @@ def _sweep(documents: Documents, over: str) -> None:
 def _fingerprint(call: Call) -> str:
     """A hash of what distinguishes requests: method, address, customer and body.
 
-    X-PSU-IDENTITY counts if there is no PSU-ID (CONTRACT 13); the case of UUIDs does not count.
+    X-PSU-IDENTITY counts if there is no PSU-ID.
     """
     request, header = call.request, call.headers.get
-    customer = header("psu-id", "").lower() or header("x-psu-identity", "")
-    agreement = header("psu-corporate-id", "").lower()
+    customer = header("psu-id", "") or header("x-psu-identity", "")
+    agreement = header("psu-corporate-id", "")
     head = f"{request.method}\0{request.target}\0{customer}\0{agreement}\0".encode("utf-8", "surrogateescape")
     return hashlib.blake2b(head + request.body, digest_size=16).hexdigest()

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from cryptography.x509 import Certificate
 from emulator import __version__
 from emulator.api import customer, render, repeats
 from emulator.api import query as queries
-from emulator.api.headers import Headers, check_headers
+from emulator.api.headers import SANDBOX, Headers, check_headers, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
@@ -193,6 +194,8 @@ class BankService:
         if exchange.call is not None:
             # The log shows the request as sent, and need not store the parsed values too.
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
+            if exchange.request is not request:
+                exchange.request.prepared = None
         exchange.response = response
         exchange.seconds = time.perf_counter() - start
         if len(request.body) + len(response.body) > LARGE_BODY:
@@ -314,6 +317,10 @@ class BankService:
     def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply[Any]:
         operation = call.operation
         self._signed(call, exchange)
+        if (spelled := with_one_spelling(call.request.headers)) is not None:
+            # the request log, rules, counts, repeats and the report all see these
+            call.request = exchange.request = replace(call.request, headers=spelled)
+            call.headers = Headers(spelled)
         if operation.roles.isdisjoint(call.tpp.roles):
             needed = " or ".join(sorted(operation.roles))
             raise BankError("FORBIDDEN", f"The certificate does not give this TPP the role {needed}.")
@@ -324,6 +331,8 @@ class BankService:
         with self.bank.documents.transaction():
             call.caller = customer.admit(call)
             reply = repeats.once(call) if operation.remembers else operation.handler(call)
+        if call.warnings and operation.column == SANDBOX:
+            reply.body = render.with_warnings(reply.body, call.warnings)
         if call.caller is not None and call.caller.consent is not None:
             consents.note_use(self.bank, call.caller.consent)
         return reply

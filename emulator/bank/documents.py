@@ -224,7 +224,7 @@ class Account(TypedDict):
     cashAccountType: str  # ISO 20022: CACC, SVGS, LOAN, TRAN, TAXE
     bic: str
     usage: Usage
-    status: str  # enabled, or as a scenario says
+    status: str  # enabled, blocked or deleted
     creditLine: str
     opening: str  # balance before the first transaction
     booked: str  # balance
@@ -232,7 +232,8 @@ class Account(TypedDict):
     lastChange: str  # moment
     demandsKid: NotRequired[bool]  # only accepts payments with a KID
     paymentsRemoved: NotRequired[bool]  # the bank allows no payments from it (SPEC 5.3.10)
-    posted: NotRequired[dict[str, Any]]  # cashAccountType, creditLine, balances as posted to the sandbox interface
+    owners: NotRequired[list[str]]  # ids of the other private customers to whom it belongs too
+    posted: NotRequired[dict[str, Any]]  # some members as posted to the sandbox interface
     created: NotRequired[str]
 
 

@@ -65,7 +65,7 @@ AGREEMENT = Kind[d.Agreement]("agreement", indexes=("owner", "persons", "account
 PSU = Kind[d.Psu]("psu", indexes=("nationalId", "key"))  # id: the PSU-ID; key: `tpp|nationalId`
 
 # money
-ACCOUNT = Kind[d.Account]("account", indexes=("customerId", "bban", "iban"))
+ACCOUNT = Kind[d.Account]("account", indexes=("customerId", "owners", "bban", "iban"))
 TRANSACTION = Kind[d.Transaction](
     "transaction",
     indexes=("accountId",),

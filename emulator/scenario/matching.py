@@ -26,7 +26,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.customer import likely_context
-from emulator.api.headers import Headers
+from emulator.api.headers import IDS, Headers, one_spelling
 from emulator.api.json_body import UTF_8, charset_of
 from emulator.api.log import Exchange
 from emulator.api.messages import Request
@@ -88,7 +88,9 @@ class Facts:
 
     @cached_property
     def _headers(self) -> dict[str, list[str]]:
-        return _by_name((name.lower(), value) for name, value in self._request.headers)
+        # before the signature is checked, ids may still be in capitals
+        lowered = ((name.lower(), value) for name, value in self._request.headers)
+        return _by_name((name, one_spelling(name, value)) for name, value in lowered)
 
     @cached_property
     def _query(self) -> dict[str, list[str]]:
@@ -149,7 +151,7 @@ class Facts:
         if call is not None and call.caller is not None:
             named.append(call.caller.national_id)
         elif call is not None:
-            known = [call.bank.documents.get(PSU, psu_id.lower()) for psu_id in self.header("PSU-ID")]
+            known = [call.bank.documents.get(PSU, psu_id) for psu_id in self.header("PSU-ID")]
             named += [psu["nationalId"] for psu in known if psu is not None]
         return tuple(named)
 
@@ -392,7 +394,7 @@ class When(Model):
         for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
             stated = getattr(self, name)
             if name in SINGLE:
-                pairs.append((SINGLE[name], compiled(stated)))
+                pairs.append((SINGLE[name], compiled(_spelled("psu-id", stated) if name == "psu" else stated)))
                 anchors += _anchors(name, pairs[-1][1], (name,))
             elif name == "body":
                 pairs.append((lambda facts: (facts.body,), compiled(stated)))
@@ -400,7 +402,8 @@ class When(Model):
             else:
                 by_name = Facts.header if name == "headers" else Facts.query
                 for inner, value in stated.items():
-                    pairs.append((_named(by_name, inner), compiled(value)))
+                    spelled = _spelled(inner.lower(), value) if name == "headers" else value
+                    pairs.append((_named(by_name, inner), compiled(spelled)))
                     anchors += _anchors(name, pairs[-1][1], (name, inner))
         selective = [anchor for anchor in anchors if anchor[0][0] in _SELECTIVE]
         anchor = min(selective, key=lambda anchor: _SELECTIVE.index(anchor[0][0]), default=None)
@@ -451,6 +454,18 @@ class CountFilter(Model):
     """The body of requests/count."""
 
     match: Match
+
+
+def _spelled(header: str, stated: Any) -> Any:
+    """A condition on a header with its ids in the spelling of `one_spelling`; a regular expression stays as it is."""
+    if header not in IDS:
+        return stated
+    if isinstance(stated, str):
+        is_pattern = "*" in stated and header != "x-request-id"  # which may also be another text
+        return stated.lower() if is_pattern else one_spelling(header, stated)
+    if isinstance(stated, Operators) and isinstance(stated.in_, list):
+        return stated.model_copy(update={"in_": [_spelled(header, word) for word in stated.in_]})
+    return stated
 
 
 def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:

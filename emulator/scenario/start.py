@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from emulator.bank import fixtures
-from emulator.bank.accounts import ledger
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.conditions import wildcard
@@ -76,15 +76,21 @@ class AccountChange(_ChangeModel):
     payments_removed: Maybe[bool] = None
     demands_kid: Maybe[bool] = None
     name: Maybe[Annotated[str, Field(pattern=r"\S", max_length=70)]] = None
+    status: Maybe[Annotated[str, one_of("status of an account", accounts.STATUSES)]] = None
+    owners: Maybe[Annotated[list[Text100], Field(max_length=20)]] = Field(
+        None, description="Numbers of the private customers to whom it belongs too; * for all of the bank."
+    )
 
     def apply(self, bank: Bank, path: Path) -> None:
         """Change the accounts; raises DefinitionError if there is none."""
-        accounts = _accounts(bank, self.account)
-        if not accounts:
+        named = _accounts(bank, self.account)
+        if not named:
             text = f"There is no account {self.account}; an IBAN, BBAN or resourceId was expected."
             raise wrong((*path, "account"), text)
-        for account in accounts:
+        for account in named:
             values = self.members()
+            if self.owners is not None:
+                values["owners"] = self._owners(bank, account, (*path, "owners"))
             balance = values.pop("balance", None)
             if self.credit_line is not None:
                 line = _amount(self.credit_line, account["currency"], (*path, "creditLine"))
@@ -92,6 +98,17 @@ class AccountChange(_ChangeModel):
             bank.documents.put(ACCOUNT, cast(Account, {**account, **values}))
             if balance is not None:
                 ledger.restate(bank, account["id"], _amount(balance, account["currency"], (*path, "balance")))
+
+    def _owners(self, bank: Bank, account: Account, path: Path) -> list[str]:
+        """The ids of the other owners; none of an account that does not belong to a private customer."""
+        private = {c["customerNumber"]: c["id"] for c in bank.documents.all(CUSTOMER) if c["type"] == "private"}
+        for index, number in enumerate(self.owners or ()):
+            if number != "*" and number not in private:
+                raise wrong((*path, index), f"The bank has no private customer with the number {number}.")
+        if account["customerId"] not in private.values():
+            return []
+        chosen = [i for number, i in private.items() if "*" in (self.owners or ()) or number in (self.owners or ())]
+        return [identity for identity in chosen if identity != account["customerId"]]
 
 
 class AgreementChange(_ChangeModel):

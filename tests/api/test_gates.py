@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,9 +14,11 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import CONSENT, PAYMENT
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Tpp
-from tests.api.desk import BASE, DeskClient, advance, approve, messages
-from tests.known_state import EVEN, KARI, SEPA, SIRI
+from emulator.client.tpp import Prepared, Tpp
+from tests.api.control_desk import ControlDesk
+from tests.api.desk import BASE, DeskClient, advance, approve, messages, ok
+from tests.known_state import DOMESTIC, EVEN, KARI, SEPA, SIRI
+from tests.known_state import PAYMENT as DOMESTIC_BODY
 
 UNKNOWN = "00000000-0000-0000-0000-000000000001"
 BODY = {
@@ -185,11 +188,60 @@ def test_a_repeat_for_another_person_is_another_request(tpp: DeskClient) -> None
     assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
 
 
-def test_a_repeat_may_write_the_psu_id_in_capitals(tpp: DeskClient) -> None:
-    tpp.log_in(KARI)
-    first = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
-    tpp.psu_id = (tpp.psu_id or "").upper()
-    assert tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"}).body == first.body
+class Capitals(DeskClient):
+    """A TPP whose system writes UUIDs in capitals, as iOS and SQL Server do."""
+
+    def prepare(self, method: str, path: str, **options: Any) -> Prepared:
+        ids = {"X-Request-ID": str(uuid4()), "PSU-ID": self.psu_id, "PSU-Corporate-ID": self.psu_corporate_id}
+        headers = {**ids, **(options.pop("headers", None) or {})}
+        capitals = {name: headers[name].upper() if name in ids and headers[name] else headers[name] for name in headers}
+        return super().prepare(method, path, headers=capitals, **options)
+
+
+def test_ids_in_capitals_are_the_same_ids(
+    service: BankService, authority: CertificateAuthority, desk: ControlDesk
+) -> None:
+    """For access, repeats, rules, counts, the request log and the report; the answer has the id as it was sent."""
+    tpp = Capitals(service, authority)
+    redirect = approve(service, ok(tpp.post("/v1/consents"), 201)["_links"]["scaRedirect"]["href"], national_id=SIRI)
+    tpp.psu_id, tpp.session_id = redirect["psu-id"], redirect["tpp-session-id"]
+    tpp.psu_corporate_id, tpp.psu_context = redirect["psu-corporate-id"], redirect["context"]
+    stated: list[dict[str, Any]] = [
+        {"psu": tpp.psu_id.upper()},
+        {"psu": {"in": [tpp.psu_id.upper()]}},
+        {"psu": f"{tpp.psu_id.upper()[:9]}*"},
+        {"psu": tpp.psu_id},
+        {"headers": {"PSU-Corporate-ID": tpp.psu_corporate_id.upper()}},
+    ]
+    for when in stated:
+        for unsigned in (True, False):
+            rule = {"name": "ids", "when": when, "unsigned": unsigned, "then": {"delay": "0s"}}
+            desk.do("POST", "/rules", rule)
+            ok(tpp.get("/v1/accounts"))
+            assert desk.get("/rules")["counts"][0]["matched"] == 1, rule
+            desk.do("DELETE", "/rules")
+        assert desk.do("POST", "/requests/count", {"match": when})["count"] > 0
+    account = ok(tpp.get("/v1/accounts"))["accounts"][0]
+    ok(tpp.get(f"/v1/accounts/{account['resourceId']}/balances"))
+    body = {**DOMESTIC_BODY, "debtorAccount": {"bban": account["bban"], "currency": "NOK"}}
+    again = str(uuid4())
+    paid = tpp.post(DOMESTIC, json=body, headers={"X-Request-ID": again})
+    assert (paid.status, paid.headers["x-request-id"]) == (201, again.upper())
+    lower = DeskClient(service, authority)
+    lower.use_session(
+        {
+            "psuId": tpp.psu_id,
+            "tppSessionId": tpp.session_id,
+            "psuCorporateId": tpp.psu_corporate_id,
+            "context": "CORPORATE",
+        }
+    )
+    repeated = lower.post(DOMESTIC, json=body, headers={"X-Request-ID": again})
+    assert (repeated.body, repeated.headers["x-request-id"]) == (paid.body, again)
+    newest = next(service.log.newest())
+    assert dict(newest.request.headers)["PSU-ID"] == tpp.psu_id
+    verdicts = {row["check"]: row["verdict"] for row in desk.get("/conformance")["checks"]}
+    assert (verdicts["takes-psu-id-and-session"], verdicts["keeps-the-corporate-id"]) == ("pass", "pass")
 
 
 def test_a_member_that_is_there_twice_hides_no_other_mistake(tpp: DeskClient) -> None:

@@ -12,7 +12,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
 from emulator.bank.sandbox.patterns import TRANSFER_OUT
 from emulator.bank.threads import run_to_end
 from tests.api.desk import DeskClient, advance, messages, ok
-from tests.known_state import KARI
+from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 from tests.unit.payments.world import domestic
 
 ACCOUNTS = "/v1/sandbox/accounts"
@@ -294,14 +294,29 @@ def test_posted_transactions_are_history_and_leave_the_balance(
 
 
 @pytest.mark.parametrize(
+    ("booking", "value"),
+    [
+        ("2026-03-01", "2026-03-02"),
+        ("2026-03-02", "2026-02-27"),
+        ("2026-03-05", "2026-03-02"),
+        ("2026-03-09", "2026-04-01"),
+    ],
+)
+def test_booking_and_value_date_lie_on_either_side_of_each_other_and_ahead(
+    tpp: DeskClient, service: BankService, account: str, booking: str, value: str
+) -> None:
+    created = tpp.post(f"{account}/transactions", json={"amount": 1, "bookingDate": booking, "valueDate": value})
+    shown = ok(tpp.get(f"{account}/transactions/{ok(created, 201)['id']}"))
+    assert (shown["bookingDate"], shown["valueDate"]) == (booking, value)
+    assert balanced(service)
+
+
+@pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"bookingDate": "2026-03-03", "valueDate": "2026-03-03"}, ["bookingDate", "valueDate"]),
-        ({"valueDate": "2026-03-03"}, ["valueDate"]),
-        ({"valueDate": "2026-03-01"}, ["bookingDate"]),
-        ({"bookingDate": "2026-03-03"}, ["bookingDate", "bookingDate"]),
         ({"currency": "EUR"}, ["currency"]),
-        ({"currency": "EUR", "valueDate": "2026-03-01"}, ["currency", "bookingDate"]),
+        ({"amount": 0.001}, ["amount"]),
+        ({"bookingDate": "2026-02-30", "valueDate": "soon"}, ["valueDate", "bookingDate"]),
     ],
 )
 def test_a_transaction_that_cannot_be_is_refused_with_every_mistake(
@@ -484,7 +499,7 @@ def test_card_transactions_are_made_listed_read_and_removed(tpp: DeskClient) -> 
     assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
     for change, expected in (
         ({"transactionAmount": {"amount": 1, "currency": "EUR"}}, "transactionAmount.currency"),
-        ({"bookingDate": "2026-03-03"}, "bookingDate"),
+        ({"bookingDate": "2026-02-30"}, "bookingDate"),
     ):
         refused = tpp.post(path, json=[body, body | change])
         assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", f"[1].{expected}")])
@@ -516,3 +531,59 @@ def test_unknown_ids_are_unknown_everywhere(tpp: DeskClient) -> None:
     ):
         name = "mockAccountId" if number < 7 else "mockCardAccountId"
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", name)])
+
+
+@pytest.mark.parametrize("status", ["blocked", "Deleted"])
+def test_a_blocked_or_deleted_account_stays_in_lists_and_refuses_payments(
+    tpp: DeskClient, service: BankService, status: str
+) -> None:
+    """A deleted one cannot be read either; a PUT without status enables it again."""
+    created = ok(tpp.post(ACCOUNTS, json={**POSTED, "status": status}), 201)
+    assert created["status"] == status.lower()
+    owner = tpp.log_in(POSTED["customerNumber"])
+    listed = {one["resourceId"]: one for one in ok(owner.get("/v1/accounts?withBalance=true"))["accounts"]}
+    shown = listed[created["id"]]
+    assert (shown["status"], "balances" in shown) == (status.lower(), status == "blocked")
+    body = {**PAYMENT, "debtorAccount": {"bban": POSTED["bban"], "currency": POSTED["currency"]}}
+    refused = owner.post(DOMESTIC, json=body)
+    assert (refused.status, messages(refused)) == (403, [("FORBIDDEN", "debtorAccount")])
+    for path in ("", "/balances", "/transactions", "/transactions/x"):
+        answer = owner.get(f"/v1/accounts/{created['id']}{path}")
+        gone = (404, [("RESOURCE_UNKNOWN", "id")])
+        assert status == "blocked" or (answer.status, messages(answer)) == gone
+        assert answer.status == (200 if status == "blocked" and "x" not in path else 404)
+    ok(tpp.put(f"{ACCOUNTS}/{created['id']}", json=POSTED))
+    ok(owner.get(f"/v1/accounts/{created['id']}/balances"))
+    ok(owner.post(DOMESTIC, json=body), 201)
+    card = ok(tpp.get("/v1/sandbox/card-accounts"))[0]
+    owner = tpp.log_in(card["customerNumber"])
+    path = f"/v1/card-accounts/{card['resourceId']}"
+    posted = {name: card[name] for name in ("customerNumber", "maskedPan", "currency")}
+    ok(tpp.put(f"/v1/sandbox/card-accounts/{card['resourceId']}", json={**posted, "status": status}))
+    assert owner.get(f"{path}/balances").status == (200 if status == "blocked" else 404)
+    listed_cards = ok(owner.get("/v1/card-accounts?withBalance=true"))["cardAccounts"]
+    assert listed_cards[0]["status"] == status.lower()
+
+
+def test_a_joint_account_belongs_to_each_of_its_owners(tpp: DeskClient, service: BankService) -> None:
+    body = {**POSTED, "customerNumber": KARI, "owners": [EVEN, KARI]}
+    created = ok(tpp.post(ACCOUNTS, json=body), 201)
+    assert created["owners"] == [EVEN]
+    payment = {**PAYMENT, "debtorAccount": {"bban": POSTED["bban"], "currency": POSTED["currency"]}}
+    for who in (KARI, EVEN):
+        owner = tpp.log_in(who)
+        assert created["id"] in [one["resourceId"] for one in ok(owner.get("/v1/accounts"))["accounts"]]
+        ok(owner.get(f"/v1/accounts/{created['id']}/balances"))
+        ok(owner.post(DOMESTIC, json=payment), 201)
+    for wrong, answer in (
+        ({"owners": ["00000000001"]}, (400, [("RESOURCE_UNKNOWN", "owners[0]")])),
+        ({"owners": [EVEN, "310001007"]}, (400, [("FORMAT_ERROR", "owners[1]")])),
+        ({"owners": [EVEN], "customerNumber": "310001007"}, (400, [("FORMAT_ERROR", "owners[0]")])),
+    ):
+        refused = tpp.put(f"{ACCOUNTS}/{created['id']}", json={**body, **wrong})
+        assert (refused.status, messages(refused)) == answer
+    even = next(one for one in ok(tpp.get("/v1/sandbox/customers")) if one["customerNumber"] == EVEN)
+    ok(tpp.delete(f"/v1/sandbox/customers/{even['customerId']}"), 204)
+    assert "owners" not in ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
+    ok(tpp.put(f"{ACCOUNTS}/{created['id']}", json=POSTED))
+    assert "owners" not in ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))

@@ -72,7 +72,7 @@ def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Accoun
         "usage": account["usage"],
         "status": account["status"],
     }
-    if call.query["withBalance"]:
+    if call.query["withBalance"] and account["status"] != accounts.DELETED:
         shown["balances"] = balances_shown(call.bank, account, accounts.balances(call.bank, account))
     return {**shown, "_links": account_links(call, f"/v1/accounts/{account['id']}")}
 

@@ -50,7 +50,7 @@ def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
 
 def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
     shown = card_shown(call.bank, card, longer_names=accept_fix.LONGER_NAMES in fix)
-    if call.query["withBalance"]:
+    if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
         shown["balances"] = balances_shown(call.bank, card, cards.balances(call.bank, card))
     return {**shown, "_links": account_links(call, f"/v1/card-accounts/{card['id']}")}
 

@@ -10,10 +10,11 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONTACT
 
 if TYPE_CHECKING:
-    from emulator.api.shapes import sandbox
+    from emulator.api.shapes import sandbox_answers
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
 _SHAPE = "emulator.api.shapes.sandbox:ContactInformation"
+_ANSWER = "emulator.api.shapes.sandbox_answers:StoredContact"
 
 
 def _own_id(call: Call) -> str:
@@ -22,8 +23,14 @@ def _own_id(call: Call) -> str:
     return call.tpp.id
 
 
-@operation("GET", _PATH, {200: _SHAPE}, column="sandbox", tag="Contact information")
-def get_contact_information(call: Call) -> Reply[sandbox.ContactInformation]:
+@operation(
+    "GET",
+    _PATH,
+    {200: _ANSWER},
+    column="sandbox",
+    tag="Contact information",
+)
+def get_contact_information(call: Call) -> Reply[sandbox_answers.StoredContact]:
     """The TPP's contact address.
 
     The registered address, `{email}`; RESOURCE_UNKNOWN if there is none.
@@ -34,8 +41,15 @@ def get_contact_information(call: Call) -> Reply[sandbox.ContactInformation]:
     return Reply(200, {"email": contact["email"]})
 
 
-@operation("PUT", _PATH, {200: _SHAPE}, column="sandbox", body=_SHAPE, tag="Contact information")
-def put_contact_information(call: Call) -> Reply[sandbox.ContactInformation]:
+@operation(
+    "PUT",
+    _PATH,
+    {200: _ANSWER},
+    column="sandbox",
+    body=_SHAPE,
+    tag="Contact information",
+)
+def put_contact_information(call: Call) -> Reply[sandbox_answers.StoredContact]:
     """Register the TPP's contact address.
 
     Register or replace the address, `{email}`.

@@ -83,7 +83,7 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
         return caller.national_id, caller.context, caller.agreement
     agreement = call.headers.get("psu-corporate-id")
     if agreement is not None:
-        return None, people.CORPORATE, agreement.lower()
+        return None, people.CORPORATE, agreement
     return None, call.headers.get("psu-context") or people.PRIVATE, None
 
 

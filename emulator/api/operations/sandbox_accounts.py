@@ -32,6 +32,11 @@ _operation = partial(operation, column="sandbox", tag="Sandbox")
 def account_shown(call: Call, account: Account) -> sandbox_answers.SandboxAccount:
     """The account in answers: the posted members, with the current balance."""
     posted = account.get("posted", {})
+    more: sandbox_answers.SandboxAccountExtras = {}
+    if "status" in posted or account["status"] != accounts.ENABLED:
+        more["status"] = account["status"]
+    if account.get("owners"):
+        more["owners"] = [sandbox.number_of(call.bank, owner) for owner in account["owners"]]
     return {
         "customerNumber": sandbox.number_of(call.bank, account["customerId"]),
         "accountName": account["name"],
@@ -42,6 +47,7 @@ def account_shown(call: Call, account: Account) -> sandbox_answers.SandboxAccoun
         "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
         "creditLine": sandbox_accounts.credit_line(account),
         "balances": balances_shown(posted.get("balances"), account["booked"], account["currency"]),
+        **more,
         "id": account["id"],
         "_links": _links(call, account),
     }

@@ -34,6 +34,7 @@ from emulator.api.shapes.parts import (
     loose_amount,
     loose_amount_rule,
 )
+from emulator.bank.accounts.accounts import STATUSES
 from emulator.bank.errors import Message
 from emulator.bank.money import CURRENCIES
 
@@ -115,6 +116,15 @@ CashAccountType = Annotated[
     AfterValidator(_one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES)),
     WithJsonSchema({"type": "string", "enum": [*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES], "description": "In any case."}),
 ]
+AccountStatus = Annotated[
+    str,
+    AfterValidator(_one_of(*STATUSES)),
+    WithJsonSchema({"type": "string", "enum": list(STATUSES), "description": "In any case."}),
+]
+Owners = Annotated[
+    list[Filled],
+    Field(max_length=20, description="customerNumber or customerId of the other private customers to whom it belongs."),
+]
 OwnBban = Annotated[
     str,
     AfterValidator(_matching(_BBAN, "An account number of at most 30 letters and digits", without=". ")),
@@ -181,7 +191,10 @@ class PostedBalance(TypedDict):
 
 @closed
 class PostedAccount(TypedDict):
-    """An account; the lengths of a Norwegian IBAN and its BBAN are checked, check digits are not."""
+    """An account; the lengths of a Norwegian IBAN and its BBAN are checked, check digits are not.
+
+    A blocked or deleted one stays in lists and refuses payments; a deleted one cannot be read otherwise.
+    """
 
     customerNumber: Filled70
     accountName: NotRequired[Text70]
@@ -192,6 +205,8 @@ class PostedAccount(TypedDict):
     cashAccountType: NotRequired[CashAccountType]
     creditLine: NotRequired[LooseAmount]
     balances: NotRequired[list[PostedBalance]]
+    status: NotRequired[AccountStatus]
+    owners: NotRequired[Owners]
 
 
 @closed
@@ -211,7 +226,7 @@ class PostedTransaction(TypedDict):
     ultimateDebtor: NotRequired[Text70]
     ultimateCreditor: NotRequired[Text70]
     purposeCode: NotRequired[Annotated[str, Field(max_length=4)]]
-    creditorId: NotRequired[Text35]
+    creditorId: NotRequired[Annotated[Text35, Field(description="Stored, and not shown to TPPs.")]]
     endToEndId: NotRequired[Text35]
     proprietaryBankTransactionCode: NotRequired[Text35]
 

@@ -8,8 +8,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
+from emulator.api.shapes.answers import TppMessage
 from emulator.api.shapes.parts import Currency, Link, Links, LooseAmount, closed
 from emulator.api.shapes.sandbox import (
+    ContactInformation,
     CreditLimit,
     EngagedAccount,
     PostedBalance,
@@ -21,9 +23,22 @@ from emulator.bank.documents import Role
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
+class Warned(TypedDict):
+    """Warnings about members that the bank does not know."""
+
+    tppMessages: NotRequired[list[TppMessage]]
+
+
+class SandboxAccountExtras(Warned):
+    """Members of an account that most accounts do not have."""
+
+    status: NotRequired[str]
+    owners: NotRequired[list[str]]
+
+
 @closed
-class SandboxAccount(TypedDict):
-    """An account as posted, with its current balance."""
+class SandboxAccount(SandboxAccountExtras):
+    """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
 
     customerNumber: str
     accountName: str
@@ -42,7 +57,7 @@ SandboxAccountList = list[SandboxAccount]
 
 
 @closed
-class EngagementMembers(TypedDict):
+class EngagementMembers(Warned):
     """The members of an engagement without its links."""
 
     engagementId: str
@@ -64,7 +79,7 @@ SandboxEngagementList = list[SandboxEngagement]
 
 
 @closed
-class AgreementMembers(TypedDict):
+class AgreementMembers(Warned):
     """The members of an agreement without its engagements and links."""
 
     agreementId: str
@@ -85,7 +100,7 @@ SandboxAgreementList = list[SandboxAgreement]
 
 
 @closed
-class SandboxCustomer(TypedDict):
+class SandboxCustomer(Warned):
     """A customer."""
 
     customerId: str
@@ -147,7 +162,7 @@ SandboxTransactionList = list[SandboxTransaction]
 
 
 @closed
-class MadeTransaction(PostedTransaction):
+class MadeTransaction(PostedTransaction, Warned):
     """A transaction that has been created: the posted members, and its id."""
 
     id: str
@@ -158,7 +173,7 @@ SandboxTransactions = MadeTransaction | list[MadeTransaction]
 
 
 @closed
-class SandboxCardAccount(TypedDict):
+class SandboxCardAccount(Warned):
     """A card account as posted, with its current balance."""
 
     customerNumber: str
@@ -192,7 +207,7 @@ SandboxCardTransactionList = list[SandboxCardTransaction]
 
 
 @closed
-class MadeCardTransaction(PostedCardTransaction):
+class MadeCardTransaction(PostedCardTransaction, Warned):
     """A card transaction that has been created: the posted members, and its id."""
 
     id: str
@@ -200,3 +215,8 @@ class MadeCardTransaction(PostedCardTransaction):
 
 
 SandboxCardTransactions = MadeCardTransaction | list[MadeCardTransaction]
+
+
+@closed
+class StoredContact(ContactInformation, Warned):
+    """The address for the bank's messages about downtime."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails, Usage
-from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER, TRANSACTION, HolderKind
 from emulator.bank.reference import digits_of
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
@@ -22,6 +22,8 @@ OLD_ACCOUNT_TYPES: Mapping[str, str] = {
     "TRAN": "Transaction",
     "TAXE": "Tax",
 }
+
+ENABLED, BLOCKED, DELETED = STATUSES = ("enabled", "blocked", "deleted")  # of Berlin Group
 
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
 
@@ -50,6 +52,13 @@ def own_side(account: Account, owner: str, *, outgoing: bool) -> TransactionDeta
     if outgoing:
         return {"debtorName": owner, "debtorAccount": own, "debtorAgent": bic}
     return {"creditorName": owner, "creditorAccount": own, "creditorAgent": bic}
+
+
+def is_readable(bank: Bank, resource_id: str, kind: HolderKind) -> bool:
+    """Whether an account or card account can be read by itself; a deleted one is only in lists."""
+    documents = bank.documents
+    resource = documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else documents.get(CARD, resource_id)
+    return resource is not None and resource["status"].lower() != DELETED
 
 
 def find(bank: Bank, account_id: str) -> Account:

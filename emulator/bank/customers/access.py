@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
+from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.customers import consents, people, sessions
@@ -75,7 +76,7 @@ def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] |
     `own`: the person's sessions under the request's id, if already read.
     """
     if claim.agreement is not None:
-        agreement = claim.agreement.lower()
+        agreement = claim.agreement
         if all(a["id"] != agreement for a in people.agreements_of(bank, national_id)):
             raise ScaNeeded(
                 "PSU_CREDENTIALS_INVALID", "The customer has no such corporate agreement.", "PSU-Corporate-ID"
@@ -157,7 +158,9 @@ def account_reader(
     """
     psu = known_psu(bank, claim)
     national_id = psu["nationalId"]
-    if resource is not None and not people.owns(bank, national_id, resource, kind=kind):
+    if resource is not None and not (
+        people.owns(bank, national_id, resource, kind=kind) and accounts.is_readable(bank, resource, kind)
+    ):
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
     own = _own_sessions(bank, claim, national_id)
     context, agreement = _acting(bank, claim, national_id, own)

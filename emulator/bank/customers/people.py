@@ -79,7 +79,7 @@ def first_fitting(
     """Context and agreement id of the first of `contexts_of` that matches; None matches any."""
     for candidate, document in options:
         identity = document["id"] if document is not None else None
-        if context in (None, candidate) and agreement in (None, identity):
+        if context in (None, candidate) and (agreement is None or agreement.lower() == identity):
             return candidate, identity
     return None
 
@@ -145,7 +145,10 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
     """The accounts a person may see in a context (agreement None in CORPORATE: under any agreement)."""
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
-        return [] if owner is None else bank.documents.find(ACCOUNT, customerId=owner["id"])
+        if owner is None:
+            return []
+        find = bank.documents.find
+        return [*find(ACCOUNT, customerId=owner["id"]), *find(ACCOUNT, owners=owner["id"])]
     accounts: dict[str, Account] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
@@ -175,12 +178,14 @@ def reaches(
 ) -> bool:
     """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
     documents = bank.documents
-    resource = documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else documents.get(CARD, resource_id)
+    account = documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else None
+    resource = documents.get(CARD, resource_id) if kind is not ACCOUNT else account
     if resource is None:
         return False
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
-        return owner is not None and bool(resource["customerId"] == owner["id"])
+        others = () if account is None else account.get("owners", ())
+        return owner is not None and owner["id"] in (resource["customerId"], *others)
     return kind is ACCOUNT and any(
         resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
         for candidate in agreements_of(bank, national_id)
@@ -196,8 +201,11 @@ def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = A
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Account) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
-        owner = bank.documents.get(CUSTOMER, account["customerId"])  # not `_private`: this runs for every payment
-        return owner is not None and owner["type"] == "private" and bool(owner["customerNumber"] == national_id)
+        for name in (account["customerId"], *account.get("owners", ())):
+            owner = bank.documents.get(CUSTOMER, name)  # not `_private`: this runs for every payment
+            if owner is not None and owner["type"] == "private" and owner["customerNumber"] == national_id:
+                return True
+        return False
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
             may_register = account["id"] in _under_agreement(bank, candidate, "REGISTER", national_id)
@@ -224,7 +232,7 @@ def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
 
 def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
     """The PSU with a PSU-ID, or None if the id does not belong to this TPP."""
-    psu = bank.documents.get(PSU, psu_id.lower())
+    psu = bank.documents.get(PSU, psu_id)
     return psu if psu is not None and psu["tpp"] == tpp_id else None
 
 

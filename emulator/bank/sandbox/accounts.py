@@ -8,7 +8,14 @@ from typing import Any, cast
 
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, SandboxIdentity, Transaction, TransactionDetails, TransactionMembers
+from emulator.bank.documents import (
+    Account,
+    Customer,
+    SandboxIdentity,
+    Transaction,
+    TransactionDetails,
+    TransactionMembers,
+)
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
@@ -32,6 +39,7 @@ from emulator.bank.scheme.transitions import FINAL
 
 INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
+_POSTED = ("cashAccountType", "creditLine", "balances", "status")
 _COPIED = (
     "remittanceInformationUnstructured",
     "creditorName",
@@ -115,17 +123,28 @@ def _account(bank: Bank, identity: SandboxIdentity, body: Body) -> Account:
         "cashAccountType": _ISO_TYPES.get(kind.lower(), kind.upper()),
         "bic": accounts.BIC,
         "usage": accounts.usage(owner),
-        "status": "enabled",
+        "status": (body.get("status") or accounts.ENABLED).lower(),
         "creditLine": plain(decimal(body.get("creditLine") or 0), currency),
         "opening": zero,
         "booked": zero,
         "reserved": zero,
         "lastChange": bank.clock.stamp(),
-        "posted": {name: body[name] for name in ("cashAccountType", "creditLine", "balances") if name in body},
+        "posted": {name: body[name] for name in _POSTED if name in body},
     }
+    if owners := _other_owners(bank, owner, body.get("owners") or ()):
+        account["owners"] = owners
     if "created" in identity:
         account["created"] = identity["created"]
     return account
+
+
+def _other_owners(bank: Bank, owner: Customer, named: Sequence[str]) -> list[str]:
+    """The ids of the other owners of a joint account, which belongs to private customers."""
+    owners = [customer_named(bank, name, f"owners[{index}]") for index, name in enumerate(named)]
+    for index, other in enumerate(owners):
+        if other["type"] != "private" or owner["type"] != "private":
+            raise BankError("FORMAT_ERROR", "Only private customers have joint accounts.", f"owners[{index}]")
+    return list(dict.fromkeys(other["id"] for other in owners if other["id"] != owner["id"]))
 
 
 def credit_line(account: Account) -> Any:
@@ -175,7 +194,7 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     `single`: the body was one object, so paths in messages have no index.
     """
     account = accounts.find(bank, account_id)
-    check_each(bodies, lambda body, prefix: _problems(bank, account, body, prefix), single=single)
+    check_each(bodies, lambda body, prefix: _problems(account, body, prefix), single=single)
     dates = [_dates(bank, body) for body in bodies]
     moments = moments_after(bank, TRANSACTION, account, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])
@@ -205,7 +224,7 @@ def _dates(bank: Bank, body: Body) -> tuple[str, str]:
     return booking, body.get("valueDate") or booking
 
 
-def _problems(bank: Bank, account: Account, body: Body, prefix: str) -> list[Message]:
+def _problems(account: Account, body: Body, prefix: str) -> list[Message]:
     wrong = []
     currency = body.get("currency") or account["currency"]
     if currency != account["currency"]:
@@ -213,13 +232,6 @@ def _problems(bank: Bank, account: Account, body: Body, prefix: str) -> list[Mes
         wrong.append(Message("FORMAT_ERROR", text, f"{prefix}currency"))
     elif (problem := too_fine(format(decimal(body["amount"]), "f"), currency)) is not None:
         wrong.append(Message("FORMAT_ERROR", problem, f"{prefix}amount"))
-    today = bank.clock.today().isoformat()
-    for name in ("bookingDate", "valueDate"):
-        if (body.get(name) or "") > today:
-            wrong.append(Message("FORMAT_ERROR", f"{name} is in the future.", f"{prefix}{name}"))
-    booking, value = _dates(bank, body)
-    if booking > value:
-        wrong.append(Message("FORMAT_ERROR", "bookingDate is after valueDate.", f"{prefix}bookingDate"))
     return wrong
 
 

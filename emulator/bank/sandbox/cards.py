@@ -107,7 +107,7 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     `single`: the body was one object, so paths in messages have no index.
     """
     card = cards.find(bank, card_id)
-    check_each(bodies, lambda body, prefix: _problems(bank, card, body, prefix), single=single)
+    check_each(bodies, lambda body, prefix: _problems(card, body, prefix), single=single)
     moments = moments_after(bank, CARD_TRANSACTION, card, [_booking(bank, body) for body in bodies])
     entries = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
     for document in entries:
@@ -117,15 +117,11 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     return entries
 
 
-def _problems(bank: Bank, card: Card, body: Body, prefix: str) -> list[Message]:
+def _problems(card: Card, body: Body, prefix: str) -> list[Message]:
     wrong = []
     if body["transactionAmount"]["currency"] != card["currency"]:
         text = f"The currency of the card account was expected, {card['currency']}."
         wrong.append(Message("FORMAT_ERROR", text, f"{prefix}transactionAmount.currency"))
-    today = bank.clock.today().isoformat()
-    for name in ("bookingDate", "transactionDate"):
-        if (body.get(name) or "") > today:
-            wrong.append(Message("FORMAT_ERROR", f"{name} is in the future.", f"{prefix}{name}"))
     return wrong
 
 

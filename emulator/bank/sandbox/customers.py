@@ -107,6 +107,9 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
 def _delete(bank: Bank, customer: Customer) -> None:
     customer_id = customer["id"]
     delete_accounts(bank, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)])
+    for account in bank.documents.find(ACCOUNT, owners=customer_id):
+        account["owners"] = [owner for owner in account["owners"] if owner != customer_id]
+        bank.documents.put(ACCOUNT, account)
     delete_cards(bank, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         delete_agreement(bank, agreement["id"])

@@ -109,7 +109,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
         consent = consents.current(self.bank, tpp_id=tpp, national_id=person, context=context, agreement=agreement)
         if consent is not None:
             consents.revoke(self.bank, consent["id"])
-            self.consents[tpp, *acting].revoked = True
+            given = self.consents[tpp, *acting]
+            given.revoked = given.revoked or self.now < given.since + 180 * DAY  # an expired one stays expired
 
     def _opened(self, tpp: str, session_id: str | None, purpose: str = "access") -> dict[str, object]:
         known = {"redirectUri": "https://tpp.example/back", **({"sessionId": session_id} if session_id else {})}
@@ -146,7 +147,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
         psu=st.sampled_from([(TPP, KARI), (TPP, OLA), (TPP, OLA), ("ANOTHER-TPP", KARI), (TPP, "nobody")]),
         session_id=session_ids,
         context=st.sampled_from([None, "PRIVATE", "CORPORATE"]),
-        agreement=st.sampled_from([None, AGREEMENT_ID, AGREEMENT_ID.upper(), OTHER, FOREIGN]),
+        agreement=st.sampled_from([None, AGREEMENT_ID, OTHER, FOREIGN]),
         attended=st.booleans(),
         resource=resources,
         quota=quotas,
@@ -189,7 +190,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
     # the contract
 
     def _refusal(self, claim: Claim, resource: str | None, quota: str | None) -> str | None:
-        tpp, session_id, agreement = claim.tpp_id, claim.session_id, claim.agreement and claim.agreement.lower()
+        tpp, session_id, agreement = claim.tpp_id, claim.session_id, claim.agreement
         if claim.psu_id is None:
             return "SCA_NOT_FOUND"
         person = next((person for (t, person), psu in self.known.items() if (t, psu) == (tpp, claim.psu_id)), None)
