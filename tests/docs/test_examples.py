@@ -120,7 +120,7 @@ def test_the_commands_of_the_tutorials_lead_to_a_repeated_payment(tmp_path: Path
     assert errors(printed) == ["SCA_NOT_FOUND", "SCA_NOT_FOUND", "SYSTEM_ERROR"]
     assert '"iban":"NO8599901000014"' in printed
     assert '"transactionStatus":"RCVD"' in printed
-    assert printed.partition("$ bank-emulator payments list")[2].count("sepa-credit-transfers") == 2
+    assert printed.partition("$ bank-emulator payments list")[2].count("  sepa-credit-transfers  ") == 2
 
 
 def test_the_commands_of_the_guides_can_be_given_one_after_another(tmp_path: Path) -> None:
