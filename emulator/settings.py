@@ -53,6 +53,7 @@ class ServeSettings:
     durability: str = "process"
     idle_hours: int = 24
     allow_host: tuple[str, ...] = ()
+    frame_ancestors: tuple[str, ...] = ()
     allow_notify: tuple[Host, ...] = ()
     log_format: str = "text"
 
@@ -156,6 +157,12 @@ def _host_name(value: str) -> str:
     return value.strip("[]").lower()
 
 
+def _ancestor(value: str) -> str:
+    if value != "*" and not re.fullmatch(r"https?://[A-Za-z0-9.\[\]:-]+?(:([0-9]{1,5}|\*))?", value):
+        raise ValueError("takes the origin of a site, such as http://localhost:3000 or http://localhost:*, or *")
+    return value
+
+
 def _notified_host(value: str) -> Host:
     try:
         return allowed_host(value)
@@ -255,6 +262,13 @@ FLAGS: tuple[Flag, ...] = (
         "Unload a named bank from memory after N hours without a request; 0: never.",
     ),
     Flag("allow-host", "NAME", _host_name, "An additional Host name to accept; may be repeated.", repeatable=True),
+    Flag(
+        "frame-ancestors",
+        "ORIGIN",
+        _ancestor,
+        "A site that may show the customer's pages in frames, for browser tests; may be repeated.",
+        repeatable=True,
+    ),
     Flag(
         "allow-notify",
         "HOST[:PORT]",

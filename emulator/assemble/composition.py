@@ -26,6 +26,7 @@ from emulator.web.console.screen import Answering
 from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
 from emulator.web.pages.browser import Guard
+from emulator.web.pages.frames import Framed
 from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
@@ -145,8 +146,8 @@ def application_of(
         control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
     handlers: dict[str, ServiceHandler] = {
         "_emulator": control,
-        "sca": ScaPages(guard),
-        "my": MyPages(guard),
+        "sca": _framed(ScaPages(guard), settings),
+        "my": _framed(MyPages(guard), settings),
         "console": Console(
             guard, answering=asking(control.handle), default=lambda: registry.default, token=settings.control_token
         ),
@@ -160,6 +161,10 @@ def application_of(
         scenario_target=control.scenario_target,
         post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
     )
+
+
+def _framed(pages: ScaPages | MyPages, settings: ServeSettings) -> ServiceHandler:
+    return Framed(pages, settings.frame_ancestors) if settings.frame_ancestors else pages
 
 
 def _names(settings: ServeSettings) -> list[str]:

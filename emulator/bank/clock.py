@@ -29,8 +29,11 @@ NEW_CLOCK: ClockDocument = {"id": "clock", "mode": "live", "offset": 0.0}
 
 
 def real_now() -> datetime:
-    """Real time in UTC: for signatures and certificates, which do not use bank time (CONTRACT 3.1)."""
-    return datetime.now(UTC)
+    """Real time in UTC: for signatures and certificates, which do not use bank time.
+
+    Not `datetime.now(UTC)`, to which freezegun adds its `tz_offset`.
+    """
+    return datetime.fromtimestamp(time.time(), UTC)
 
 
 def real_seconds() -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import click
 
-from emulator.cli.bank import ask, bank_options, hint, show
+from emulator.cli.bank import ask, bank_options, show
+from emulator.cli.failure import Failed
 from emulator.cli.forward import ControlCommand, limit_option, members, name_argument, table
 from emulator.cli.options import OrderedGroup, bank_url
 from emulator.settings import variable
@@ -56,6 +56,15 @@ ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
 }
 
 
+_NARROWED = (
+    click.Option(["--tpp"], metavar="TPP", help="The latest SCA of this TPP (name or tppId) only."),
+    click.Option(
+        ["--for", "purpose"],
+        type=click.Choice(["payment", "consent"]),
+        help="The latest SCA of this kind only: payment (or basket, cancellation) or consent (access to accounts).",
+    ),
+)
+_PAYMENT = ("payment", "basket", "cancellation")
 _TARGET = "TARGET is a scaRedirect address, its last part, the id of a payment, basket or consent, or latest (default)."
 
 
@@ -68,17 +77,42 @@ def _action(verb: str) -> click.Command:
     about, example, options = ACTIONS[verb]
 
     @bank_options
-    def run(target: str, url: str | None, output: str, **values: Any) -> None:
+    def run(target: str, url: str | None, output: str, tpp: str | None, purpose: str | None, **values: Any) -> None:
         address, name = sca_place(target, url)
-        if name == "latest" and sys.stderr.isatty():
-            latest = ask(address, "GET", "sca/latest")
-            name = latest["id"]
-            hint(f"{verb} {_described(latest)}")
-        answer = ask(address, "POST", f"sca/{quote(name, safe='!=')}/{verb}", members(values))
+        latest = _latest(address, tpp, purpose, verb) if name == "latest" else None
+        if latest is None and (tpp or purpose):
+            raise click.UsageError("--tpp and --for go with the TARGET latest")
+        chosen = name if latest is None else latest["id"]
+        answer = ask(address, "POST", f"sca/{quote(chosen, safe='!=')}/{verb}", members(values))
+        if latest is not None:
+            click.echo(f"{verb} {_described(latest)}", err=True)
         show(answer, output, _redirect_text)
 
-    params = [name_argument("target", default="latest"), *options]
+    params = [name_argument("target", default="latest"), *options, *_NARROWED]
     return click.command(verb, params=params, help=f"{about}\n\n{_TARGET}", epilog=f"Example: {example}")(run)
+
+
+def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> dict[str, Any]:
+    """The newest SCA, of one TPP or kind; raises Failed if it has ended, as an older one would be the wrong one."""
+    listed: list[dict[str, Any]] = ask(address, "GET", "sca?limit=1000")["sca"]
+    if tpp is not None:
+        known = ask(address, "GET", "tpps")["tpps"]
+        ids = {tpp, *(one["tppId"] for one in known if one["name"] == tpp)}
+        listed = [sca for sca in listed if sca["tpp"] in ids]
+    if purpose is not None:
+        listed = [sca for sca in listed if (sca["purpose"] in _PAYMENT) == (purpose == "payment")]
+    if not listed:
+        narrowed = f"{f' of TPP {tpp}' if tpp else ''}{f' for a {purpose}' if purpose else ''}"
+        raise Failed(f"there is no SCA{narrowed} yet")
+    latest = listed[0]
+    if latest["status"] in ("finalised", "failed"):
+        ended = "approved" if latest["status"] == "finalised" else "ended"
+        went = f"; its browser goes to {latest['redirect']}" if "redirect" in latest else ""
+        raise Failed(
+            f"the latest SCA, {_described(latest)}, was {ended} already at {latest['ended']}{went}. "
+            f"There is no newer one; to {verb} an older one, name its id."
+        )
+    return latest
 
 
 def sca_place(target: str, url: str | None) -> tuple[str, str]:
@@ -99,7 +133,7 @@ def _described(sca: dict[str, Any]) -> str:
     """What an SCA is about, so that people see whether it is the one that they mean."""
     about = f"{sca['purpose']} {sca.get('target', '')}".rstrip()
     customer = f", customer {sca['nationalId']}" if "nationalId" in sca else ""
-    return f"{about} of {sca['tpp']}{customer}, created {sca['created']}, {sca['status']}"
+    return f"{about} of {sca['tpp']}{customer}, created {sca['created']}"
 
 
 def _redirect_text(answer: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,11 @@ from emulator.httpsig.signing import (
 )
 
 Pem = str | bytes | Path
+
+
+def real_now() -> datetime:
+    """The time of this machine; not `datetime.now(UTC)`, to which freezegun adds its `tz_offset`."""
+    return datetime.fromtimestamp(time.time(), UTC)
 
 
 class HoldsKey(Protocol):
@@ -143,7 +149,7 @@ def signed_headers(
             raise TypeError(f"the value of the header {name} must be a str, not {value!r}")
     have = {name.lower() for name in requested}
     if "date" not in have:
-        sent["Date"] = format_date(now or datetime.now(UTC))
+        sent["Date"] = format_date(now or real_now())
     if "x-request-id" not in have:
         sent["X-Request-ID"] = str(uuid.uuid4())
     if digest is not False and (content or digest) and "digest" not in have:

@@ -6,11 +6,11 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.client.signing import HoldsKey, Identity, signed_headers
+from emulator.client.signing import HoldsKey, Identity, real_now, signed_headers
 from emulator.httpsig.sendable import address_of
 
 HeaderChanges = Mapping[str, str | None]
@@ -41,11 +41,6 @@ class Options(TypedDict, total=False):
     headers: HeaderChanges | None
     digest: bool | None
     tamper: str | None
-
-
-def real_now() -> datetime:
-    """The time of this machine."""
-    return datetime.now(UTC)
 
 
 class Tpp:

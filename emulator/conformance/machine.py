@@ -259,14 +259,17 @@ class Machine:
         return occasion.count > 0 if self.word == "each" else self.word != "next"
 
     def occur(self, observed: Observation, tests: Tests) -> None:
-        """Open an occasion, unless one is open."""
+        """Open an occasion; one that is open lasts longer, if only its end would pass it."""
         key = tests.key(observed)
         if None in key[1:]:
             return
         now = observed.at, observed.received
         known = self.open.get(key)
         if known is not None:
-            if self.word == "at_most" or not self._is_late(known, now):
+            if self.word == "at_most":
+                return
+            if not self._is_late(known, now):
+                known.opened = known.opened if self.word == "next" else now
                 return
             self._expire(key, known)
         occasion = _Occasion(outline(observed), now, tests.compared(observed))

@@ -23,6 +23,8 @@ Verdict = Literal["pass", "fail", "warn", "not-seen", "skipped", "known"]
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "known", "not-seen", "skipped", "pass")
 # Of two verdicts the first one counts.
 _PRECEDENCE: tuple[Verdict, ...] = ("fail", "warn", "known", "pass", "skipped", "not-seen")
+NO_OCCASION = "There was no occasion."
+UNDECIDED = "The occasion arose, and no request that decides the check has followed."
 # Headers of the signature, which cannot be sent again; `bank-emulator request` and the proxy add new ones.
 _SIGNATURE_HEADERS = frozenset({"signature", "digest", "date", "tpp-signature-certificate", "host", "content-length"})
 
@@ -117,9 +119,7 @@ def _shown(check: Check, record: Record) -> dict[str, Any]:
         text += f" ({record.failed} times; the first {len(failures)} are shown.)"
     verdict = verdict_of(check, record)
     if verdict == "not-seen":
-        text = "There was no occasion."
-        if record.undecided:
-            text = "The occasion arose, and no request that decides the check has followed."
+        text = UNDECIDED if record.undecided else NO_OCCASION
     elif verdict == "skipped":
         text = "The claims of the TPP are not known: --claims names their address."
     return {
@@ -219,7 +219,7 @@ def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bo
     width = max((len(row["check"]) for row in shown["checks"]), default=0)
     for row in shown["checks"]:
         lines.append(f"{_MARKS[row['verdict']]:<9} {row['check']:<{width}}  {row['about']}")
-        if row["verdict"] == "skipped":
+        if row["verdict"] in ("not-seen", "skipped") and row["text"] != NO_OCCASION:
             lines.append(f"{'':<9} {'':<{width}}  {row['text']}")
     lines += failures(shown, planned=planned)
     for name in fixed:

@@ -15,8 +15,8 @@ class BankOptions(TypedDict, total=False):
 
     `now`: the bank time at which the clock stands (default: the time of the start), a datetime with a zone or a string
     such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank, such as `{"progression": "manual"}`.
-    `scenario`, `allow_host` and `allow_notify` (default: 127.0.0.1) may be one or several. Data is in memory unless
-    `state` names a directory or `ephemeral` is False.
+    `scenario`, `allow_host`, `frame_ancestors` and `allow_notify` (default: 127.0.0.1) may be one or several. Data is
+    in memory unless `state` names a directory or `ephemeral` is False.
     """
 
     fixtures: str
@@ -29,6 +29,7 @@ class BankOptions(TypedDict, total=False):
     control_token: str
     public_url: str
     allow_host: str | Sequence[str]
+    frame_ancestors: str | Sequence[str]
     allow_notify: str | Sequence[str]
     ephemeral: bool
     state: Path

@@ -90,6 +90,36 @@ def test_payments_and_their_sca(run: Run, tpp: DeskClient) -> None:
     assert "system=core" in run("sca", "fail", "latest", "--status", "503")[1]
 
 
+def test_the_latest_sca_is_named_and_an_older_one_is_never_taken_for_it(run: Run, tpp: DeskClient) -> None:
+    older, latest = pay(tpp), pay(tpp)
+    status, redirect, err = run("sca", "approve", "latest")
+    assert (status, err.startswith(f"approve payment {latest} of PSDNO-SBX-")) == (0, True)
+    status, out, err = run("sca", "approve", "latest")
+    assert (status, out) == (2, "")
+    assert f"the latest SCA, payment {latest} of " in err
+    assert " was approved already at " in err
+    assert redirect.strip() in err
+    status, out, err = run("sca", "reject")
+    assert (status, "to reject an older one, name its id" in err) == (2, True)
+    assert run("sca", "approve", older)[0] == 0
+
+
+def test_the_latest_sca_of_a_tpp_or_a_kind_is_chosen(
+    run: Run, service: BankService, authority: CertificateAuthority
+) -> None:
+    shop, budget = (DeskClient(service, authority, name=name) for name in ("shop", "budget"))
+    payment = pay(shop)
+    budget.get("/v1/accounts")
+    status, _, err = run("sca", "approve", "--tpp", "shop")
+    assert (status, f"payment {payment}" in err) == (0, True)
+    assert "approved already" in run("sca", "approve", "--for", "payment")[2]
+    given = ("--for", "consent", "--tpp", "budget", "--national-id", KARI)
+    assert "approve access of " in run("sca", "approve", *given)[2]
+    missing = run("sca", "reject", "--tpp", "nobody", "--for", "payment")[2]
+    assert "there is no SCA of TPP nobody for a payment yet" in missing
+    assert "--tpp and --for go with the TARGET latest" in run("sca", "approve", payment, "--for", "payment")[2]
+
+
 @pytest.mark.inside
 def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> None:
     pay(tpp)

@@ -293,7 +293,7 @@ class Shop:
         booked = next(b for b in answer.json()["balances"] if b["balanceType"] == "closingBooked")
         believed = self.accounts.setdefault(account["resourceId"], {"transactions": {}})
         believed["balance"] = self.balance(booked["balanceAmount"]["amount"])
-        link: str | None = links["transactions"]["href"]
+        link = self.first_page(links["transactions"]["href"])
         while link:
             answer = self.ask("GET", link)
             if answer.status != 200:
@@ -306,6 +306,10 @@ class Shop:
     def balance(self, amount: str) -> str:
         """The balance as it is kept."""
         return str(Decimal(amount))
+
+    def first_page(self, link: str) -> str:
+        """The address of the first page: by default of a hundred transactions, of the last 90 days."""
+        return link
 
     def next_page(self, link: str, page: dict[str, Any]) -> str | None:
         """The address of the next page, None behind the last."""

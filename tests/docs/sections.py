@@ -305,7 +305,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "checks": checks,
     "weather": weather,
     "facts": facts,
-    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[sS]ign*"))},
+    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[!c]*.*"))},
 }
 PICTURES: dict[str, Callable[[], str]] = {
     "speed.svg": lambda: chart(json.loads(BENCH.read_text())["rows"]),

@@ -10,19 +10,20 @@ import subprocess
 import sys
 import urllib.request
 from datetime import UTC, date, datetime, timedelta
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
+from freezegun import freeze_time
 
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER, META
-from emulator.ca import CertificateAuthority
 from emulator.client import Identity, TppClient
 from emulator.scenario.loader import ScenarioRefused
-from emulator.testing import BankFactory, RunningBank, TestTpp, banks, handles, running
+from emulator.testing import BankFactory, RunningBank, TestTpp, banks
 from tests.e2e.process import ALONE
 from tests.known_state import DOMESTIC, EVEN, KARI, SIRI
 
@@ -157,16 +158,18 @@ def test_log_in_is_for_any_person_and_context(bank: RunningBank) -> None:
     assert {account["usage"] for account in siri.get("/v1/accounts").json()["accounts"]} == {"ORGA"}
 
 
-def test_a_certificate_holds_at_the_real_time_that_a_test_has_moved_to(
-    bank: RunningBank, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("moved", "offset"), [("2031-05-17 12:30:00", 0), ("2031-05-17 12:01:00", 2), ("2020-05-31 12:30:00", -3)]
+)
+def test_requests_and_certificates_hold_at_the_real_time_that_a_test_has_moved_to(
+    bank: RunningBank, moved: str, offset: int
 ) -> None:
-    """Other tools of a test stop or move `datetime.now`, by which the bank judges certificates."""
-    at = moved = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
-    monkeypatch.setattr(running, "real_now", lambda: moved)
-    monkeypatch.setattr(handles, "authority", lambda: CertificateAuthority(None, clock=lambda: moved))
-    for moved in (at, at - timedelta(minutes=29), at - timedelta(days=4000)):
-        certificate = bank.tpp(name="traveller").identity.certificate
-        assert certificate.not_valid_before_utc <= moved < certificate.not_valid_after_utc
+    """Its local time may be hours away from UTC, as freezegun has it with `tz_offset`."""
+    with freeze_time(moved, tz_offset=offset):
+        tpp = bank.tpp(name="traveller")
+        request = tpp.prepare("GET", "/v1/accounts")
+        assert request.headers["Date"] == formatdate(usegmt=True)
+        assert tpp.send(request).status == 401  # signed well; the customer is not known
 
 
 def test_certificates_have_roles_and_flaws(bank: RunningBank) -> None:

@@ -13,6 +13,7 @@ from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from emulator.testing import BankFactory
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
 from tests.e2e.pages_served import ServedPages
@@ -230,6 +231,29 @@ def test_every_step_fits_a_phone_and_names_its_controls(
             press(browser, button(browser, "Continue"))
     assert button(browser, "Approve with fingerprint" if app == "false" else "Approve").is_displayed()
     assert complaints(browser) == []
+
+
+def test_a_site_that_the_flag_names_may_show_the_pages_in_a_frame(
+    bank_factory: BankFactory, browser: Chrome, tpp_site: str
+) -> None:
+    tpp = bank_factory(frame_ancestors=tpp_site).tpp()
+    tpp.redirect_uri = f"{tpp_site}/back"
+    link = tpp.get("/v1/accounts", headers={"PSU-Accept-Language": "en"}).sca_redirect
+    browser.get(f"{tpp_site}/back")
+    browser.execute_script(
+        "const inner = document.createElement('iframe'); inner.src = arguments[0]; document.body.append(inner)", link
+    )
+    browser.switch_to.frame(0)
+    try:
+        wait(browser).until(lambda window: window.find_elements(By.ID, "nationalId"))
+        type_number(browser, KARI)
+        for name in ("Continue", "Continue", "Approve"):
+            press(browser, button(browser, name))
+        assert heading(browser) == "Back at the TPP"
+        assert "psu-id" in tpp.remember(browser.execute_script("return location.href"))
+    finally:
+        browser.switch_to.default_content()
+    assert [message for message in complaints(browser) if "autofocusing" not in message] == []
 
 
 def test_the_pages_may_not_be_framed(served: ServedPages, browser: Chrome, tpp_site: str) -> None:

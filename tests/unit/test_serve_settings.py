@@ -33,6 +33,7 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
         durability="process",
         idle_hours=24,
         allow_host=(),
+        frame_ancestors=(),
         log_format="text",
     )
 
@@ -40,7 +41,7 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
 def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None:
     names = (
         "host port tls-port state ephemeral store store-schema store-connections advertise workers fixtures"
-        " scenario profile links weather ids seed control-token public-url durability idle-hours allow-host"
+        " scenario profile links weather ids seed control-token public-url durability idle-hours allow-host frame-ancestors"
         " allow-notify log-format"
     )
     assert [flag.name for flag in FLAGS] == names.split()
@@ -103,6 +104,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         *(("public_url", text) for text in ("bank.test", "ftp://bank.test", "http://", "http://a:x", "http://a b")),
         *(("public_url", text) for text in ("http://u@bank.test", "http://bank.test/?q", "http://bank.test/#f")),
         *(("allow_host", text) for text in ("bank.test:80", "http://bank.test", "a/b", "-a", "a b")),
+        *(("frame_ancestors", text) for text in ("shop", "ftp://a", "http://a/b", "http://a; img-src *", "http://a b")),
         *(("control_token", text) for text in ("a b", "å", "a\n", "x" * 513)),
         ("host", "[]"),
         ("state", ""),
@@ -110,7 +112,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
     ],
 )
 def test_a_wrong_value_is_refused_in_one_line_that_names_its_source(member: str, text: str) -> None:
-    given = (text,) if member == "allow_host" else text
+    given = (text,) if member in ("allow_host", "frame_ancestors") else text
     with pytest.raises(ConfigurationError, match=f"^--{member.replace('_', '-')} takes [^\n]+$"):
         read({member: given}, {})
     if text and member not in ("allow_host", "fixtures"):

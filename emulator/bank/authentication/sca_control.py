@@ -106,6 +106,7 @@ def view(bank: Bank, sca: Sca) -> dict[str, Any]:
         "redirect": sca.get("redirect"),
         "created": date_time(sca["created"]),
         "expires": date_time(machine.expires(sca)),
+        "ended": date_time(sca["ended"]) if "ended" in sca else None,
     }
     return {name: value for name, value in shown.items() if value is not None}
 

@@ -47,6 +47,7 @@ class Sca(TypedDict):
     redirect: NotRequired[str]
     created: str
     expires: str
+    ended: NotRequired[str]
 
 
 @closed

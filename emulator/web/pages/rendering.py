@@ -30,9 +30,10 @@ _TYPES = {
 
 # No form-action: Chromium applies it to every redirect after a form post, so it would block the redirect to the TPP's
 # address, and further redirects from there. Nothing inline, nothing from other origins, no framing.
+NOT_FRAMED = "frame-ancestors 'none'"
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    f"base-uri 'none'; {NOT_FRAMED}"
 )
 # For pages whose forms never redirect to another origin.
 _POLICY_SAME_ORIGIN = f"{_POLICY}; form-action 'self'"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from emulator.api.messages import Request
@@ -9,6 +11,8 @@ from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import SCA
 from emulator.web.pages.browser import MOST_FIELDS, Guard
+from emulator.web.pages.frames import Framed
+from emulator.web.pages.sca_pages import ScaPages
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor
 
@@ -141,6 +145,18 @@ def test_no_page_may_be_kept_framed_sniffed_or_told_on(bank: Bank, visitor: Visi
             assert "default-src 'none'" in policy
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
+
+
+def test_only_the_sites_of_the_flag_may_show_the_customers_pages_in_frames(bank: Bank, guard: Guard) -> None:
+    sites = ("http://localhost:3000", "https://shop.example")
+    visitor = Visitor(Framed(ScaPages(guard), sites), SimpleNamespace(bank=bank))
+    token = open_access(bank)
+    page = visitor.get(f"/sca/{token}")
+    for answer in (page, visitor.get("/sca/none"), visitor.submit(page, action="decline")):
+        assert "x-frame-options" not in answer.headers
+        if answer.status != 303:
+            assert f"frame-ancestors {' '.join(sites)}" in answer.headers["content-security-policy"]
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 def test_a_query_that_cannot_be_read_does_not_matter(bank: Bank, visitor: Visitor) -> None:
