@@ -112,12 +112,12 @@ def application_of(
     turns: BankTurns | None = None,
 ) -> BankApplication:
     """The application of these banks; `turns`: those of a shared store."""
-    guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
+    guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,
         authority,
         token=settings.control_token,
-        allowed_hosts=(settings.host, *settings.allow_host),
+        allowed_hosts=settings.host_names,
         snapshots_of=registry.snapshots_of,
     )
     control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
@@ -143,7 +143,7 @@ def application_of(
 
 def _names(settings: ServeSettings) -> list[str]:
     """The host names and addresses of the TLS certificate."""
-    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", settings.host, *settings.allow_host]))
+    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", *settings.host_names]))
 
 
 def _operations_document() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read, sc
 
 def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None:
     assert read({}, {}) == ServeSettings(
-        host="127.0.0.1",
+        host=("127.0.0.1",),
         port=8080,
         tls_port=None,
         state=Path(".bank-emulator"),
@@ -50,8 +50,8 @@ def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None
 
 
 VALUES = [
-    ("host", "0.0.0.0", "0.0.0.0"),
-    ("host", "[::1]", "::1"),
+    ("host", "0.0.0.0", ("0.0.0.0",)),
+    ("host", "[::1]", ("::1",)),
     ("port", "0", 0),
     ("tls_port", "8443", 8443),
     ("state", "somewhere/else", Path("somewhere/else")),
