@@ -9,6 +9,9 @@ import sys
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    if sys.platform == "win32":
+        print("bank-emulator: this runs on Linux and macOS; on Windows use it in WSL", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
     if next((word for word in sys.argv[1:] if word[:1] != "-"), None) == "serve":
         _exit_on_signals()
     try:

@@ -31,7 +31,7 @@ class ConfigurationError(Exception):
 class ServeSettings:
     """The settings of `serve`."""
 
-    host: str = "127.0.0.1"
+    host: tuple[str, ...] = ("127.0.0.1",)
     port: int = 8080
     tls_port: int | None = None
     state: Path = Path(".bank-emulator")
@@ -57,6 +57,11 @@ class ServeSettings:
     allow_notify: tuple[Host, ...] = ()
     log_format: str = "text"
 
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names that a Host header may have, besides those of loopback."""
+        return (*self.host, *self.allow_host)
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -78,6 +83,13 @@ class Flag:
     def variable(self) -> str:
         """The environment variable that sets it too."""
         return PREFIX + self.member.upper()
+
+    @property
+    def default(self) -> str | None:
+        """The default as it is shown; None if there is none, or if it is a switch."""
+        default = getattr(ServeSettings(), self.member)
+        values = default if isinstance(default, tuple) else (default,)
+        return ", ".join(map(str, values)) if default not in (None, (), False) else None
 
 
 def _text(value: str) -> str:
@@ -195,7 +207,13 @@ def _one_of(*names: str) -> Parse:
 _PORT = _number("a port number", 0, 65535)
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("host", "ADDRESS", _address, "The address to listen on."),
+    Flag(
+        "host",
+        "ADDRESS",
+        _address,
+        "An address to listen on; may be repeated. localhost: IPv4 and IPv6.",
+        repeatable=True,
+    ),
     Flag("port", "N", _PORT, "The port to listen on; 0 picks a free one."),
     Flag("tls-port", "N", _PORT, "Also listen with TLS on this port; 0 picks a free one."),
     Flag("state", "DIR", lambda value: Path(_text(value)), "The directory of certificates and stored data."),

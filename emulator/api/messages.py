@@ -47,7 +47,8 @@ class Request:
     `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
     and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/banks/NAME", either
     followed by "/api-sandbox", and is still part of `target`. `unfinished`: the remaining steps of a long operation.
-    `prepared`: the documents that it restores, if they were prepared in a thread.
+    `prepared`: the documents that it restores, if they were prepared in a thread. `peer`: the client's address, None
+    within this process.
     """
 
     method: str
@@ -58,6 +59,7 @@ class Request:
     prefix: str = ""
     unfinished: Unfinished | None = None
     prepared: PreparedFixture | None = None
+    peer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

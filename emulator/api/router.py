@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from emulator.api.query import unescaped
 from emulator.bank.errors import BankError
 
-_LONGEST_CACHED = 256  # characters of a path whose route is cached
+_LONGEST_CACHED = 256  # characters of a path whose route is cached, or that is compared with others
+_SIMILAR = 0.75  # of 1
 
 
 class RoutedRow(Protocol):
@@ -103,7 +105,7 @@ class Router(Generic[AnyRow, Route]):
         methods, params = self._lookup(path)
         row = methods.get("GET" if method == "HEAD" else method)
         if row is None:
-            raise MethodRefused(_allowed(methods), self._prefix + path)
+            raise MethodRefused(_allowed(methods), self._prefix + path, params)
         return self._read(row, params)
 
     def _lookup(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]]:
@@ -112,7 +114,9 @@ class Router(Generic[AnyRow, Route]):
             match = self._straight(segments) or self._walk(self._root, segments, 0, {})
             if match is not None:
                 return match
-            raise BankError("NOT_FOUND", f"There is no address {self._prefix}{path[:200]}{self._hint}.")
+            near = self._near(path) if len(path) <= _LONGEST_CACHED else None
+            ending = f"{self._hint}." if near is None else f"; did you mean {self._prefix}{near}?"
+            raise BankError("NOT_FOUND", f"There is no address {self._prefix}{path[:200]}{ending}")
         raise BankError("NOT_FOUND", "There is no such address.")
 
     def _straight(self, segments: list[str]) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
@@ -130,6 +134,34 @@ class Router(Generic[AnyRow, Route]):
                 params[name] = segment
             node = child
         return (node.methods, params) if node.methods else None
+
+    def _near(self, path: str) -> str | None:
+        """An address that is probably meant: without empty segments, with the base address once, or spelt right."""
+        segments = [segment for segment in path.split("/") if segment]
+        starts = [at for at, segment in enumerate(segments) if segment in self._root.fixed]
+        for meant in (segments, segments[starts[-1] :] if starts else [*list(self._root.fixed)[:1], *segments]):
+            spelt = self._spelt(meant)
+            if spelt is not None:
+                return "/" + "/".join(spelt)
+        return None
+
+    def _spelt(self, segments: Iterable[str]) -> list[str] | None:
+        """The segments of the address that is most like these; None if none is similar."""
+        node, spelt = self._root, []
+        for segment in segments:
+            children = dict(node.fixed)
+            free: _Node[AnyRow] | None = None
+            for _, allowed, child in node.named:
+                children |= dict.fromkeys(allowed or (), child)
+                free = child if allowed is None else free
+            if segment not in children:
+                segment = next(iter(get_close_matches(segment, children, n=1, cutoff=_SIMILAR)), segment)
+            following = children.get(segment, free)
+            if following is None:
+                return None
+            node = following
+            spelt.append(segment)
+        return spelt if node.methods else None
 
     def _walk(
         self, node: _Node[AnyRow], segments: list[str], at: int, params: Mapping[str, str]
@@ -158,8 +190,9 @@ def _allowed(methods: Iterable[str]) -> list[str]:
 
 
 class MethodRefused(BankError):
-    """405: the address exists, the method does not; `allowed` becomes the Allow header."""
+    """405: the address exists, the method does not; `allowed` becomes the Allow header, `params` are in the path."""
 
-    def __init__(self, allowed: list[str], path: str) -> None:
+    def __init__(self, allowed: list[str], path: str, params: Mapping[str, str]) -> None:
         super().__init__("BAD_REQUEST", f"{path[:200]} allows {', '.join(allowed)}.", status=405)
         self.allowed = allowed
+        self.params = params

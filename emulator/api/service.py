@@ -24,7 +24,7 @@ from emulator.api import query as queries
 from emulator.api.headers import SANDBOX, Headers, check_headers, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import VARY, content_coded, content_language, unacceptable
+from emulator.api.negotiation import VARY, content_language, unacceptable
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.render import failed
@@ -187,10 +187,8 @@ class BankService:
         finally:
             bank.clock.release()
         finish(response, headers, partial(_own_id, exchange))
-        sent = content_coded(response, headers.get("accept-encoding"))
         if sign is not None:
-            sign(sent)
-            response.headers = sent.headers
+            sign(response)
         if exchange.call is not None:
             # The log shows the request as sent, and need not store the parsed values too.
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
@@ -204,7 +202,7 @@ class BankService:
             self.observer.request(exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
-        return sent
+        return response
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
         """`answer` for a request that restores the known state, whose documents are prepared in a thread before.
@@ -288,7 +286,12 @@ class BankService:
         request = exchange.request
         prefix = request.prefix
         path, query = split_target(request.target)
-        route = self.router.find(request.method, path[len(prefix) :])  # the path within the bank
+        try:
+            route = self.router.find(request.method, path[len(prefix) :])  # the path within the bank
+        except MethodRefused as refused:
+            if "payment-product" in refused.params:
+                products.find(refused.params["payment-service"], refused.params["payment-product"])
+            raise
         exchange.call = call = Call(
             self.bank,
             request,

@@ -142,15 +142,15 @@ class BankApplication:
         path, _ = split_target(request.target)
         named = NAMED_BANK.match(path)
         if named is not None:
+            request = replace(request, prefix=named[0])
             handler = self._handler(path[named.end() :])
             refused = handler.refuse(request) if isinstance(handler, Guarded) else None
             if refused is not None:
                 return refused
             named_service = self._registry.find(named[1])
-            if named_service is None:
-                return self._no_bank(request, named)
-            service = named_service
-            request = replace(request, prefix=named[0])
+            if named_service is None and handler is not self._handlers.get("static"):  # its files draw a login too
+                return self._no_bank(replace(request, prefix=""), named)
+            service = named_service or service
             path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):
             return _answer(service, replace(request, prefix=request.prefix + API_PREFIX))

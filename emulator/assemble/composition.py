@@ -134,12 +134,12 @@ def application_of(
     asking: Callable[[Answering], Answering] = lambda control: control,
 ) -> Made:
     """The application of these banks; `asking`: how the console asks the control interface."""
-    guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
+    guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,
         authority,
         token=settings.control_token,
-        allowed_hosts=(settings.host, *settings.allow_host),
+        allowed_hosts=settings.host_names,
         snapshots_of=registry.snapshots_of,
     )
     if registry.storage.opens_default:
@@ -169,7 +169,7 @@ def _framed(pages: ScaPages | MyPages, settings: ServeSettings) -> ServiceHandle
 
 def _names(settings: ServeSettings) -> list[str]:
     """The host names and addresses of the TLS certificate."""
-    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", settings.host, *settings.allow_host]))
+    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", *settings.host_names]))
 
 
 def _operations_document() -> dict[str, Any]:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
+from unicodedata import normalize
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -21,7 +22,8 @@ from emulator.ca.files import check_private, claim_private, make_private, sweep,
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
-TPP_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,61}[A-Za-z0-9])?")
+_LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"  # with those of the languages in Latin script
+TPP_NAME = re.compile(f"[{_LETTERS}](?:[{_LETTERS} ._-]{{0,61}}[{_LETTERS}])?")
 _IDENTIFIER = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 _CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
 
@@ -98,18 +100,20 @@ class CertificateAuthority:
         `keystore_password` a `keystore.p12` is written too. Raises TppNameRefused, TppExists (unless `replace`)
         and IssueRefused (unknown role or flaw).
         """
-        for member, text in (("name", name), ("subject", subject or name)):
+        name, subject = normalize("NFC", name), normalize("NFC", subject or name)
+        for member, text in (("name", name), ("subject", subject)):
             if not TPP_NAME.fullmatch(text):
                 raise TppNameRefused(member)
         if not replace and self.find(name) is not None:
             raise TppExists(name)
-        content = certificates.flawed(self._content(subject or name, roles, organization_identifier), flaw)
+        content = certificates.flawed(self._content(subject, roles, organization_identifier), flaw)
         credentials = self._credentials(name, content)
         self._store(credentials, keystore_password, replace=replace)
         return credentials
 
     def find(self, name: str) -> Credentials | None:
         """The credentials of the TPP with this name, or None."""
+        name = normalize("NFC", name)
         if self._directory is None:
             return self._in_memory.get(name)
         folder = self._directory / "tpps" / name

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from io import UnsupportedOperation
+from io import TextIOWrapper, UnsupportedOperation
 
 import click
 
@@ -110,9 +110,14 @@ def run(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _printable_terminal() -> Iterator[None]:
-    """Escape control characters in all terminal output, such as the body of an answer."""
+    """Escape control characters in all terminal output, such as the body of an answer.
+
+    Letters that the code page of the terminal or of a pipe lacks are replaced.
+    """
     streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     for name, stream in streams.items():
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
         if stream is not None and stream.isatty():
             setattr(sys, name, PrintableStream(stream))
     try:

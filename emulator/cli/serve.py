@@ -36,8 +36,7 @@ Example: bank-emulator serve --ephemeral --scenario insufficient-funds
 
 def _option(flag: Flag) -> click.Option:
     name = f"--{flag.name}"
-    default = getattr(ServeSettings(), flag.member)
-    notes = flag.variable if default in (None, (), False) else f"{flag.variable}; default: {default}"
+    notes = flag.variable if flag.default is None else f"{flag.variable}; default: {flag.default}"
     about = f"{flag.help}  [{notes}]"
     if flag.switch:
         return click.Option([f"{name}/--no-{flag.name}"], is_flag=True, default=None, help=about)
@@ -71,9 +70,10 @@ def check(settings: ServeSettings) -> None:
     """Raise ConfigurationError for settings that contradict each other."""
     from emulator.web.address import is_loopback
 
-    if settings.control_token is None and not is_loopback(settings.host):
+    reachable = [host for host in settings.host if not is_loopback(host)]
+    if settings.control_token is None and reachable:
         raise ConfigurationError(
-            f"--host {settings.host} can be reached from other machines and requires --control-token"
+            f"--host {reachable[0]} can be reached from other machines and requires --control-token"
             " (BANK_EMULATOR_CONTROL_TOKEN)"
         )
     if settings.workers > 1 and settings.store is None:
@@ -155,11 +155,11 @@ def _listen_and_run(settings: ServeSettings) -> None:
     try:
         server = WebServer(
             application,
-            host=settings.host,
+            host=settings.host[0],
             plain=plain,
             tls=tls,
             public_url=settings.public_url,
-            allowed=settings.allow_host,
+            allowed=settings.host_names,
         )
         run(server, ready)
         logger.info("stopped; every connection is closed")
@@ -180,10 +180,10 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     sockets = [bound.dup() for bound in plain]
     server = WebServer(
         starting.StartingApplication(progress),
-        host=settings.host,
+        host=settings.host[0],
         plain=sockets,
         public_url=settings.public_url,
-        allowed=settings.allow_host,
+        allowed=settings.host_names,
     )
     applications: list[Application] = []
 
@@ -225,7 +225,7 @@ def _started_at(urls: list[str], settings: ServeSettings) -> None:
 def first_steps(url: str, settings: ServeSettings) -> str:
     """Next steps for people: the pages of the bank, and a command that works from any folder."""
     standard = ServeSettings()
-    address = "" if url == f"http://{standard.host}:{standard.port}" else f" --url {url}"
+    address = "" if url == f"http://{standard.host[0]}:{standard.port}" else f" --url {url}"
     lines = {
         "console": f"{url}/console",
         "manual": f"{url}/docs",

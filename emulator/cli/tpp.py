@@ -90,7 +90,7 @@ def new(
         with authority_in(directory) as authority:
             if is_new:
                 click.echo(f"created the sandbox CA of {directory.absolute()}", err=True)
-            authority.issue(
+            issued = authority.issue(
                 name,
                 roles=roles or ("PISP", "AISP"),
                 organization_identifier=organization_identifier,
@@ -101,7 +101,7 @@ def new(
         raise Failed(f"the TPP {name} already exists, in {directory / 'tpps' / name}") from error
     except IssueRefused as error:
         raise Failed(str(error)) from error
-    folder = directory / "tpps" / name
+    folder = directory / "tpps" / issued.name
     for file in ("certificate.pem", "key.pem", "keystore.p12"):
         click.echo(str(folder / file))
     if flaw in FLAWS:

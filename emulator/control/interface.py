@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
+from emulator.api.attempts import Attempts
 from emulator.api.description.writer import resolved
 from emulator.api.headers import Headers
-from emulator.api.hosts import HostNames
+from emulator.api.hosts import HostNames, is_own_origin
 from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse
@@ -47,10 +46,10 @@ _Router = Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]
 
 
 class _Gate:
-    """Checks that a request may use the control interface; `token`: the required one, None for no check."""
+    """Checks that a request may use the control interface; `attempts`: at the token, None if none is required."""
 
-    def __init__(self, *, token: str | None, allowed_hosts: Iterable[str]) -> None:
-        self._token = token.encode() if token is not None else None
+    def __init__(self, *, attempts: Attempts | None, allowed_hosts: Iterable[str]) -> None:
+        self._attempts = attempts
         self._hosts = HostNames(allowed_hosts)
 
     def check(self, request: Request, headers: Headers) -> None:
@@ -60,23 +59,31 @@ class _Gate:
             # Otherwise a page of a host name that resolves to this machine could read and change everything.
             text = "The control interface does not answer to this Host name; see --allow-host."
             raise BankError("FORBIDDEN", text, "Host", status=403)
-        if self._token is not None:
+        if self._attempts is not None:
             scheme, _, given = (headers.get("authorization") or "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
+            if scheme.lower() == "bearer" and (seconds := self._attempts.wait(request.peer)):
+                raise TooManyAttempts(seconds)
+            if scheme.lower() != "bearer" or not self._attempts.matches(given.strip(), request.peer):
                 text = "The control interface requires Authorization: Bearer with the --control-token."
                 raise BankError("FORBIDDEN", text, "Authorization", status=401)
         origin = headers.get("origin")
-        if origin is not None and request.method in CHANGING:
-            host_of_page = urlsplit(origin).netloc
-            if not host_of_page or not self._hosts.include(host_of_page, request.base):
-                raise BankError("FORBIDDEN", "A page of another origin may not change the bank.", "Origin", status=403)
+        changing = request.method in CHANGING
+        if changing and origin is not None and not is_own_origin(origin, host=host, base=request.base):
+            raise BankError("FORBIDDEN", "A page of another origin may not change the bank.", "Origin", status=403)
         if headers.get("user-agent", "").startswith(NOTIFICATION_AGENT):
             # --allow-notify may name this machine, and the TPP chooses the address of a notification
             raise BankError("FORBIDDEN", "A notification may not change a bank.", "User-Agent", status=403)
-        if headers.get("sec-fetch-site") == "cross-site" and request.method in CHANGING:
-            raise BankError(
-                "FORBIDDEN", "A page of another site may not change the bank.", "Sec-Fetch-Site", status=403
-            )
+        if changing and headers.get("sec-fetch-site") == "cross-site":
+            text = "A page of another site may not change the bank."
+            raise BankError("FORBIDDEN", text, "Sec-Fetch-Site", status=403)
+
+
+class TooManyAttempts(BankError):
+    """429: this address has given so many wrong tokens that it must wait."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__("ACCESS_EXCEEDED", f"Too many wrong tokens; try again in {seconds} s.", "Authorization")
+        self.seconds = seconds
 
 
 class Control:
@@ -97,7 +104,7 @@ class Control:
     ) -> None:
         self._banks = banks
         self._authority = authority
-        self._gate = _Gate(token=token, allowed_hosts=allowed_hosts)
+        self._gate = _Gate(attempts=None if token is None else Attempts(token), allowed_hosts=allowed_hosts)
         self._snapshots_of = snapshots_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
         self._router: _Router | None = None
@@ -189,6 +196,8 @@ def _openapi(base: str) -> dict[str, Any]:
 
 
 def _gate_refusal(error: BankError) -> Response:
+    if isinstance(error, TooManyAttempts):
+        return render.refusal(error, headers=[("Retry-After", str(error.seconds))])
     challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
     return render.refusal(error, headers=challenge)
 

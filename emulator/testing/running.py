@@ -84,9 +84,9 @@ class RunningBank:
             self._server = WebServer(
                 self._application,
                 host="127.0.0.1",
-                plain=listen("127.0.0.1", settings.port, copies=1),  # a test process may have hundreds of banks
+                plain=listen(["127.0.0.1"], settings.port, copies=1),  # a test process may have hundreds of banks
                 public_url=settings.public_url,
-                allowed=settings.allow_host,
+                allowed=settings.host_names,
             )
             self._loop.run(self._server.start())
             undo.pop_all()

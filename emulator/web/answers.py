@@ -41,7 +41,7 @@ def _date_and_server(second: int) -> bytes:
 def encoded(response: Response, accept_encoding: str | None) -> Response:
     """A copy of the answer compressed with gzip if the client accepts it, else the answer itself.
 
-    Signed answers were compressed by the core, before signing. Vary is added to uncompressed answers too, so that a
+    Vary is added to uncompressed answers too, so that a
     cache asks again for a client with another Accept-Encoding.
     """
     coded = content_coded(response, accept_encoding)

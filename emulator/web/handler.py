@@ -76,7 +76,7 @@ def _request(connection: Connection, message: RawRequestMessage, body: bytes) ->
     if not target.startswith("/"):
         target = origin_form(message) or "/"
     base = connection.base.of(message.headers.get(HOST))
-    return Request(message.method, target, fields(message), body, base)
+    return Request(message.method, target, fields(message), body, base, peer=connection.peer)
 
 
 class RequestQueue:

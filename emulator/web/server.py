@@ -8,7 +8,7 @@ import gc
 import resource
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from emulator.web.limits import Limits
 _HANDSHAKE_SECONDS = 15.0
 _BACKLOG = 2048
 _COPIES = 16
+_ATTEMPTS = 10  # at one free port for several addresses
 _OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, yet refuses values above 10240
 
 
@@ -32,24 +33,52 @@ class CannotListen(Exception):
         self.at_fault = at_fault
 
 
-def listen(host: str, port: int, *, copies: int = _COPIES) -> list[socket.socket]:
-    """Listening sockets on every address of `host` at one port; 0 picks a free port. Raises CannotListen.
+def listen(hosts: Sequence[str], port: int, *, copies: int = _COPIES) -> list[socket.socket]:
+    """Listening sockets on every address of `hosts` at one port; 0 picks a free port. Raises CannotListen.
 
     Each socket is duplicated `copies` times: uvloop accepts one connection per socket and iteration of its loop, so
     clients that connect at the same time would wait for one another.
     """
-    try:
-        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        raise CannotListen("host", f"{host} is not known: {error}") from error
+    attempts = _ATTEMPTS if port == 0 else 1
+    while True:
+        try:
+            return _listen(hosts, port, copies)
+        except CannotListen as error:  # a port that was free on one address may be in use on another
+            attempts -= 1
+            if attempts == 0 or error.at_fault != "port":
+                raise
+
+
+def _listen(hosts: Sequence[str], port: int, copies: int) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     with ExitStack() as undo:
-        for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in addresses):
+        for family, address in dict.fromkeys(found for host in hosts for found in _addresses(host, port)):
             chosen = sockets[0].getsockname()[1] if sockets else port
-            bound = undo.enter_context(_bound(family, str(address[0]), chosen))
+            bound = undo.enter_context(_bound(family, address, chosen))
             sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]
         undo.pop_all()
     return sockets
+
+
+def _addresses(host: str, port: int) -> list[tuple[int, str]]:
+    """Family and address of each address of `host`; `localhost` has both families, where the machine has IPv6."""
+    if host.lower() == "localhost":
+        both: list[tuple[int, str]] = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+        return both if _has_ipv6() else both[:1]
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise CannotListen("host", f"{host} is not known: {error}") from error
+    return [(family, str(address[0])) for family, _, _, _, address in found]
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def _bound(family: int, host: str, port: int) -> socket.socket:

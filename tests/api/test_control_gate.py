@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from emulator.api import attempts
 from emulator.api.description.writer import resolved
 from emulator.api.messages import Request, Response, finished
 from emulator.api.service import BankService
@@ -237,13 +238,50 @@ def test_an_empty_body_counts_as_an_empty_object(desk: ControlDesk, path: str) -
     assert (empty.status, empty.body) == (spelt.status, spelt.body)
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "file://"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("https://evil.example", "null", "file://", "", "http://[oops"),
+        *("http://localhost", "http://localhost:3000", "https://localhost:3000", "http://127.0.0.1:8081"),
+        "http://bank.example:8080",  # one of the bank's names, but not the one that is asked
+    ],
+)
 def test_a_page_of_another_origin_may_change_nothing(desk: ControlDesk, origin: str) -> None:
-    assert desk.raw("POST", "/reset", ("Origin", origin)).status == 403
-    assert desk.raw("POST", "/reset", ("Origin", "http://localhost:8080")).status == 200
+    host = ("Host", "localhost:8080")
+    assert desk.raw("POST", "/reset", host, ("Origin", origin)).status == 403
+    assert desk.raw("POST", "/reset", host, ("Origin", "http://localhost:8080")).status == 200
 
 
-@pytest.mark.parametrize("path", ["/clock", "/nothing", "/openapi.json"])
+def test_an_address_that_gives_wrong_tokens_must_wait_ever_longer(
+    guarded: ControlDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 1000.0
+    monkeypatch.setattr(attempts, "monotonic", lambda: seconds)
+
+    def asked(token: str, peer: str | None = "192.0.2.1") -> tuple[int, str | None]:
+        request = Request("GET", "/_emulator/clock", (("Authorization", f"Bearer {token}"),), peer=peer)
+        answer = finished(guarded.control.handle(guarded.service, request))
+        return answer.status, dict(answer.headers).get("Retry-After")
+
+    assert [asked("wrong") for _ in range(7)] == [(401, None)] * 6 + [(429, "1")]
+    assert asked("s3cret") == (429, "1")
+    assert asked("s3cret", "192.0.2.2") == (200, None)
+    assert asked("s3cret", None) == (200, None)
+    waits = []
+    for _ in range(8):
+        seconds += 61
+        assert asked("wrong") == (401, None)
+        waits.append(asked("wrong")[1])
+    assert waits == ["2", "4", "8", "16", "32", "60", "60", "60"]
+    seconds += 61
+    assert asked("s3cret") == (200, None)
+    assert asked("wrong") == (401, None)
+    assert asked("s3cret") == (200, None)
+
+
+@pytest.mark.parametrize(
+    "path", ["/_emulator/clock", "/_emulator/nothing", "/_emulator/openapi.json", "/console", "/console/requests"]
+)
 def test_without_a_token_nobody_learns_which_banks_there_are(authority: CertificateAuthority, path: str) -> None:
     settings = ServeSettings(ephemeral=True, state=Path(), control_token="s3cret")
     application = assemble(settings, authority=authority)
@@ -254,13 +292,13 @@ def test_without_a_token_nobody_learns_which_banks_there_are(authority: Certific
     assert created.status == 201
 
     def asked(bank: str, *headers: tuple[str, str]) -> tuple[int, bytes]:
-        request = Request("GET", f"/banks/{bank}/_emulator{path}", headers, base="http://127.0.0.1:80")
+        request = Request("GET", f"/banks/{bank}{path}", (("Host", "127.0.0.1"), *headers), base="http://127.0.0.1:80")
         answer = application.handle(request)
         assert isinstance(answer, Response)
-        return answer.status, answer.body
+        return answer.status, answer.body.replace(bank.encode(), b"BANK")
 
     for wrong in ((), (("Authorization", "Bearer other"),)):
         assert asked("there", *wrong) == asked("not-there", *wrong)
         assert asked("there", *wrong)[0] == 401
-    assert asked("not-there", token)[0] == 404
+    assert asked("not-there", token)[0] == (401 if path.startswith("/console") else 404)
     application.close()

@@ -467,3 +467,37 @@ def test_a_request_through_a_proxy_is_signed_over_the_public_address(
     arrived = Request("GET", sent.target.removeprefix("/psd2"), tuple(sent.headers.items()), base=public)
     assert service.handle(arrived).status == 200
     assert service.handle(replace(arrived, base="https://bank.example")).status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("//v1/accounts", "/v1/accounts"),
+        ("/v1//accounts", "/v1/accounts"),
+        ("/v1/accounts/", "/v1/accounts"),
+        ("/v1/account", "/v1/accounts"),
+        ("/v1/Accounts", "/v1/accounts"),
+        ("/accounts", "/v1/accounts"),
+        ("/v1/v1/accounts", "/v1/accounts"),
+        ("/http://127.0.0.1:8080/v1/accounts", "/v1/accounts"),
+        ("/v1/accounts/7/transaction", "/v1/accounts/7/transactions"),
+        ("/v1/payment/sepa-credit-transfers", "/v1/payments/sepa-credit-transfers"),
+        ("/v1/signing-baskets/", "/v1/signing-baskets"),
+        ("/v1/nowhere/at/all", None),
+        ("/" + "v1/" * 90 + "accounts", None),
+    ],
+)
+def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient, path: str, meant: str | None) -> None:
+    answer = tpp.get(path)
+    [message] = answer.json()["tppMessages"]
+    assert (answer.status, message["code"]) == (404, "NOT_FOUND")
+    assert message["text"].partition("; did you mean ")[2] == (f"{meant}?" if meant else "")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "POST"])
+def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient, method: str) -> None:
+    answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
+    assert (answer.status, messages(answer)) == (404, [("PRODUCT_UNKNOWN", "payment-product")])
+    assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"]
+    if method != "POST":
+        assert tpp.request(method, "/v1/payments/sepa-credit-transfers").status == 405

@@ -47,12 +47,11 @@ def _table(heading: tuple[str, ...], rows: Iterable[Iterable[object]]) -> str:
 
 
 def flags() -> str:
-    from emulator.settings import FLAGS, ServeSettings
+    from emulator.settings import FLAGS
 
     rows = []
     for flag in FLAGS:
-        default = getattr(ServeSettings(), flag.member)
-        shown = "off" if flag.switch else "none" if default in (None, ()) else default
+        shown = "off" if flag.switch else flag.default or "none"
         takes = f" {flag.takes}" if flag.takes else ""
         rows.append((f"`--{flag.name}{takes}`", f"`{flag.variable}`", shown, flag.help))
     return _table(("Flag", "Variable", "Default", "Meaning"), rows)

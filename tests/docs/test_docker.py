@@ -32,7 +32,7 @@ def test_every_variable_that_is_set_is_one_that_serve_reads() -> None:
 
 def test_the_settings_of_the_example_are_read_as_they_are_meant() -> None:
     settings = read({}, {**environment_of_the_image(), **COMPOSE["services"]["bank"]["environment"]})
-    assert (settings.host, settings.port, str(settings.state), settings.seed) == ("0.0.0.0", 8080, "/state", 1)
+    assert (settings.host, settings.port, str(settings.state), settings.seed) == (("0.0.0.0",), 8080, "/state", 1)
     assert (settings.control_token, settings.allow_host) == ("for-tests-only", ("bank",))
 
 

@@ -51,7 +51,7 @@ class ServedPages:
 @contextmanager
 def served_pages(**options: Any) -> Iterator[ServedPages]:
     """A running emulator; `options` as `Living` takes them."""
-    sockets = listen("127.0.0.1", 0)
+    sockets = listen(["127.0.0.1"], 0)
     ready = threading.Event()
     held: list[ServedPages] = []
     failed: list[BaseException] = []

@@ -173,8 +173,8 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """A running server."""
     application = application or MadeUpSite()
-    plain = listen("127.0.0.1", 0)
-    secure = listen("127.0.0.1", 0) if tls else None
+    plain = listen(["127.0.0.1"], 0)
+    secure = listen(["127.0.0.1"], 0) if tls else None
     server = WebServer(
         application, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
     )

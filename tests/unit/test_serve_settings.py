@@ -16,7 +16,7 @@ from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read, sc
 
 def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None:
     assert read({}, {}) == ServeSettings(
-        host="127.0.0.1",
+        host=("127.0.0.1",),
         port=8080,
         tls_port=None,
         state=Path(".bank-emulator"),
@@ -41,8 +41,8 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
 def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None:
     names = (
         "host port tls-port state ephemeral store store-schema store-connections advertise workers fixtures"
-        " scenario profile links weather ids seed control-token public-url durability idle-hours allow-host frame-ancestors"
-        " allow-notify log-format"
+        " scenario profile links weather ids seed control-token public-url durability idle-hours allow-host"
+        " frame-ancestors allow-notify log-format"
     )
     assert [flag.name for flag in FLAGS] == names.split()
     assert [flag.variable for flag in FLAGS] == [
@@ -52,8 +52,8 @@ def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None
 
 
 VALUES = [
-    ("host", "0.0.0.0", "0.0.0.0"),
-    ("host", "[::1]", "::1"),
+    ("host", "0.0.0.0", ("0.0.0.0",)),
+    ("host", "[::1]", ("::1",)),
     ("port", "0", 0),
     ("tls_port", "8443", 8443),
     ("state", "somewhere/else", Path("somewhere/else")),

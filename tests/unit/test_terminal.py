@@ -1,13 +1,19 @@
-"""What clients send cannot control a terminal."""
+"""What clients send cannot control a terminal, and what it cannot show ends nothing."""
 
 from __future__ import annotations
 
 import io
 import json
+import sys
+from types import SimpleNamespace
 
+import click
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator import __main__
+from emulator.cli import main
 from emulator.terminal import PrintableStream, json_text, one_line, printable
 
 CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2066]
@@ -39,3 +45,29 @@ def test_a_stream_escapes_what_is_written_to_it() -> None:
     stream.writelines(["a\n", "\x1bb\n"])
     stream.flush()
     assert inner.getvalue() == "\\x9bxa\n\\x1bb\n"
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_letters_that_the_code_page_lacks_are_replaced(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, name, io.TextIOWrapper(written, encoding="cp1252", write_through=True))
+
+    @click.command("say")
+    def say() -> None:
+        click.echo("Čáhppes 20 kr → Bjørn", err=name == "stderr")
+
+    monkeypatch.setitem(main.COMMANDS, "say", "a module of the test")
+    monkeypatch.setitem(sys.modules, "a module of the test", SimpleNamespace(COMMANDS={"say": say}))
+    assert main.run(["say"]) == 0
+    assert written.getvalue().decode("cp1252") == "?áhppes 20 kr ? Bjørn\n"
+
+
+def test_on_windows_one_line_says_where_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(sys, "argv", ["bank-emulator", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err.count("\n"), "WSL" in said.err) == (2, "", 1, True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
+from emulator.bank.problems import guess
 from emulator.bank.scheme.rules import Check
 from emulator.discovery import discover
 
@@ -108,7 +109,9 @@ def find(service: str, name: str) -> Product:
     """The product under this address; PRODUCT_UNKNOWN (404)."""
     product = table().get((service, name))
     if product is None:
-        raise BankError("PRODUCT_UNKNOWN", f"There is no product {name[:100]} in {service}.", "payment-product")
+        meant = guess(name[:100], (other for of, other in table() if of == service))
+        text = f"There is no product {name[:100]} in {service}{meant or '.'}"
+        raise BankError("PRODUCT_UNKNOWN", text, "payment-product")
     return product
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import secrets
 from collections.abc import Callable, Generator, Sequence
@@ -10,6 +9,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from urllib.parse import urlsplit
 
+from emulator.api.attempts import Attempts
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished, finished
 from emulator.api.service import BankService
 from emulator.bank.clock import real_now
@@ -111,6 +111,7 @@ class Console:
         self._guard = guard
         self._answering = answering
         self._token = token
+        self._attempts = Attempts(token or "")
         self._sessions = Sessions(guard, token or "", real_now)
         self._default = default
 
@@ -118,7 +119,11 @@ class Console:
         """Answer with a page, a redirect after a change, or the event stream."""
         return Unfinished(self._steps(service, request)).step()
 
-    def _steps(self, service: BankService, request: Request) -> Steps:
+    def refuse(self, request: Request) -> Response | None:
+        """The answer to a request that may not use the console, whichever bank it names; None if it may.
+
+        Who is not logged in gets the form for that, or its answer.
+        """
         if not self._guard.knows_host(request):
             return bare(request, 403, "Host name not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD", "POST"):
@@ -126,6 +131,17 @@ class Console:
             return bare(request, 405, "Method not allowed", "The console supports GET, HEAD and POST only.", allowed)
         if self._guard.is_foreign(request) and request.method == "POST":
             return bare(request, 403, "Not allowed", "The form came from another application.")
+        if self._token is None or self._sessions.is_live(_cookie(request).value, self._default().bank.documents):
+            return None
+        try:
+            return self._login(request, path_below(request).strip("/").split("/")[1:])
+        except FormRefused as refused:
+            return bare(request, refused.status, "The form cannot be read", refused.reason)
+
+    def _steps(self, service: BankService, request: Request) -> Steps:
+        refused_at_the_door = self.refuse(request)
+        if refused_at_the_door is not None:
+            return refused_at_the_door
         try:
             answer = self._entered(service, request)
             if isinstance(answer, Generator):
@@ -144,10 +160,6 @@ class Console:
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:
         segments = path_below(request).strip("/").split("/")[1:]
-        if self._token is not None and not self._sessions.is_live(
-            _cookie(request).value, self._default().bank.documents
-        ):
-            return self._login(request, segments)
         form = PageForm({})
         if request.method == "POST":
             form = read_form(request)
@@ -180,19 +192,30 @@ class Console:
     def _login(self, request: Request, segments: Sequence[str]) -> Response:
         """Show the login form; a correct token redirects to the requested page."""
         root, place = root_of(request), request.target.removeprefix(request.prefix)
-        wrong = False
+        wrong = ""
+        headers: tuple[tuple[str, str], ...] = ()
         if request.method == "POST":
             if list(segments) != ["login"]:
                 return see_other(f"{root}/console")
             form = read_form(request)
             asked = form.get("place")
             place = asked if _PLACE.fullmatch(asked) else "/console"
-            if hmac.compare_digest(form.get("token").encode(), (self._token or "").encode()):
+            seconds = self._attempts.wait(request.peer)
+            if not seconds and self._attempts.matches(form.get("token"), request.peer):
                 login = _cookie(request).set_to(self._sessions.start(), seconds=int(LIFETIME.total_seconds()))
                 return see_other(root + place, headers=(login,))
-            wrong = True
-        status = 403 if wrong else 401
-        return html(request, "console/login.html", status=status, same_origin=True, place=place, wrong=wrong)
+            wrong = f"Too many wrong tokens: try again in {seconds} s." if seconds else "That is not the token."
+            headers = (("Retry-After", str(seconds)),) if seconds else ()
+        status = (429 if headers else 403) if wrong else 401
+        return html(
+            request,
+            "console/login.html",
+            status=status,
+            headers=headers,
+            same_origin=True,
+            place=place,
+            wrong=wrong,
+        )
 
 
 def _cookie(request: Request) -> LoginCookie:

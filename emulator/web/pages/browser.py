@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.api.hosts import HostNames
+from emulator.api.hosts import HostNames, is_own_origin
 from emulator.api.messages import Request
 from emulator.api.router import split_target
 from emulator.bank.text import composed
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 MOST_FIELDS = 10_000  # one for each account that a customer may share
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 Fields = Mapping[str, list[str]]
 
@@ -141,21 +140,11 @@ class Guard:
         return host is not None and self._hosts.include(host, request.base)
 
     def is_foreign(self, request: Request) -> bool:
-        """Whether the request comes from the page of another application, by its Origin and Sec-Fetch-Site headers.
-
-        The bank's pages have `Referrer-Policy: same-origin`, so their forms always send an Origin; `null` is foreign.
-        """
+        """Whether the request comes from the page of another application, by its Origin and Sec-Fetch-Site headers."""
         if header(request, "sec-fetch-site") == "cross-site":
             return True
         origin = header(request, "origin")
-        if origin is None:
-            return False
-        parts = _origin(origin)
-        if parts is None:
-            return True
-        scheme, authority = parts
-        host = (header(request, "host") or "").lower()
-        return authority != _with_port(scheme, host) and parts != _origin(request.base)
+        return origin is not None and not is_own_origin(origin, host=header(request, "host"), base=request.base)
 
     def token(self, purpose: str) -> str:
         """The form token for `purpose` (an SCA's token, a console session)."""
@@ -164,19 +153,3 @@ class Guard:
     def is_token(self, purpose: str, token: str | None) -> bool:
         """Whether `token` is the form token for `purpose`."""
         return token is not None and hmac.compare_digest(self.token(purpose).encode(), token.encode())
-
-
-def _with_port(scheme: str, authority: str) -> str:
-    after_ipv6 = authority.rpartition("]")[2]
-    return authority if ":" in after_ipv6 else f"{authority}:{_DEFAULT_PORTS.get(scheme, 0)}"
-
-
-def _origin(text: str) -> tuple[str, str] | None:
-    """Scheme and `host:port` of an origin; None if it is not one (`null`)."""
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return None
-    if parts.scheme not in _DEFAULT_PORTS or not parts.netloc:
-        return None
-    return parts.scheme, _with_port(parts.scheme, parts.netloc.lower())

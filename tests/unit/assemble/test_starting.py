@@ -90,7 +90,7 @@ def test_only_large_documents_are_slow(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_address_answers_while_the_documents_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "is_slow", lambda settings: True)
-    plain = listen("127.0.0.1", 0)
+    plain = listen(["127.0.0.1"], 0)
     url = f"http://127.0.0.1:{port_of(plain)}"
     seen: list[tuple[int, bytes]] = []
     application = object()

@@ -8,6 +8,7 @@ import socket
 import ssl
 import stat
 import threading
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
+from cryptography.x509.oid import NameOID
 
 from emulator.api.certificates import identity
 from emulator.ca import (
@@ -139,11 +141,27 @@ def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
         assert len(ca.tpps()) == 1
 
 
-@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "ø", "a\nb", "-a"])
+@pytest.mark.parametrize(
+    "name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "×", "名", "ø\u202e", "a\nb", "-a"]
+)
 def test_names_that_are_no_folder_names_are_refused(shared: CertificateAuthority, name: str, tmp_path: Path) -> None:
     with pytest.raises(TppNameRefused):
         shared.issue(name)
     assert authority(tmp_path).find(name) is None
+
+
+@pytest.mark.parametrize("place", [None, "folder"])
+def test_a_name_has_the_letters_of_its_language_however_they_are_composed(place: str | None, tmp_path: Path) -> None:
+    ca = authority(None if place is None else tmp_path)
+    name = "Ærlig Øl på Ås"
+    issued = ca.issue(unicodedata.normalize("NFD", name), subject="Čáhppes Gávpi")
+    assert issued.name == name
+    assert issued.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "Čáhppes Gávpi"
+    with pytest.raises(TppExists):
+        ca.issue(name)
+    for written in ("NFC", "NFD"):
+        assert ca.get(unicodedata.normalize(written, name)).certificate == issued.certificate
+    assert [tpp.name for tpp in ca.tpps()] == [name]
 
 
 def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: CertificateAuthority) -> None:

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from emulator.api.messages import Request, Response
+from emulator.api import attempts
+from emulator.api.messages import Request, Response, finished
 from emulator.bank.kinds import CONSOLE, CUSTOMER
 from emulator.web.console.handler import Sessions
 from emulator.web.pages.browser import Guard
@@ -68,6 +69,24 @@ def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
         assert "Kari" not in page.text
     assert browser.post("/console/reset", [("fixtures", "empty")]).status == 303
     assert guarded.service.bank.documents.count(CUSTOMER) == 4
+
+
+def test_the_login_makes_who_guesses_the_token_wait(guarded: Living, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = 1000.0
+    monkeypatch.setattr(attempts, "monotonic", lambda: seconds)
+
+    def logged_in(token: str, peer: str = "192.0.2.1") -> int:
+        form = urlencode({"token": token}).encode()
+        headers = (("Host", HOST), ("Content-Type", "application/x-www-form-urlencoded"))
+        request = Request("POST", "/console/login", headers, form, f"http://{HOST}", peer=peer)
+        answer = finished(guarded.console.handle(guarded.service, request))
+        assert (answer.status == 429) == ("Retry-After" in dict(answer.headers))
+        return answer.status
+
+    assert [logged_in("wrong") for _ in range(7)] == [403] * 6 + [429]
+    assert (logged_in(TOKEN), logged_in(TOKEN, "192.0.2.2")) == (429, 303)
+    seconds += 1
+    assert logged_in(TOKEN) == 303
 
 
 def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living) -> None:
