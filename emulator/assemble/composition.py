@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.assemble.application import BankApplication, ServiceHandler
-from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig
 from emulator.assemble.storage import FolderStorage, MemoryStorage, Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
@@ -149,7 +149,10 @@ def application_of(
         "sca": _framed(ScaPages(guard), settings),
         "my": _framed(MyPages(guard), settings),
         "console": Console(
-            guard, answering=asking(control.handle), default=lambda: registry.default, token=settings.control_token
+            guard,
+            answering=asking(control.handle),
+            default=lambda: registry.opened(DEFAULT),
+            token=settings.control_token,
         ),
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),

@@ -114,7 +114,7 @@ class Homes:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
         self._ways = ways
-        self._entrance = entrance(self.here, watching)
+        self._entrance = entrance(self._for_others, watching)
         return self.answer
 
     async def answer(self, request: Request) -> Response | Stream:
@@ -198,6 +198,13 @@ class Homes:
             documents = self.registry.documents(name)
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer
+
+    async def _for_others(self, name: str, request: Request) -> Response | Stream | None:
+        """The answer to a request that another process has passed on."""
+        try:
+            return await self.here(name, request)
+        except StoreError as error:
+            return _refused(request, str(error))
 
     async def _passed_on(self, where: Elsewhere, name: str, request: Request) -> Response | Stream:
         if self._ways is None or where.address is None or where.home is None:
@@ -348,13 +355,15 @@ class Homes:
                     await self.refresh()
                 else:
                     await self.authority.refresh(self.server)
-                closed = [n for n in self.leases.held if self.registry.documents(n) is None and not self._opening(n)]
-                if closed:  # for want of requests
+                closed = [name for name in self.leases.held if self._is_closed(name)]
+                if closed:
                     await self._give_back(closed)
 
-    def _opening(self, name: str) -> bool:
+    def _is_closed(self, name: str) -> bool:
+        """Whether a bank was closed for want of requests, and is not being taken, nor created."""
         taking = self._taking.get(name)
-        return (taking is not None and taking.locked()) or self.rows.get(name) is not None
+        in_use = taking is not None and taking.locked()
+        return self.registry.documents(name) is None and name in self.directory and not in_use
 
     @asynccontextmanager
     async def _going_on(self) -> AsyncIterator[None]:
@@ -368,7 +377,7 @@ class Homes:
         except Exception:
             logger.exception("the store cannot be followed")
         else:
-            if self._away is not None and isinstance(self._away, str):
+            if self._away is not None:
                 self._away = None
                 logger.info("the store can be used again")
 

@@ -56,18 +56,19 @@ class Sessions:
         signed = f"{secrets.token_urlsafe(12)}.{int(self._now().timestamp())}"
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
-    def is_live(self, cookie_value: str, documents: Documents) -> bool:
+    def is_live(self, cookie_value: str, documents: Documents | None) -> bool:
         """Whether a cookie belongs to a login that has not ended."""
         identity, started = self._read(cookie_value)
         return identity is not None and started > self._oldest() and identity not in self._all_ended(documents)
 
-    def end(self, cookie_value: str, documents: Documents) -> None:
+    def end(self, cookie_value: str, documents: Documents | None) -> None:
         """Log out."""
         identity, started = self._read(cookie_value)
         if identity is not None:
             all_ended = {**self._all_ended(documents), identity: started}
             self._ended = {ended: at for ended, at in all_ended.items() if at > self._oldest()}
-            CONSOLE.write(documents, {"id": "console", "ended": self._ended})
+            if documents is not None:
+                CONSOLE.write(documents, {"id": "console", "ended": self._ended})
 
     def _oldest(self) -> float:
         """Logins that started at this time or before have ended."""
@@ -81,8 +82,8 @@ class Sessions:
         self._latest = (now, seconds)
         return now
 
-    def _all_ended(self, documents: Documents) -> dict[str, int]:
-        stored = CONSOLE.read(documents)
+    def _all_ended(self, documents: Documents | None) -> dict[str, int]:
+        stored = None if documents is None else CONSOLE.read(documents)
         return {**self._ended, **(stored["ended"] if stored is not None else {})}
 
     def _read(self, cookie_value: str) -> tuple[str | None, int]:
@@ -97,7 +98,7 @@ class Console:
     """The console of every bank.
 
     `answering` is the control interface; `token` the --control-token, with which people log in if it is set; `default`
-    returns the bank whose documents store the logouts.
+    returns the bank whose documents store the logouts, None where another process has it.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Console:
         guard: Guard,
         *,
         answering: Answering,
-        default: Callable[[], BankService],
+        default: Callable[[], BankService | None],
         token: str | None = None,
     ) -> None:
         self._guard = guard
@@ -114,6 +115,10 @@ class Console:
         self._attempts = Attempts(token or "")
         self._sessions = Sessions(guard, token or "", real_now)
         self._default = default
+
+    def _documents(self) -> Documents | None:
+        default = self._default()
+        return None if default is None else default.bank.documents
 
     def handle(self, service: BankService, request: Request) -> Answered:
         """Answer with a page, a redirect after a change, or the event stream."""
@@ -131,7 +136,7 @@ class Console:
             return bare(request, 405, "Method not allowed", "The console supports GET, HEAD and POST only.", allowed)
         if self._guard.is_foreign(request) and request.method == "POST":
             return bare(request, 403, "Not allowed", "The form came from another application.")
-        if self._token is None or self._sessions.is_live(_cookie(request).value, self._default().bank.documents):
+        if self._token is None or self._sessions.is_live(_cookie(request).value, self._documents()):
             return None
         try:
             return self._login(request, path_below(request).strip("/").split("/")[1:])
@@ -166,7 +171,7 @@ class Console:
             if not self._guard.is_token(FORMS, form.get("csrf")):
                 return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
-                self._sessions.end(_cookie(request).value, self._default().bank.documents)
+                self._sessions.end(_cookie(request).value, self._documents())
                 return see_other(root_of(request) + "/console", headers=(_cookie(request).deleted(),))
         # Most processes never show the console: its pages are imported with the first visit.
         from emulator.web.console import routes
