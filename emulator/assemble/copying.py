@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from emulator.assemble import snapshots
 from emulator.assemble.folders import Folders, complete, replacement
+from emulator.assemble.storage import ENDING, snapshot_files
 from emulator.assemble.stored_authority import ANSWERS, CA, CA_FILES, TPP
 from emulator.bank.kinds import BANK, KINDS
 from emulator.ca.files import check_plain, make_private, write_folder, write_private
@@ -141,9 +141,9 @@ class Directory:
 
     @staticmethod
     def _snapshots(folder: Path) -> Iterator[tuple[str, datetime, bytes]]:
-        for file in sorted(snapshots.files(folder), key=lambda file: file.stat().st_mtime):
+        for file in sorted(snapshot_files(folder), key=lambda file: file.stat().st_mtime):
             created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-            yield file.name.removesuffix(snapshots.ENDING), created, file.read_bytes()
+            yield file.name.removesuffix(ENDING), created, file.read_bytes()
 
     def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
         """Replace the content of this directory by what is given."""
@@ -174,7 +174,7 @@ def _write_bank(folder: Path, bank: StoredBank) -> None:
     if bank.snapshots:
         make_private(folder / "snapshots")
     for name, created, body in bank.snapshots:
-        file = folder / "snapshots" / f"{name}{snapshots.ENDING}"
+        file = folder / "snapshots" / f"{name}{ENDING}"
         write_private(file, body)
         os.utime(file, (created.timestamp(), created.timestamp()))
 

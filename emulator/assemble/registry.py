@@ -11,16 +11,15 @@ from time import monotonic
 from urllib.parse import unquote
 
 from emulator.api.log import RequestLog
-from emulator.api.messages import Request
+from emulator.api.messages import Request, Response
 from emulator.api.operation import routes
 from emulator.api.operations import table
-from emulator.api.service import BankService
+from emulator.api.service import BankService, Sign, Signer
 from emulator.assemble.folders import NAME
-from emulator.assemble.signing import response_signer
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
-from emulator.bank.clock import LIVE, Beginning
+from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.kinds import BANK, KINDS
@@ -28,9 +27,12 @@ from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
-from emulator.ca import CertificateAuthority
+from emulator.ca import CertificateAuthority, Credentials
 from emulator.conformance.observer import Conformance
 from emulator.control.operation import BankSpec
+from emulator.httpsig.dates import format_date
+from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.signing import digest_value, signature_header
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport
 from emulator.store import (
@@ -430,3 +432,27 @@ def changed_meanwhile(name: str) -> BankError:
 def _refuse_default(name: str) -> None:
     if name == DEFAULT:
         raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
+
+
+def response_signer(credentials: Callable[[], Credentials]) -> Signer:
+    """A function that adds Date, Digest and Signature to an answer; the signature covers its X-Request-ID too.
+
+    A Digest or Signature of a scripted rule is not changed, and a scripted Digest is signed. `credentials` is called
+    for the first signed answer only, as it generates a key; its exceptions pass through.
+    """
+
+    def signer() -> Sign:
+        signing = credentials()
+
+        def sign(response: Response) -> None:
+            present = {name.lower(): value for name, value in response.headers}
+            date, digest = format_date(real_now()), present.get("digest") or digest_value(response.body)
+            request_id = [("x-request-id", present["x-request-id"])] if "x-request-id" in present else []
+            lines = [("digest", digest), *request_id, ("date", date)]
+            signature = signature_header(lines, key_id=key_id_for(signing.certificate), key=signing.key)
+            added = (("Date", date), ("Digest", digest), ("Signature", signature))
+            response.headers += [(name, value) for name, value in added if name.lower() not in present]
+
+        return sign
+
+    return signer

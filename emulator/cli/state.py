@@ -66,7 +66,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
         _check_shared(store, store_schema, output, state_directory(state))
         return
     from emulator.assemble.folders import complete
-    from emulator.assemble.snapshots import damaged
+    from emulator.assemble.storage import damaged_snapshots
     from emulator.bank.kinds import KINDS
     from emulator.ca.files import check_private
     from emulator.store import StoreExhausted, StoreTooNew
@@ -96,7 +96,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             snapshots: list[StoreDamaged] = []
             reports.append((report, snapshots))
             if not report.in_use:
-                snapshots += damaged(bank / "snapshots")
+                snapshots += damaged_snapshots(bank / "snapshots")
         except (StoreExhausted, StoreTooNew) as error:
             refused.append(str(error))
         except OSError as error:

@@ -20,7 +20,7 @@ import pytest
 
 from emulator.api.messages import Answered, Request, Response
 from emulator.assemble import assemble
-from emulator.assemble import snapshots as snapshot_files
+from emulator.assemble import storage as snapshot_files
 from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures, snapshots
 from emulator.bank.accounts import ledger

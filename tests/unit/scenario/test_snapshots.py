@@ -11,8 +11,8 @@ from threading import Event
 
 import pytest
 
-from emulator.assemble import snapshots as snapshot_files
-from emulator.assemble.snapshots import FileSnapshots
+from emulator.assemble import storage as snapshot_files
+from emulator.assemble.storage import FileSnapshots
 from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
