@@ -185,6 +185,8 @@ def _notified_host(value: str) -> Host:
 def _advertised(value: str) -> str:
     if not re.fullmatch(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?", value):
         raise ValueError("takes HOST or HOST:PORT, an IPv6 address in brackets")
+    if re.search(r":[0-9]+$", value) and not 0 < int(value.rpartition(":")[2]) < 65536:
+        raise ValueError("takes a port between 1 and 65535")
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
-from emulator.api.messages import ELSEWHERE, Answered, Request, Response, Stream, Unfinished, finished
+from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
@@ -131,7 +131,8 @@ class BankApplication:
         except BankError as refused:
             response = render.refusal(refused)
         except StoreLost:
-            return Response(503, delivery=ELSEWHERE)
+            begun = request.unfinished is not None and request.unfinished.begun
+            return Response(503, delivery=HANG_UP if begun else ELSEWHERE)
         except Exception as error:
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import logging
 import socket
 from asyncio import StreamReader, StreamWriter
@@ -37,6 +38,7 @@ from emulator.web.application import Watching
 logger = logging.getLogger(__name__)
 
 CONNECTING = 2.0  # seconds
+ENDING = 2.0  # seconds in which requests in progress are answered when the process ends
 IDLE = 16  # connections to one address that are kept while nobody uses them
 LARGEST_HEAD = 4 << 20  # bytes
 LARGEST_BODY = 64 << 20
@@ -60,7 +62,11 @@ Here = Callable[[str, Request], Awaitable[Response | Stream | None]]
 
 
 async def _send(writer: StreamWriter, head: dict[str, Any], body: bytes = b"") -> None:
-    text = orjson.dumps({**head, "size": len(body)})
+    whole = {**head, "size": len(body)}
+    try:
+        text = orjson.dumps(whole)
+    except TypeError:  # a target or a header that is not UTF-8
+        text = json.dumps(whole).encode()
     writer.write(b"".join((len(text).to_bytes(4, "big"), text, body)))
     if writer.transport.get_write_buffer_size():
         await writer.drain()
@@ -71,7 +77,11 @@ async def _receive(reader: StreamReader) -> tuple[dict[str, Any], bytes]:
     size = int.from_bytes(await reader.readexactly(4), "big")
     if size > LARGEST_HEAD:
         raise ValueError("too large a head")
-    head = orjson.loads(await reader.readexactly(size))
+    text = await reader.readexactly(size)
+    try:
+        head = orjson.loads(text)
+    except ValueError:
+        head = json.loads(text)
     if not isinstance(head, dict) or not 0 <= head.get("size", -1) <= LARGEST_BODY:
         raise ValueError("not a message")
     return head, await reader.readexactly(head["size"]) if head["size"] else b""
@@ -90,35 +100,51 @@ class Entrance:
         self._here = here
         self._watching = watching
         self._server: asyncio.Server | None = None
-        self._connections: set[StreamWriter] = set()
+        self._connections: dict[asyncio.Task[None], StreamWriter] = {}
+        self._answering: set[StreamWriter] = set()
+        self._ending = False
 
     async def open(self) -> None:
         """Begin to accept connections."""
         self._server = await asyncio.start_server(self._serve, sock=self._bound)
 
     async def close(self) -> None:
-        """End all connections."""
-        if self._server is not None:
-            self._server.close()
-        for writer in list(self._connections):
-            writer.close()
+        """End all connections, once the requests in progress are answered."""
+        self._ending = True
+        if self._server is None:
+            self._bound.close()
+            return
+        self._server.close()
+        for writer in self._connections.values():
+            if writer not in self._answering:
+                writer.close()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=ENDING)
+        for writer in self._connections.values():
+            writer.transport.abort()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=ENDING)
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
-        self._connections.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[task] = writer
         try:
-            while await self._answer(reader, writer):
-                pass
+            while not self._ending and await self._answer(reader, writer):
+                self._answering.discard(writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the other side has ended
         except (ValueError, KeyError, TypeError) as error:
             logger.warning("an internal connection sent something else than a request: %s", error)
         finally:
-            self._connections.discard(writer)
+            del self._connections[task]
+            self._answering.discard(writer)
             writer.close()
 
     async def _answer(self, reader: StreamReader, writer: StreamWriter) -> bool:
         """Answer the next request; whether another one may follow."""
         head, body = await _receive(reader)
+        self._answering.add(writer)
         if not hmac.compare_digest(str(head["secret"]).encode(), self._secret):
             logger.warning("an internal request with a wrong secret came from %s", writer.get_extra_info("peername"))
             await _send(writer, {"as": "refused"})

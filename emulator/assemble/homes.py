@@ -166,6 +166,8 @@ class Homes:
                 return answered
             if loop.time() > until:
                 raise NotDelivered(f"bank {name} has no home at the moment", moved=True)
+            if self._serves(name):  # it was told by the store, and does not know its leases any more
+                await self.renew()
             request = replace(request, unfinished=None, prepared=None)
 
     def _serves(self, name: str, *, new: bool = False) -> bool:
@@ -192,7 +194,8 @@ class Homes:
                 await self.owed.pop()
         except TppExists as error:
             return render.refusal(BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name"))
-        if name in self.rows and self.registry.documents(name) is None:  # a bank that was not created in the end
+        # a bank that was not created in the end
+        if bank_of(request)[1] and name in self.rows and self.registry.documents(name) is None:
             self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             documents = self.registry.documents(name)
@@ -283,9 +286,13 @@ class Homes:
             _remember(service, row.memory)
 
     def _lost(self, log: PostgresLog) -> None:
-        documents = self.registry.documents(log.name)
+        documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
         if documents is None or documents.log is log:
+            has_lease = log.ended is None and lease is log.lease  # a new bank that the store refused
             self._drop(log.name)
+            if has_lease:
+                self.leases.held[log.name] = log.lease
+                self.commits.spawn(self._give_back([log.name]))
 
     def _drop(self, name: str) -> None:
         """Forget a bank of which this process is not the home any more."""
@@ -548,6 +555,7 @@ class HomeStorage:
 
             def place() -> None:
                 self._homes.directory[name] = self._homes.leases.address
+                self._homes.rows[name] = row._replace(sequence=documents.sequence)
                 undo.pop_all()
 
             yield documents, place

@@ -25,7 +25,7 @@ from typing import TypeVar
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
 from emulator.api.service import BankService
-from emulator.assemble.registry import DEFAULT, NAMED_BANK, BankRegistry, bank_of
+from emulator.assemble.registry import BankRegistry, bank_of
 from emulator.bank.errors import BankError
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
 from emulator.store.journal_log import Abandoned
@@ -118,11 +118,15 @@ class Turns:
     async def _lasting(
         self, handled: Handled, failed: dict[Store, Exception], waiting: dict[Store, int]
     ) -> Exception | None:
-        for store, change in waiting.items():
-            try:
-                await self._upkeep.durable(store, change)
-            except StoreUnwritable as error:
-                failed[store] = error
+        # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
+        outcomes = await asyncio.gather(
+            *(self._upkeep.durable(store, change) for store, change in waiting.items()), return_exceptions=True
+        )
+        for store, outcome in zip(waiting, outcomes, strict=True):
+            if isinstance(outcome, StoreUnwritable):
+                failed[store] = outcome
+            elif outcome is not None:
+                raise outcome
         self._upkeep.compact_overgrown(self._group)
         return self._refuse(handled, failed) if failed else None
 
@@ -140,11 +144,9 @@ class Turns:
 
     def _documents_of(self, request: Request) -> Sequence[Store]:
         """The documents that a request may have read or changed, of banks that are open."""
-        named = NAMED_BANK.match(request.target)
-        names = [DEFAULT if named is None else named[1]]
-        if self._waits and (name := bank_of(request)[0]) is not None and name not in names:
-            names.append(name)  # it creates, replaces or deletes this one
-        return [documents for name in names if (documents := self._registry.documents(name)) is not None]
+        name = bank_of(request)[0]
+        documents = None if name is None else self._registry.documents(name)
+        return () if documents is None else (documents,)
 
     def start(self) -> None:
         """Compact journals that have outgrown their snapshots."""

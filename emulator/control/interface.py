@@ -33,7 +33,7 @@ from emulator.control.operation import Banks, ControlCall, ControlOperation, ref
 from emulator.scenario.loader import ScenarioRefused, too_large
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import StoreUnwritable
+from emulator.store import StoreLost, StoreUnwritable
 
 logger = logging.getLogger(__name__)
 
@@ -153,6 +153,8 @@ class Control:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
             response = render.refusal(refusal([Problem(("fixtures",), line) for line in error.lines()]))
+        except StoreLost:
+            raise
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
             response = render.refusal(render.UNWRITABLE)

@@ -1,87 +1,126 @@
-"""A process over a shared store without its web server, in the event loop of the test."""
+"""Processes over a shared store without their web servers, in the event loop of the test.
+
+They answer requests as the web server hands them over, and pass them on to each other over real connections.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from emulator.assemble.shared.registry import SharedRegistry
-from emulator.assemble.shared.starting import assembled
-from emulator.assemble.shared.turns import SharedTurns
+import psycopg
 
-from emulator.api.messages import Answered, Request, Response, Steps, Unfinished
+from emulator.api.messages import Request, Response, Stream
+from emulator.assemble.joining import SharedApplication, assembled
 from emulator.bank.clock import LIVE
 from emulator.settings import ServeSettings
+from emulator.store.postgres.log import PostgresLog
+from emulator.web.events import Watchers
+from emulator.web.handler import RequestQueue
 
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+PATIENCE = 20.0
 
 
 class Process:
-    """One process over the store, without its web server."""
+    """One process over the store; `url` is that of the store."""
 
-    def __init__(self, turns: SharedTurns, registry: SharedRegistry) -> None:
-        self.turns = turns
-        self.registry = registry
+    def __init__(self, application: SharedApplication, url: str) -> None:
+        self.application = application
+        self.homes = application.homes
+        self.registry = application.homes.registry
+        self.leases = application.homes.leases
+        self.url = url
+        self.watchers = Watchers(application)
+        self._queue = RequestQueue(application, self.watchers)
+        self._answering = application.around(self._queue.answer, self.watchers)
+        application.start()
 
-    def answer_with(self, steps: Callable[[], Steps]) -> None:
-        """Answer every request from now on with these steps."""
+    def send(self, request: Request) -> asyncio.Task[Response | Stream]:
+        """The answer to a request that has reached this process."""
 
-        def answer(request: Request) -> Answered:
-            return (request.unfinished or Unfinished(steps())).step()
+        async def answer() -> Response | Stream:
+            return await asyncio.wait_for(asyncio.ensure_future(self._answering(request)), PATIENCE)
 
-        self.turns.answers = answer
+        return asyncio.ensure_future(answer())
 
-    def ask(self, method: str, path: str, body: Any = None, *, bank: str = "") -> asyncio.Future[Answered]:
-        """The answer to a control request, or its first step."""
-        content = b"" if method == "GET" else json.dumps(body or {}).encode()
-        return self.go_on(Request(method, f"{bank and f'/banks/{bank}'}/_emulator/{path}", HEADERS, content))
+    def ask(self, method: str, path: str, body: Any = None, *, bank: str = "") -> asyncio.Task[Response | Stream]:
+        """The answer to a control request."""
+        return self.send(request(method, path, body, bank=bank))
 
-    def go_on(self, request: Request) -> asyncio.Future[Answered]:
-        """The answer to a request, or the next step of it, which the web server asks for as often as there is one."""
-        awaited = None if request.unfinished is None else request.unfinished.awaits
-        if awaited is not None and not awaited.done():
-            return asyncio.ensure_future(self._go_on_after(asyncio.wrap_future(awaited), request))
-        (answer,) = self.turns.begin([request])
-        answer.add_done_callback(lambda done: setattr(request, "unfinished", _unfinished(done)))
-        return answer
-
-    async def _go_on_after(self, awaited: asyncio.Future[Any], request: Request) -> Answered:
-        await asyncio.wait([awaited])
-        return await self.go_on(request)
-
-    async def answer(self, method: str, path: str, body: Any = None, *, bank: str = "") -> Answered:
-        """The answer to a control request in the end."""
-        content = b"" if method == "GET" else json.dumps(body or {}).encode()
-        request = Request(method, f"{bank and f'/banks/{bank}'}/_emulator/{path}", HEADERS, content)
-        while isinstance(answer := await self.go_on(request), Unfinished):
-            await asyncio.sleep(0)
-        return answer
-
-    async def control(self, method: str, path: str, body: Any = None, *, bank: str = "", status: int = 200) -> Any:
-        """What a control request is answered in the end."""
-        answer = await self.answer(method, path, body, bank=bank)
+    async def control(self, method: str, path: str, body: Any = None, *, bank: str = "", status: int = 0) -> Any:
+        """The JSON of the answer to a control request, which has this status, or was carried out."""
+        answer = await self.ask(method, path, body, bank=bank)
         assert isinstance(answer, Response)
-        assert answer.status == status, answer.body
-        return json.loads(answer.body) if answer.body else None
+        assert answer.status == status or (not status and answer.status < 300), answer.body
+        content = await whole(answer)
+        return json.loads(content) if content else None
+
+    def log(self, bank: str) -> PostgresLog:
+        """The log of a bank whose home this process is."""
+        documents = self.registry.documents(bank)
+        assert documents is not None, f"another process has bank {bank}"
+        assert isinstance(documents.log, PostgresLog)
+        return documents.log
+
+    async def pause(self) -> None:
+        """Nothing goes on any more without a request: as with a process that is stopped, leases are not renewed."""
+        for task in list(self.homes._tasks):
+            task.cancel()
+        await asyncio.sleep(0)
+
+    async def end(self) -> None:
+        """End in order, as at SIGTERM."""
+        self.application.stop()
+        self._queue.stop()
+        await self.application.leave()
+        self.application.close()
+
+    async def kill(self) -> None:
+        """End without a word to anybody."""
+        await self.pause()
+        self.application.stop()
+        self._queue.stop()
+        assert self.homes._entrance is not None
+        await self.homes._entrance.close()
+        await self.homes.server.close()
 
 
-def _unfinished(done: asyncio.Future[Answered]) -> Unfinished | None:
-    return answer if not done.cancelled() and isinstance(answer := done.result(), Unfinished) else None
+def request(method: str, path: str, body: Any = None, *, bank: str = "") -> Request:
+    content = b"" if method in ("GET", "HEAD") else json.dumps(body or {}).encode()
+    return Request(method, f"{bank and f'/banks/{bank}'}/_emulator/{path}", HEADERS, content)
+
+
+async def whole(answer: Response) -> bytes:
+    """The body with its parts."""
+    return answer.body + b"".join([piece async for piece in answer.parts] if answer.parts else [])
+
+
+async def execute(url: str, statement: str, *values: Any) -> list[Any]:
+    """The rows of a statement in the schema of the store."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        cursor = await connection.execute(statement.replace("{schema}", "bank_emulator").encode(), values)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def eventually(true: Any) -> None:
+    """Wait until `true()` holds."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
-async def process(store_url: str, state: Path) -> AsyncIterator[Process]:
-    settings = ServeSettings(state=state, store=store_url)
-    application = await asyncio.to_thread(assembled, settings, LIVE)
-    turns, registry = application.turn(), application._registry
-    assert isinstance(turns, SharedTurns)
-    assert isinstance(registry, SharedRegistry)
-    turns.start()
+async def process(store_url: str, state: Path, **settings: Any) -> AsyncIterator[Process]:
+    """A process; it is killed at the end, unless it has ended."""
+    application = await asyncio.to_thread(assembled, ServeSettings(state=state, store=store_url, **settings), LIVE)
+    assert isinstance(application, SharedApplication)
+    one = Process(application, store_url)
     try:
-        yield Process(turns, registry)
+        yield one
     finally:
-        turns.stop()
+        await one.kill()

@@ -159,11 +159,11 @@ class Leases:
         """End these leases, with what the next home is to have in memory, as JSON, and whether the bank is active: it
         is then taken by another process although nobody asks for it.
         """
-        rows = [
-            {"name": name, "epoch": lease.epoch, "memory": memory.decode(), "active": active}
-            for name, (memory, active) in left.items()
-            if (lease := self.held.pop(name, None)) is not None
-        ]
+        rows = []
+        for name, (memory, active) in left.items():
+            if (lease := self.held.pop(name, None)) is not None:
+                lease.until = 0.0  # from now on another process may answer
+                rows.append({"name": name, "epoch": lease.epoch, "memory": memory.decode(), "active": active})
         await self._server.rows(_GIVE_BACK, orjson.dumps(rows).decode())
 
     async def orphans(self, most: int) -> list[str]:

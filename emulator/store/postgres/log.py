@@ -165,6 +165,7 @@ class PostgresLog:
         self._weight = len(content.snapshot)
         self._contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
     def load(self, store: Store) -> None:
         """Load the bank as it is stored."""
@@ -199,12 +200,12 @@ class PostgresLog:
 
     async def durable(self, sequence: int) -> None:
         """Wait for the commit of the changes up to this one."""
-        if self.ended is not None:
-            raise self.ended
         if sequence <= self.synced:
             return
         if self._store.sequence < sequence:
-            raise StoreUnwritable("an earlier commit failed, and the changes were undone")
+            raise self._refusal or StoreUnwritable("the changes were undone")
+        if self.ended is not None:
+            raise self.ended
         stored = asyncio.get_running_loop().create_future()
         self._waiting.append((sequence, stored))
         await stored
@@ -228,6 +229,8 @@ class PostgresLog:
 
     def refused(self, error: StoreUnwritable) -> None:
         """The changes that are not stored will not be: undo them."""
+        if self.pending:
+            self._refusal = error
         self.pending.clear()
         self._store.revert(self.synced, str(error))
         waiting, self._waiting = self._waiting, []

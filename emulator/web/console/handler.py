@@ -15,7 +15,7 @@ from emulator.api.service import BankService
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
-from emulator.store import Documents, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUnwritable
 from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused, Screen
 from emulator.web.pages.browser import (
     FormRefused,
@@ -156,6 +156,8 @@ class Console:
             return bare(request, refused.status, "The form cannot be read", refused.reason)
         except ControlRefused as refused:
             return bare(request, refused.status, "The bank refused", str(refused))
+        except StoreLost:
+            raise
         except StoreUnwritable as failed:
             return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
 

@@ -1,0 +1,463 @@
+"""Each bank has one home: who it is, what becomes of its answers when it is late, and who comes after it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any, cast
+
+import pytest
+
+from emulator.api.messages import Answered, Request, Response
+from emulator.assemble import registry
+from emulator.assemble.joining import assembled
+from emulator.bank.clock import LIVE
+from emulator.bank.documents import Notification
+from emulator.bank.kinds import CUSTOMER, NOTIFICATION
+from emulator.settings import ServeSettings
+from emulator.store.postgres import leases, log
+from emulator.store.postgres.connection import OutcomeUnknown
+from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from tests.postgres.process import HEADERS, Process, eventually, execute, process
+from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def has(one: Process, bank: str) -> bool:
+    return one.registry.opened(bank) is not None
+
+
+async def now(one: Process, bank: str) -> datetime:
+    """The time of the bank, which stands still."""
+    return datetime.fromisoformat((await one.control("GET", "clock", bank=bank))["now"])
+
+
+async def over(one: Process, bank: str) -> None:
+    """The lease of this process is over by the clock of the database; the process does not know it."""
+    await execute(one.url, "UPDATE {schema}.bank SET until = now() - interval '1 s' WHERE name = %s", bank)
+
+
+async def taken(one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process takes the bank of the first, whose renewals do not arrive until `undo`."""
+
+    async def lost() -> list[str]:
+        return []
+
+    monkeypatch.setattr(one.leases, "renew", lost)
+    await over(one, bank)
+    assert await two.homes.locate(bank) is None
+    assert has(two, bank)
+
+
+async def test_every_process_answers_for_every_bank_and_says_where_it_is(one: Process, two: Process, bank: str) -> None:
+    before = await now(one, bank)
+    for each in (two, one, two):
+        await each.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert [await now(each, bank) for each in (one, two)] == [before + timedelta(hours=3)] * 2
+    assert (has(one, bank), has(two, bank)) == (True, False)
+    for each in (one, two):
+        banks = {entry["name"]: entry for entry in (await each.control("GET", "banks"))["banks"]}
+        assert banks[bank]["home"] == one.leases.address
+        assert bank in (await ready(one))["banks"]
+        assert bank not in (await ready(two))["banks"]
+
+
+async def ready(one: Process) -> Any:
+    import orjson
+
+    answer = await one.send(Request("GET", "/ready", HEADERS))
+    assert isinstance(answer, Response)
+    assert answer.status == 200
+    return orjson.loads(answer.body)
+
+
+async def test_a_home_that_was_stopped_longer_than_its_lease_does_not_answer(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await now(one, bank)
+    with monkeypatch.context() as stopped:
+        await taken(one, two, bank, stopped)
+        await two.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+        real = leases.elapsed
+        later = one.leases.held[bank].until + 0.1
+        stopped.setattr(leases, "elapsed", lambda: max(real(), later))
+        two.leases.held[bank].until = later + 60  # it has renewed
+        assert await now(one, bank) == before + timedelta(hours=1)
+    assert (has(one, bank), has(two, bank)) == (False, True)
+
+
+async def test_an_answer_that_was_computed_within_a_lease_and_leaves_after_it_is_thrown_away(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[Request] = []
+    answers = one.application._turns.answers
+
+    def slowly(asked: Request) -> Answered:
+        answer = answers(asked)
+        computed.append(asked)
+        if len(computed) == 1:
+            one.leases.held[bank].until = 0.0
+        return answer
+
+    monkeypatch.setattr(one.application._turns, "answers", slowly)
+    await one.control("GET", "clock", bank=bank)
+    assert len(computed) == 2
+
+
+async def test_a_change_of_a_home_that_is_none_any_more_is_stored_by_the_next_one_only(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await now(one, bank)
+    with monkeypatch.context() as stopped:
+        await taken(one, two, bank, stopped)
+        await two.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+        assert one.log(bank).owned, "it does not know yet"
+        await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert (has(one, bank), has(two, bank)) == (False, True)
+    assert await now(one, bank) == before + timedelta(hours=2)
+
+
+async def test_a_checkpoint_and_a_snapshot_of_a_former_home_are_not_stored(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = one.registry.documents(bank)
+    assert documents is not None
+    with monkeypatch.context() as stopped:
+        await taken(one, two, bank, stopped)
+        await documents.log.compaction(lambda: None)
+    await one.control("PUT", "snapshots/late", bank=bank, status=201)  # passed on
+    stored = "SELECT count(*) FROM {schema}.checkpoint WHERE bank = %s"
+    assert await execute(one.url, stored, bank) == [(0,)]
+    assert [each["name"] for each in (await two.control("GET", "snapshots", bank=bank))["snapshots"]] == ["late"]
+
+
+async def test_no_answer_leaves_before_the_commit_of_what_it_shows(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the next turn is computed meanwhile: its changes are in the next commit."""
+    commits, goes_on, batches = one.homes.commits, asyncio.Event(), list[Any]()
+    store = commits._store
+
+    async def slowly(batch: Any) -> None:
+        batches.append(batch)
+        await goes_on.wait()
+        await store(batch)
+
+    monkeypatch.setattr(commits, "_store", slowly)
+    service = one.registry.opened(bank)
+    assert service is not None
+
+    def changed(each: Process, progression: str) -> Any:
+        return each.ask("PUT", "settings", {"progression": progression}, bank=bank)
+
+    try:
+        asked = [changed(one, "manual")]
+        await eventually(lambda: batches)
+        asked += [changed(one, "immediate"), changed(two, "immediate")]
+        asked += [each.ask("GET", "settings", bank=bank) for each in (one, two)]
+        await eventually(lambda: service.bank.settings.progression == "immediate")
+        await two.control("GET", "settings")  # that of another bank waits for nothing
+        assert not any(answer.done() for answer in asked)
+    finally:
+        goes_on.set()
+    assert [(await answer).status for answer in asked] == [200] * 5
+    assert len(batches) == 2
+
+
+@asynccontextmanager
+async def commits_of(one: Process, outcome: Callable[[Awaitable[Any]], Awaitable[Any]]) -> Any:
+    """What becomes of each commit of this process for the time of the block."""
+    rows = one.homes.server.rows
+
+    async def changed(statement: str, *values: Any, **options: Any) -> Any:
+        sent = rows(statement, *values, **options)
+        return await (outcome(sent) if statement in (log._COMMIT, log._COMMIT_ONE) else sent)
+
+    one.homes.server.rows = changed  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        one.homes.server.rows = rows  # type: ignore[method-assign]
+
+
+class Sent:
+    """Commits that get no answer: each is executed or not, as often as it says."""
+
+    def __init__(self, *executed: bool) -> None:
+        self.executed = list(executed)
+
+    async def __call__(self, commit: Any) -> Any:
+        if not self.executed:
+            return await commit
+        if self.executed.pop(0):
+            await commit
+        else:
+            commit.close()
+        raise OutcomeUnknown("the connection is lost")
+
+
+@pytest.mark.parametrize(
+    ("executed", "status", "hours"),
+    [((True,), 200, 1), ((False,), 200, 1), ((False, True), 200, 1), ((False, False, False), 503, 0)],
+)
+async def test_a_commit_without_an_answer_is_looked_up(
+    one: Process, two: Process, bank: str, executed: tuple[bool, ...], status: int, hours: int
+) -> None:
+    before = await now(one, bank)
+    async with commits_of(one, Sent(*executed)):
+        answer = await two.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.delivery.disconnect) == (status, None)
+    assert await now(two, bank) == before + timedelta(hours=hours)
+    assert has(one, bank)
+
+
+@pytest.mark.parametrize("executed", [False, True])
+async def test_where_nobody_knows_the_outcome_the_client_gets_no_answer(
+    one: Process, two: Process, bank: str, executed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has taken the bank when the commit is looked up, and may have changed it."""
+    before = await now(one, bank)
+    sent = Sent(executed)
+
+    async def lost(commit: Any) -> Any:
+        try:
+            return await sent(commit)
+        finally:
+            await taken(one, two, bank, monkeypatch)
+
+    async with commits_of(one, lost):
+        answer = await one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    monkeypatch.undo()
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == "after"
+    assert await now(one, bank) == before + timedelta(hours=executed)
+    assert (has(one, bank), has(two, bank)) == (False, True)
+
+
+async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
+    one: Process, two: Process, bank: str
+) -> None:
+    """As where the connection was lost while the statement was still under way."""
+    before = await now(one, bank)
+    late: list[Any] = []
+
+    async def delayed(commit: Any) -> Any:
+        if late:
+            return await commit
+        late.append(commit)
+        raise OutcomeUnknown("the connection is lost")
+
+    async with commits_of(one, delayed):
+        await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    await late[0]
+    assert await now(two, bank) == before + timedelta(hours=1)
+    assert (await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)) is not None
+
+
+async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two: Process, bank: str) -> None:
+    before = await now(one, bank)
+
+    async def refused(commit: Any) -> Any:
+        commit.close()
+        raise StoreUnreachable("PostgreSQL: no room")
+
+    async with commits_of(one, refused):
+        for each in (one, two):
+            answer = await each.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank, status=503)
+            assert "no room" in str(answer)
+    assert await now(two, bank) == before
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+
+
+async def test_a_bank_whose_creation_could_not_be_stored_was_never_there(one: Process, two: Process) -> None:
+    async def refused(commit: Any) -> Any:
+        commit.close()
+        raise StoreUnreachable("PostgreSQL: no room")
+
+    async with commits_of(one, refused):
+        await one.control("PUT", "banks/green", {"fixtures": "empty"}, status=503)
+    for each in (one, two):
+        assert "green" not in [entry["name"] for entry in (await each.control("GET", "banks"))["banks"]]
+        await each.control("GET", "clock", bank="green", status=404)
+    await two.control("PUT", "banks/green", {"fixtures": "empty"}, status=201)
+    assert [has(each, "green") for each in (one, two)] == [False, True]
+
+
+async def test_banks_whose_home_is_gone_are_taken_over_without_a_request(
+    one: Process, two: Process, tmp_path: Path
+) -> None:
+    async with process(one.url, tmp_path / "three") as three:
+        await three.control("PUT", "banks/orphan", {"fixtures": "empty"}, status=201)
+        assert has(three, "orphan")
+        await three.kill()
+        await over(three, "orphan")
+        await eventually(lambda: has(one, "orphan") or has(two, "orphan"))
+        await one.control("GET", "clock", bank="orphan")
+
+
+async def test_a_home_that_ends_leaves_request_log_and_counters(one: Process, two: Process, tmp_path: Path) -> None:
+    rule = {
+        "name": "twice",
+        "unsigned": True,
+        "when": {"operation": "getAccounts"},
+        "times": {"first": 2},
+        "then": {"answer": {"status": 500, "code": "SYSTEM_ERROR"}},
+    }
+
+    async def accounts(each: Process) -> int:
+        answer = await each.send(Request("GET", "/banks/left/v1/accounts", HEADERS))
+        assert isinstance(answer, Response)
+        return answer.status
+
+    async with process(one.url, tmp_path / "three") as three:
+        await three.control("PUT", "banks/left", {"fixtures": "empty"}, status=201)
+        await three.control("POST", "rules", {"rules": [rule]}, bank="left")
+        assert [await accounts(three), await accounts(one)] == [500, 500]
+        before = await three.control("GET", "requests", bank="left")
+        began = monotonic()
+        await three.end()
+        assert await one.control("GET", "requests", bank="left") == before
+        assert monotonic() - began < leases.LASTS, "it waited for the lease"
+        assert await accounts(two) == 400
+        (count,) = (await one.control("GET", "rules", bank="left"))["counts"]
+        assert (count["matched"], count["acted"]) == (3, 2)
+        entries = (await one.control("GET", "requests", bank="left"))["requests"]
+        assert [entry["id"] for entry in entries] == ["3", "2", "1"]
+
+
+async def test_a_bank_in_which_nothing_happens_rests_after_the_end_of_its_home(one: Process, tmp_path: Path) -> None:
+    """A thousand banks would else be loaded by those that are left. One with something to do is taken over."""
+    async with process(one.url, tmp_path / "three") as three:
+        for name in ("resting", "busy"):
+            await three.control("PUT", f"banks/{name}", {"fixtures": "empty"})
+        busy = three.registry.opened("busy")
+        assert busy is not None
+        busy.bank.change_settings({"notifications": True})
+        busy.bank.documents.put(NOTIFICATION, cast(Notification, {"id": "n", "state": "waiting", "due": "9999"}))
+        await three.end()
+    homes = "SELECT name, home IS NOT NULL FROM {schema}.bank WHERE name IN ('resting', 'busy')"
+    assert dict(await execute(one.url, homes)) == {"resting": False, "busy": True}
+
+
+async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process, tmp_path: Path) -> None:
+    await two.control("PUT", "banks/red", {"fixtures": "empty", "seed": 5}, status=201)
+    assert "red" in [entry["name"] for entry in (await one.control("GET", "banks"))["banks"]]
+    await one.control("PUT", "banks/red", {"fixtures": "empty", "seed": 6})
+    assert (has(one, "red"), has(two, "red")) == (False, True)
+    await one.control("DELETE", "banks/red", status=204)
+    for each in (two, one):
+        assert "red" not in [entry["name"] for entry in (await each.control("GET", "banks"))["banks"]]
+        await each.control("GET", "clock", bank="red", status=404)
+    await one.control("POST", "tpps", {"name": "shop"}, bank="")
+    for each in (two, one):
+        assert "shop" in [entry["name"] for entry in (await each.control("GET", "tpps"))["tpps"]]
+    await two.control("POST", "tpps", {"name": "shop"}, status=409)
+
+
+async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: Process, bank: str) -> None:
+    await two.control("PUT", "banks/other", {"fixtures": "empty"}, status=201)
+    asked = [
+        one.ask("POST", "tpps", {"name": "both"}, bank=bank),
+        two.ask("POST", "tpps", {"name": "both"}, bank="other"),
+    ]
+    assert sorted([(await answer).status for answer in asked]) == [201, 409]
+
+
+async def test_a_tpp_that_could_not_be_stored_is_taken_later_and_a_broken_folder_is_logged_once(
+    one: Process, tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with process(store_url, tmp_path / "own") as own:
+        tpps = tmp_path / "own" / "tpps"
+        shutil.copytree(tpps / "demo", tpps / "market")
+        (tpps / "broken").mkdir()
+
+        async def names() -> list[str]:
+            return [tpp["name"] for tpp in (await own.control("GET", "tpps"))["tpps"]]
+
+        while "market" not in await names():
+            await asyncio.sleep(0.01)
+        assert len([record for record in caplog.records if "broken" in record.getMessage()]) == 1
+
+
+async def test_a_bank_without_requests_leaves_memory_and_comes_back(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
+    with monkeypatch.context() as later:
+        in_a_day = monotonic() + 25 * 3600
+        later.setattr(registry, "monotonic", lambda: in_a_day)
+        while has(one, bank):
+            one.registry.close_idle()
+    await eventually(lambda: bank not in one.leases.held)
+    assert (await two.control("GET", "settings", bank=bank))["progression"] == "manual"
+    assert (has(one, bank), has(two, bank)) == (False, True)
+
+
+async def test_a_damaged_bank_is_named_and_harms_no_other(one: Process, two: Process, bank: str) -> None:
+    name = f"{bank}-damaged"
+    await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+    with pytest.MonkeyPatch.context() as stopped:
+        await taken(one, two, name, stopped)
+        await two.homes._give_back([name])
+        two.homes._drop(name)
+        one.homes._drop(name)
+    await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s AND sequence = 1", name)
+    for each in (one, two):
+        answer = await each.control("GET", "clock", bank=name, status=503)
+        assert f"change 1 of bank {name} is damaged" in str(answer)
+        await each.control("GET", "clock", bank=bank)
+
+
+async def test_an_address_that_another_process_has_is_refused(one: Process, tmp_path: Path) -> None:
+    address = one.leases.address
+    settings = ServeSettings(state=tmp_path, store=one.url, advertise=address)
+    with pytest.raises(StoreUnusable, match=f"--advertise {address}: this process cannot listen there: "):
+        await asyncio.to_thread(assembled, settings, LIVE)
+
+
+async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_stored(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor done again at the next home: a part of it is stored, and its client asks what is there."""
+    service = one.registry.opened(bank)
+    assert service is not None
+    asked = one.ask("POST", "generate", {"customers": 200, "accountsPerCustomer": 1}, bank=bank)
+    await eventually(lambda: service.bank.documents.count(CUSTOMER) > 20)
+    await taken(one, two, bank, monkeypatch)
+    monkeypatch.undo()
+    answer = await asked
+    assert isinstance(answer, Response)
+    assert answer.status >= 400
+    assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
+
+
+async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQL, tmp_path: Path) -> None:
+    """Waiting for a free one is no error, though the server has no fourth."""
+    url = postgresql.database()
+    with postgresql.admin(url.rpartition("/")[2]) as admin:
+        admin.execute(f"CREATE ROLE narrow LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 3")
+        admin.execute("GRANT ALL ON DATABASE " + url.rpartition("/")[2] + " TO narrow")
+    try:
+        own = url.replace(f"//{ROLE}:", "//narrow:")
+        async with process(own, tmp_path / "own", store_connections=3) as narrow:
+            names = [f"n{number}" for number in range(8)]
+            for name in names:
+                await narrow.control("PUT", f"banks/{name}", {"fixtures": "empty"})
+            asked = [
+                narrow.ask("PUT", "settings", {"progression": ("manual", "time")[number % 2]}, bank=names[number % 8])
+                for number in range(320)
+            ]
+            snapshots = [narrow.ask("PUT", "snapshots/s", bank=name) for name in names]
+            assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
+            assert {answer.status for answer in await asyncio.gather(*snapshots)} == {201}
+    finally:
+        postgresql.drop(url)
+        with postgresql.admin() as admin:
+            admin.execute("DROP ROLE narrow")
