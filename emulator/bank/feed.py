@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import orjson
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from emulator.bank.conditions import Condition, Members, Single, compiled, fits
+from emulator.bank.conditions import ABSENT, Condition, Members, Single, compiled, fits
 from emulator.bank.problems import Problem
-from emulator.bank.validation import Maybe, Model, Reads, Text, Unfit, json_schema, validate_as
+from emulator.bank.validation import Maybe, Model, Reads, Text, Unfit, json_schema, refuse, validate_as
 
 MOST_EFFECTS = 50
 MOST_DAYS = 60
@@ -101,6 +101,18 @@ class FeedEffect(Model):
     effect: str
     when: Maybe[FeedMatch] = None
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _can_match(self) -> Self:
+        """Refuse a condition that none of the entries can meet on which it acts: nobody would notice the mistake."""
+        when = self.when or FeedMatch.model_validate({})
+        if "status" in when.model_fields_set and not fits(compiled(when.status), self.shelf):
+            text = f"{self.effect} acts on entries with the status {self.shelf}."
+            refuse(Unfit(text=text, path=("when", "status")))
+        dated = "booking_date" in when.model_fields_set and self.shelf == "pending"
+        if dated and not fits(compiled(when.booking_date), ABSENT):
+            refuse(Unfit(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
+        return self
 
 
 _Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
@@ -217,9 +229,10 @@ def effects(stated: Sequence[Mapping[str, Any]]) -> Sequence[FeedEffect]:
 
 @lru_cache(maxsize=64)
 def _read(text: bytes) -> Sequence[FeedEffect]:
-    checked, _ = validate_as(_Effects, orjson.loads(text))
+    # Those that a version stored which took more are left out, so that the bank still starts.
+    read = (validate_as(AnyEffect, stated)[0] for stated in orjson.loads(text))
     acting = list(_FORMS)
-    return tuple(sorted(checked, key=lambda effect: acting.index(effect.effect)))
+    return tuple(sorted((one for one in read if one is not None), key=lambda effect: acting.index(effect.effect)))
 
 
 @cache

@@ -173,7 +173,7 @@ TAKES: Mapping[str, SettingValues] = {
         "When missing money is detected: at execution (ACCP), or at initiation (400 PAYMENT_FAILED)."
     ),
     "calendar": _one_of("always-open", "norway").deciding(
-        "When payments are executed: immediately, or at 14:00 on banking days; straks always immediately."
+        "When payments are executed: on any day and at any hour, or at 14:00 on banking days; straks always at once."
     ),
     "straks_limit": _KRONER.deciding("The largest amount of an instant payment, in NOK."),
     "payee_check": _one_of("off", "warn", "refuse").deciding(

@@ -512,7 +512,7 @@ def test_a_bank_is_made_with_settings_clock_and_tpp_in_one_call(desk: ControlDes
     assert bank.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
     assert bank.get("/settings")["progression"] == "manual"
     booked = [entry["bookingDate"] for entry in bank.get("/state")["transaction"] if "bookingDate" in entry]
-    assert max(booked) == "2026-03-01", "dates of the fixture are counted from now"
+    assert max(booked) == "2026-02-27", "dates of the fixture are counted from now"
     assert desk.do("PUT", "/banks/one-call", body)["tpp"]["certificate"] != created["tpp"]["certificate"]
     desk.do("DELETE", "/banks/one-call")
 

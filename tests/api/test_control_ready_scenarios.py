@@ -150,11 +150,19 @@ def _permission_removed(t: Traffic, account: str) -> None:
     assert (t.pay().status, t.balances(account)[0]) == (403, 200)
 
 
+def _quota_exhausted(t: Traffic, account: str) -> None:
+    t.status(f"{DOMESTIC}/{t.pay().json()['paymentId']}")
+    assert {count["matched"] for count in t.desk.get("/rules")["counts"]} == {0}
+    _quota(t, account)
+
+
 def _quota(t: Traffic, account: str) -> None:
     assert t.balances(account, **{"PSU-IP-Address": None}) == (429, "ACCESS_EXCEEDED")
 
 
 def _slow_bank(t: Traffic, _: str) -> None:
+    payment = f"{DOMESTIC}/{t.pay().json()['paymentId']}"
+    assert [t.delivery(f"{payment}/status").delay for _ in range(3)] == [0, 0, 0]
     delays = [t.delivery("/v1/accounts").delay for _ in range(3)]
     assert delays[:2] == [0, 0]
     assert 1 <= delays[2] <= 2
@@ -305,7 +313,7 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "notifications-twice": _notifications_twice,
     "pending-vanishes": _vanishes,
     "permission-removed": _permission_removed,
-    "quota-exhausted": _quota,
+    "quota-exhausted": _quota_exhausted,
     "quota-used-up": _quota,
     "renumbered-day": _renumbered,
     "session-over": _session_over,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.bank import fixtures
+from emulator.bank import feed, fixtures
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.accounts.drifting_feed import DriftingFeed
 from emulator.bank.accounts.transactions import Window
@@ -34,7 +34,7 @@ Effect = dict[str, Any]
 when = st.sampled_from(
     [
         *({}, {"account": "NO*"}, {"creditorName": "*a*"}, {"transactionAmount": {"amount": {"lt": -400}}}),
-        *({"status": "booked"}, {"bookingDate": "2026-02-*"}),
+        *({"status": {"in": ["booked", "pending"]}}, {"valueDate": "2026-02-*"}),
     ]
 )
 chance = st.sampled_from([0.0, 0.3, 0.7, 1.0])
@@ -47,10 +47,10 @@ effects = st.one_of(
 feeds = st.lists(effects, min_size=1, max_size=5)
 
 
-def fresh(feed: list[Effect]) -> Bank:
+def fresh(effects: list[Effect]) -> Bank:
     bank = Bank(memory_store(KINDS), seed=1)
     fixtures.reset(bank, "known-state", now=NOW, mode="frozen")
-    bank.change_settings({"feed": feed})
+    bank.change_settings({"feed": effects})
     return bank
 
 
@@ -285,6 +285,27 @@ def test_late_items_are_shown_twice_from_when_they_appear() -> None:
         ("2026-03-05T05:00:00.000000+00:00", None, ("late", "duplicate")),
         ("2026-03-05T05:00:00.000000+00:00", "2026-03-05T11:00:00.000000+00:00", ("late", "duplicate")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("effect", "when", "path"),
+    [
+        ("new-id", {"status": "booked"}, "status"),
+        ("late", {"status": "pending"}, "status"),
+        ("late", {"status": "bookd"}, "status"),
+        ("amend", {"bookingDate": "2026-*"}, "bookingDate"),
+        ("late", {"creditorName": None}, "creditorName"),
+    ],
+)
+def test_a_condition_that_no_entry_can_meet_is_refused(effect: str, when: dict[str, Any], path: str) -> None:
+    with pytest.raises(BankError) as refused:
+        fresh([{"effect": effect, "when": when}])
+    assert [message.path for message in refused.value.messages] == [f"feed[0].when.{path}"]
+
+
+def test_a_stored_effect_that_is_refused_now_is_left_out() -> None:
+    stated = [{"effect": "late", "when": {"creditorName": None}}, {"effect": "new-id"}]
+    assert [effect.effect for effect in feed.effects(stated)] == ["new-id"]
 
 
 def test_a_chance_chooses_some_and_the_seed_chooses_which() -> None:
