@@ -50,7 +50,7 @@ def admit(call: Call) -> access.Caller | None:
     )
     exhausted = call.script.quota_exhausted
     if operation.quota and resource and (exhausted or not claimed.attended):
-        access.count_unattended(call.bank, claimed, resource, operation.quota, exhausted=exhausted)
+        access.count_unattended(call.bank, claimed, caller.resource, operation.quota, exhausted=exhausted)
     return caller
 
 

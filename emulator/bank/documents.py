@@ -44,6 +44,7 @@ class SettingsDocument(TypedDict, total=False):
     known_issues: bool
     conformance: bool
     notifications: bool
+    account_ids: str
     feed: list[dict[str, Any]]
 
 
@@ -320,6 +321,12 @@ class Transaction(TransactionDetails):
     valueDate: str
 
 
+class DriftedTransaction(Transaction):
+    """A transaction as a drifting feed shows it."""
+
+    unidentified: NotRequired[bool]  # without its id
+
+
 class Card(TypedDict):
     """A card account."""
 
@@ -410,6 +417,7 @@ class Consent(TypedDict):
     lastUse: NotRequired[str]  # date
     revoked: NotRequired[str]  # moment
     replaced: NotRequired[str]  # moment at which a newer consent took its place
+    ownIds: NotRequired[bool]  # given with the setting account_ids at renewed: accounts have resourceIds of its own
     terminated: NotRequired[bool]  # revoked by the TPP
 
 

@@ -158,6 +158,13 @@ class Duplicate(FeedEffect):
     hours: _Hours = 24
 
 
+class WithoutId(FeedEffect):
+    """A booked entry has no id, so its details cannot be read."""
+
+    shelf = "booked"
+    effect: Literal["without-id"]
+
+
 class RenumberDay(FeedEffect):
     """`days` after a booking date, all entries booked on it get other ids; `chance` applies per date."""
 
@@ -183,6 +190,7 @@ _FORMS: Mapping[str, type[FeedEffect]] = {
     "duplicate": Duplicate,
     "renumber-day": RenumberDay,
     "vanish": Vanish,
+    "without-id": WithoutId,
 }
 EFFECTS = tuple(_FORMS)
 
@@ -211,6 +219,7 @@ AnyEffect = Annotated[
     | Annotated[Duplicate, Tag("(duplicate)")]
     | Annotated[RenumberDay, Tag("(renumber-day)")]
     | Annotated[Vanish, Tag("(vanish)")]
+    | Annotated[WithoutId, Tag("(without-id)")]
     | Annotated[Any, Reads(_no_effect, {"not": {}}), Tag("(none)")],
     Discriminator(_which),
 ]

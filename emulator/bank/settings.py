@@ -39,6 +39,7 @@ class Settings:
     known_issues: bool = False
     conformance: bool = True
     notifications: bool = False
+    account_ids: str = "same"
     feed: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -190,6 +191,9 @@ TAKES: Mapping[str, SettingValues] = {
     ),
     "notifications": _YES_OR_NO.deciding(
         "Whether TPPs that send TPP-Notification-URI are notified of changes of status."
+    ),
+    "account_ids": _one_of("same", "renewed").deciding(
+        "Whether an account keeps its resourceId, or gets another one each time when a consent is given or renewed."
     ),
     "feed": _FEED.deciding(
         "How account feeds change between reads of TPPs; stored transactions and balances stay correct."

@@ -400,6 +400,7 @@ _HEADERS = frozenset(fact.header for fact in FACTS.values() if fact.header is no
 EVENT_FACTS: dict[str, str] = {
     "link": "of a page: given (as in the answer), altered or unknown",
     "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
+    "otherIds": "of a consent that is given: whether its accounts have other ids than under the one before",
     "purpose": "of an SCA: access, payment, basket or cancellation",
     "previous": "of a payment's change: the status before",
     "forged": "of a customer's return: whether it belongs to another flow",

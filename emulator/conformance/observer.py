@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.log import Exchange
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import moment, oslo_date, real_seconds
+from emulator.bank.customers.consents import account_shown_as
 from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, PSU, SCA, TRANSACTION
 from emulator.bank.tpp import prefix
 from emulator.conformance.links import END_OF_PAGE, PAGES
@@ -117,7 +118,12 @@ class Conformance:
             return
         outcome = "given" if event["status"] == "valid" else "revoked"
         psu = self._bank.documents.first(PSU, key=prefix(consent["tpp"]) + consent["nationalId"])
-        values = {"consent": event["id"], "outcome": outcome, "psu": psu["id"] if psu is not None else None}
+        values = {
+            "consent": event["id"],
+            "outcome": outcome,
+            "otherIds": bool(consent.get("ownIds")) and self._bank.documents.count(CONSENT, owner=consent["owner"]) > 1,
+            "psu": psu["id"] if psu is not None else None,
+        }
         self._add(("consent", consent["tpp"], event["at"], values))
 
     def _sca(self, event: Event) -> None:
@@ -203,12 +209,12 @@ class Conformance:
             payment = self._bank.documents.get(PAYMENT, identity)
             if payment is not None:
                 self._beliefs[identity] = PaymentBelief(str(belief.get("state")), state_of(payment["status"]))
-            elif (account := self._bank.documents.get(ACCOUNT, identity)) is not None:
+            elif (account := self._bank.documents.get(ACCOUNT, account_shown_as(self._bank, identity))) is not None:
                 self._beliefs[identity] = AccountBelief(
                     decimal(belief.get("balance")),
                     belief.get("transactions"),
                     Decimal(account["booked"]),
-                    self._booked(identity),
+                    self._booked(account["id"]),
                 )
 
     def _booked(self, account: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -10,7 +11,7 @@ import pytest
 
 from emulator.api.service import BankService
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
-from tests.api.desk import DeskClient, advance, messages
+from tests.api.desk import DeskClient, advance, messages, ok
 from tests.known_state import EVEN, KARI, SIRI
 
 MAIN = "NO8599901000014"
@@ -209,6 +210,24 @@ def test_the_page_before_one_that_starts_early_keeps_the_limit(kari: DeskClient)
     body = listed(kari, f"{path}?offset=3&limit=10")
     previous = listed(kari, body["transactions"]["_links"]["previous"]["href"])
     assert entries(previous) == entries(listed(kari, f"{path}?offset=0&limit=10"))
+
+
+def test_a_booking_between_two_pages_moves_the_others_down_by_one(kari: DeskClient) -> None:
+    account = ok(kari.get("/v1/accounts"))["accounts"][0]["resourceId"]
+    path = f"/v1/accounts/{account}/transactions?bookingStatus=booked&limit=5"
+
+    def pages() -> Iterator[tuple[list[str], str]]:
+        link = path
+        for _ in range(2):
+            page = ok(kari.get(link))["transactions"]
+            link = page["_links"]["next"]["href"]
+            yield [entry["transactionId"] for entry in page["booked"]], link
+
+    (first, _), (second, _) = pages()
+    reading = pages()
+    next(reading)
+    ok(kari.post(f"/v1/sandbox/accounts/{account}/transactions", json={"amount": 1}), 201)
+    assert next(reading)[0] == [first[-1], *second[:-1]]
 
 
 def test_transactions_stand_between_the_dates(kari: DeskClient) -> None:

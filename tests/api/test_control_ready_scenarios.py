@@ -18,7 +18,7 @@ from emulator.scenario import loader
 from emulator.scenario.loader import Scenario
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve
-from tests.known_state import BULK, CROSS_BORDER, DOMESTIC, EVEN, PERIODIC, SEPA, STRAKS
+from tests.known_state import BULK, CROSS_BORDER, DOMESTIC, EVEN, KARI, PERIODIC, SEPA, STRAKS
 from tests.postgres.remote import RemoteService, inside
 from tests.unit.payments.world import GERMAN
 
@@ -33,6 +33,7 @@ class Traffic:
     def __init__(self, desk: ControlDesk, authority: CertificateAuthority) -> None:
         self.desk = desk
         self.service = desk.service
+        self.shop_authority = authority
         self.shop = DeskClient(desk.service, authority, name="another shop").log_in(EVEN)
         self.firm = DeskClient(desk.service, authority, name="another shop").log_in(FIRM, context="CORPORATE")
 
@@ -227,6 +228,37 @@ def _vanishes(t: Traffic, account: str) -> None:
     assert len(_items(t, account, "booked")) == 1
 
 
+def _without_id(t: Traffic, account: str) -> None:
+    t.wait(days=1)
+    assert [item.get("transactionId") for item in _items(t, account, "booked")] == [None]
+
+
+def _ids_renewed(t: Traffic, account: str) -> None:
+    assert t.balances(account) == (200, None), "a consent that there is keeps its ids"
+    by_iban = [_resources(t.shop.log_in(EVEN)) for _ in range(2)]
+    assert by_iban[0].keys() == by_iban[1].keys()
+    assert not {account, *by_iban[0].values()} & set(by_iban[1].values())
+    assert t.balances(account) == (404, "RESOURCE_UNKNOWN")
+    assert {t.balances(name)[0] for name in by_iban[1].values()} == {200}
+
+
+def _resources(shop: DeskClient) -> dict[str, str]:
+    return {one["iban"]: one["resourceId"] for one in shop.get("/v1/accounts").json()["accounts"]}
+
+
+def _blocked(t: Traffic, account: str) -> None:
+    assert {one["status"] for one in t.shop.get("/v1/accounts").json()["accounts"]} == {"blocked"}
+    assert (t.pay().status, t.balances(account)[0]) == (403, 200)
+
+
+def _joint(t: Traffic, account: str) -> None:
+    other = DeskClient(t.service, t.shop_authority, name="another shop").log_in(KARI)
+    assert account in _resources(other).values()
+    assert t.pay(tpp=other).status == 201
+    firm = t.pay(tpp=other, debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    assert firm.status == 403
+
+
 def _account_type(expected: str) -> Callable[[Traffic, str], None]:
     def check(t: Traffic, _: str) -> None:
         t.shop.log_in(EVEN)  # these two start again at the date that they are about
@@ -296,14 +328,18 @@ def _notifications_forged(traffic: Traffic, _: str) -> None:
 PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "accept-fix-after": _account_type("CACC"),
     "accept-fix-before": _account_type("Current"),
+    "account-blocked": _blocked,
+    "account-ids-renewed": _ids_renewed,
     "amended-when-booked": _amended,
     "bank-down": _bank_down,
     "basket-one-fails": _basket_one_fails,
     "booked-under-another-id": _new_id,
+    "booked-without-id": _without_id,
     "booking-date-next-month": _next_month,
     "consent-expired": _refused_read("CONSENT_EXPIRED"),
     "consent-revoked": _refused_read("CONSENT_UNKNOWN"),
     "expired-certificate": _expired_certificate,
+    "joint-account": _joint,
     "late-item": _late_item,
     "malformed-answers": _malformed,
     "notifications-dropped": _notifications_dropped,

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, ok
-from tests.known_state import SIRI
+from tests.known_state import KARI, SIRI
 
 RENUMBER = [{"effect": "renumber-day"}]
 
@@ -93,3 +93,25 @@ def test_a_feed_that_cannot_be_is_refused_with_every_mistake(desk: ControlDesk) 
     twice = {"scenario": "x", "start": {"feed": [], "settings": {"feed": []}}}
     assert "write it once" in desk.ask("POST", "/scenario", twice).texts()
     assert desk.get("/settings")["feed"] == []
+
+
+def test_all_links_of_a_customer_with_renewed_ids_lead_somewhere(tpp: DeskClient, desk: ControlDesk) -> None:
+    """Setting account_ids: pages, batches, cards; the quota of the account goes on under its new id."""
+    desk.do("PUT", "/settings", {"account_ids": "renewed"})
+    for who, context in ((SIRI, "CORPORATE"), (KARI, "PRIVATE")):
+        client = tpp.log_in(who, context=context)
+        held = [*ok(client.get("/v1/accounts"))["accounts"], *ok(client.get("/v1/card-accounts"))["cardAccounts"]]
+        for one in held:
+            for name in ("self", "balances", "transactions"):
+                answer = ok(client.get(one["_links"][name]["href"]))
+                assert one["resourceId"] in one["_links"][name]["href"]
+            page = next(answer[name] for name in ("transactions", "cardTransactions") if name in answer)
+            ok(client.get(page["_links"]["account"]["href"]))
+            for entry in page["booked"][:3] if context == "CORPORATE" else []:
+                details = ok(client.get(entry["_links"]["transactionDetails"]["href"]))["transactionsDetails"]
+                for inner in details.get("entryDetails", ()):
+                    ok(client.get(inner["_links"]["transactionDetails"]["href"]))
+    alone = {"PSU-IP-Address": None}
+    for expected in (200, 200, 200, 200, 429):
+        account = own(tpp.log_in(KARI))
+        assert tpp.get(f"/v1/accounts/{account}/balances", headers=alone).status == expected

@@ -238,8 +238,8 @@ def test_an_unknown_member_is_named_wherever_it_is(authority: CertificateAuthori
             if name == "PostedAccount":
                 body |= {"bban": "99901000980", "iban": "NO4299901000980"}
             answer = world.send(path, sent)
-            prefix, told = ("[0].", answer[0]) if isinstance(sent, list) else ("", answer)
-            warned = [(one["category"], one["code"], one["path"]) for one in told["tppMessages"]]
+            prefix, item = ("[0].", answer[0]) if isinstance(sent, list) else ("", answer)
+            warned = [(one["category"], one["code"], one["path"]) for one in item["tppMessages"]]
             assert warned == [("WARNING", "FORMAT_ERROR", f"{prefix}colour")], name
     taking = {row.id for row in table() if row.column == "sandbox" and row.body is not None}
     assert len(taking) == 11, "a new operation has its body above"

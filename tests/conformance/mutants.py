@@ -345,6 +345,22 @@ class RepeatsTheRefused(Shop):
         self.send(self.prepare("POST", SEPA, json=self.order(), headers=self.customer()))
 
 
+class KeepsTheFirstIds(Shop):
+    """Goes on with the accounts that it listed first."""
+
+    first: list[dict[str, Any]] | None = None
+
+    def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.first = self.first or accounts
+        return self.first
+
+    def read_account(self, account: dict[str, Any]) -> TppResponse:
+        answer = super().read_account(account)
+        if answer.status == 404:
+            self.accounts.pop(account["iban"], None)  # it claims nothing of an account that it cannot read
+        return answer
+
+
 class StrictReader(Shop):
     """Stops at a member that it does not know."""
 
@@ -408,6 +424,7 @@ MUTANTS: dict[str, type[Shop]] = {
     "no-blind-repeats": RepeatsTheRefused,
     "survives-new-members": StrictReader,
     "one-transaction-once": CountsIds,
+    "finds-accounts-by-iban": KeepsTheFirstIds,
 }
 
 

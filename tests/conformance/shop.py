@@ -60,7 +60,8 @@ class Shop:
         self.flows: dict[str, str | None] = {}  # state -> where the browser came back to
         self.state = ""
         self.payments: dict[str, str] = {}
-        self.accounts: dict[str, dict[str, Any]] = {}
+        self.accounts: dict[str, dict[str, Any]] = {}  # by IBAN
+        self.ibans: dict[str, str] = {}  # by resourceId, of which an account has several
         self.tpp.notification_uri = "https://shop.example/notifications"
 
     def notified(self, body: dict[str, Any]) -> None:
@@ -273,12 +274,25 @@ class Shop:
         """Read accounts, balances and all pages of transactions, twice."""
         for _ in range(2):
             listed = self.log_in() if not self.accounts else self.ask("GET", "/v1/accounts")
+            if self.expired(listed):
+                listed = self.log_in()
             if self.stopped(listed):
                 return
-            for account in listed.json()["accounts"]:
-                if self.stopped(self.read_account(account)):
+            for account in self.listed(listed.json()["accounts"]):
+                answer = self.read_account(account)
+                if self.expired(answer):
+                    break
+                if self.stopped(answer):
                     return
             self.world.wait(60.0)
+
+    def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The accounts to read, as the bank lists them now."""
+        return accounts
+
+    def expired(self, answer: TppResponse) -> bool:
+        """Whether only the session is over, which the customer renews."""
+        return answer.status == 401 and answer.json()["tppMessages"][0]["code"] == "SCA_EXPIRED"
 
     def stopped(self, answer: TppResponse) -> bool:
         """Whether there is nothing more to read: the consent is gone."""
@@ -291,7 +305,8 @@ class Shop:
         if answer.status != 200:
             return answer
         booked = next(b for b in answer.json()["balances"] if b["balanceType"] == "closingBooked")
-        believed = self.accounts.setdefault(account["resourceId"], {"transactions": {}})
+        self.ibans[account["resourceId"]] = account["iban"]
+        believed = self.accounts.setdefault(account["iban"], {"transactions": {}})
         believed["balance"] = self.balance(booked["balanceAmount"]["amount"])
         link = self.first_page(links["transactions"]["href"])
         while link:
@@ -355,5 +370,5 @@ class Shop:
         """The answer at the claims address."""
         if kind == "payments":
             return {"state": self.payments.get(identity, "open")}
-        known = self.accounts.get(identity)
+        known = self.accounts.get(self.ibans.get(identity, ""))
         return None if known is None else {"balance": known["balance"], "transactions": len(known["transactions"])}

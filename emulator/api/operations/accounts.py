@@ -53,15 +53,15 @@ def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
 def get_account(call: Call) -> Reply[account_answers.AccountDetails]:
     """One account."""
     fix = fixes(call)
-    account = accounts.find(call.bank, call.params["id"])
+    account = accounts.find(call.bank, caller_of(call).resource)
     body: account_answers.AccountDetails = {"account": _account(call, account, fix)}
     return Reply(200, amounts(body, fix))
 
 
 def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Account:
-    iso_type = account["cashAccountType"]
+    iso_type, resource_id = account["cashAccountType"], caller_of(call).shown(call.bank, account["id"])
     shown: account_answers.AccountMembers = {
-        "resourceId": account["id"],
+        "resourceId": resource_id,
         "bban": account["bban"],
         "iban": account["iban"],
         "currency": account["currency"],
@@ -74,7 +74,7 @@ def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Accoun
     }
     if call.query["withBalance"] and account["status"] != accounts.DELETED:
         shown["balances"] = balances_shown(call.bank, account, accounts.balances(call.bank, account))
-    return {**shown, "_links": account_links(call, f"/v1/accounts/{account['id']}")}
+    return {**shown, "_links": account_links(call, f"/v1/accounts/{resource_id}")}
 
 
 def account_links(call: Call, path: str) -> Links:
@@ -105,7 +105,7 @@ def balances_shown(
 @_operation("GET", "/v1/accounts/{id}/balances", {200: f"{_ANSWERS}:Balances"}, quota="balances")
 def get_balances(call: Call) -> Reply[account_answers.Balances]:
     """The balances of an account."""
-    account = accounts.find(call.bank, call.params["id"])
+    account = accounts.find(call.bank, caller_of(call).resource)
     body: account_answers.Balances = {
         "account": accounts.reference(account),
         "balances": balances_shown(call.bank, account, accounts.balances(call.bank, account)),
@@ -126,7 +126,7 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     Newest first, with links to the neighbouring pages.
     """
     fix = fixes(call)
-    account = accounts.find(call.bank, call.params["id"])
+    account = accounts.find(call.bank, caller_of(call).resource)
     requested = window(
         call,
         grouped=accept_fix.GROUPED_BATCHES in fix,
@@ -134,13 +134,13 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     )
     page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
-    rendered = _renderer(fix, call.links_base if corporate else None)
+    rendered = _renderer(fix, _details_base(call) if corporate else None)
     shelves: account_answers.TransactionShelves = {}
     if transactions.BOOKED in page.texts:
         shelves["booked"] = rendered(page.texts[transactions.BOOKED])
     if transactions.PENDING in page.texts:
         shelves["pending"] = rendered(page.texts[transactions.PENDING])
-    links = page_links(call, requested, f"/v1/accounts/{account['id']}", more=page.more)
+    links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
     body: account_answers.Transactions = {
         "account": accounts.reference(account),
         "transactions": {**shelves, "_links": links},
@@ -149,20 +149,27 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
 
 
 @lru_cache(maxsize=RENDERERS)
-def _renderer(fix: Fixes, links_base: str | None) -> Callable[[Sequence[bytes]], Any]:
-    """Renders lists of transactions; `links_base` for corporate callers."""
-    return list_renderer(lambda entry: amounts(_entry(entry, links_base), fix))
+def _renderer(fix: Fixes, details: tuple[str, str | None] | None) -> Callable[[Sequence[bytes]], Any]:
+    """Renders lists of transactions; `details`: see `_details_base`, for corporate callers."""
+    return list_renderer(lambda entry: amounts(_entry(entry, details), fix))
 
 
-def _entry(entry: Transaction, links_base: str | None) -> dict[str, Any]:
-    shown = transactions.view(entry, corporate=links_base is not None)
-    if links_base is not None:
-        shown["_links"] = {"transactionDetails": _details_link(links_base, entry, entry["id"])}
+def _details_base(call: Call) -> tuple[str, str | None]:
+    """What links to details depend on beside the entry: the base of links, and the resourceId if it is not the id."""
+    shown = call.params["id"]
+    return call.links_base, None if shown == caller_of(call).resource else shown
+
+
+def _entry(entry: Transaction, details: tuple[str, str | None] | None) -> dict[str, Any]:
+    shown = transactions.view(entry, corporate=details is not None)
+    if details is not None and "unidentified" not in entry:
+        shown["_links"] = {"transactionDetails": _details_link(details, entry, entry["id"])}
     return shown
 
 
-def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> Link:
-    return link(links_base, f"/v1/accounts/{entry['accountId']}/transactions/{transaction_id}")
+def _details_link(details: tuple[str, str | None], entry: Transaction, transaction_id: str) -> Link:
+    base, resource_id = details
+    return link(base, f"/v1/accounts/{resource_id or entry['accountId']}/transactions/{transaction_id}")
 
 
 @_operation(
@@ -177,18 +184,20 @@ def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDeta
 
     With all its members (SPEC 2.9); a batch with its entries.
     """
-    account = accounts.find(call.bank, call.params["id"])
+    account = accounts.find(call.bank, caller_of(call).resource)
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
     booked_or_valued = entry.get("bookingDate") or entry["valueDate"]
     if unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
         text = "Without the PSU present, transactions of the last 90 days may be read; this one is older."
         raise BankError("RESOURCE_UNKNOWN", text, "transactionId")
     corporate = caller_of(call).context == people.CORPORATE
-    shown: Any = _entry(entry, call.links_base if corporate else None)
+    shown: Any = _entry(entry, _details_base(call) if corporate else None)
     if corporate and "batch" in entry:
         details = transactions.batch_entries(entry)
         for number, detail in enumerate(details, 1):
-            detail["_links"] = {"transactionDetails": _details_link(call.links_base, entry, f"{entry['id']}.{number}")}
+            detail["_links"] = {
+                "transactionDetails": _details_link(_details_base(call), entry, f"{entry['id']}.{number}")
+            }
         shown = {**shown, "entryDetails": details}
     body: account_answers.TransactionDetails = {"transactionsDetails": shown}
     return Reply(200, amounts(body, fixes(call)))

@@ -43,7 +43,7 @@ def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
 def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
     """One card account."""
     fix = fixes(call)
-    card = cards.find(call.bank, call.params["id"])
+    card = cards.find(call.bank, caller_of(call).resource)
     body: account_answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
     return Reply(200, amounts(body, fix))
 
@@ -52,7 +52,8 @@ def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
     shown = card_shown(call.bank, card, longer_names=accept_fix.LONGER_NAMES in fix)
     if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
         shown["balances"] = balances_shown(call.bank, card, cards.balances(call.bank, card))
-    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{card['id']}")}
+    shown["resourceId"] = caller_of(call).shown(call.bank, card["id"])
+    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{shown['resourceId']}")}
 
 
 def card_shown(bank: Bank, card: Card, *, longer_names: bool) -> account_answers.CardAccountMembers:
@@ -88,7 +89,7 @@ def _reference(card: Card) -> account_answers.CardRef:
 @_operation("GET", "/v1/card-accounts/{id}/balances", {200: f"{_ANSWERS}:CardBalances"}, quota="balances")
 def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
     """The balances of a card account."""
-    card = cards.find(call.bank, call.params["id"])
+    card = cards.find(call.bank, caller_of(call).resource)
     body: account_answers.CardBalances = {
         "cardAccount": _reference(card),
         "balances": balances_shown(call.bank, card, cards.balances(call.bank, card)),
@@ -109,7 +110,7 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
     Newest first; dates and limit apply to pending ones too (SPEC 8).
     """
     fix = fixes(call)
-    card = cards.find(call.bank, call.params["id"])
+    card = cards.find(call.bank, caller_of(call).resource)
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
     rendered = _renderer(fix)
@@ -118,7 +119,7 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
         shelves["booked"] = rendered(page.texts[transactions.BOOKED])
     if transactions.PENDING in page.texts:
         shelves["pending"] = rendered(page.texts[transactions.PENDING])
-    links = page_links(call, requested, f"/v1/card-accounts/{card['id']}", more=page.more)
+    links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
     body: account_answers.CardTransactions = {
         "cardAccount": _reference(card),
         "cardTransactions": {**shelves, "_links": links},

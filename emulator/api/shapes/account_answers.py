@@ -119,7 +119,7 @@ class Transaction(TypedDict):
     batchIndicator: NotRequired[bool]
     batchNumberOfTransactions: NotRequired[int]
     bankTransactionCode: NotRequired[BankTransactionCode]
-    transactionId: str
+    transactionId: NotRequired[str]
     endToEndId: NotRequired[Text35]
     bookingDate: NotRequired[IsoDate]
     valueDate: NotRequired[IsoDate]
@@ -254,7 +254,7 @@ class AcceptorAddress(TypedDict):
 class CardTransaction(TypedDict):
     """A card transaction; before its fix transactionAmount and originalAmount are swapped (SPEC 9)."""
 
-    cardTransactionId: Text35
+    cardTransactionId: NotRequired[Text35]
     terminalId: NotRequired[str]
     transactionDate: NotRequired[IsoDate]
     bookingDate: NotRequired[IsoDate]

@@ -62,6 +62,8 @@ def balances(bank: Bank, card: Card) -> dict[BalanceType, Decimal]:
 def entry_view(entry: Mapping[str, Any], *, swapped: bool) -> dict[str, Any]:
     """A card transaction; `swapped`: transactionAmount and originalAmount change places (SPEC 9)."""
     shown = {name: entry[name] for name in _SHOWN if entry.get(name) not in (None, "")}
+    if "unidentified" in entry:
+        del shown["cardTransactionId"]
     if swapped:
         amounts = {"transactionAmount": shown["originalAmount"], "originalAmount": shown["transactionAmount"]}
         shown |= amounts

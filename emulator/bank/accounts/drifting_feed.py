@@ -72,7 +72,7 @@ class DriftingFeed:
         """The entry that is shown under this id now; a card's entry also by its cardTransactionId."""
         for shelf in SHELVES:
             for entry in self.listed(shelf):
-                if shown_id in (entry["id"], entry.get("cardTransactionId")):
+                if "unidentified" not in entry and shown_id in (entry["id"], entry.get("cardTransactionId")):
                     return entry
         return None
 
@@ -156,6 +156,10 @@ class DriftingFeed:
             replace(one, until=_earlier(one.until, renumbered_at)),
             replace(one, entry=self._renamed(one, effect.effect), since=max(one.since or "", renumbered_at)),
         ]
+
+    @_through.register
+    def _(self, _effect: feed.WithoutId, one: Shown) -> list[Shown]:
+        return [replace(one, entry={**one.entry, "unidentified": True})]
 
     @_through.register
     def _(self, effect: feed.Vanish, one: Shown) -> list[Shown]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Texts, Transaction
+from emulator.bank.documents import DriftedTransaction, Texts, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import TRANSACTION, EntryKind
 
@@ -253,7 +253,7 @@ def _transaction_of(account_id: str, transaction_id: str, get: Callable[[str], A
     return transaction
 
 
-def view(transaction: Transaction, *, corporate: bool) -> dict[str, Any]:
+def view(transaction: Transaction | DriftedTransaction, *, corporate: bool) -> dict[str, Any]:
     """A transaction's members of SPEC 2.9, without the entries of a batch and without links."""
     shown: dict[str, Any] = {}
     if corporate and "batch" in transaction:
@@ -261,7 +261,8 @@ def view(transaction: Transaction, *, corporate: bool) -> dict[str, Any]:
         shown["batchNumberOfTransactions"] = len(transaction["batch"]["entries"])
     if "bankTransactionCode" in transaction:
         shown["bankTransactionCode"] = transaction["bankTransactionCode"]
-    shown["transactionId"] = transaction["id"]
+    if "unidentified" not in transaction:
+        shown["transactionId"] = transaction["id"]
     amount = {"transactionAmount": amount_of(transaction)}
     members = {**transaction, **amount}
     shown |= {name: members[name] for name in _SHOWN if members.get(name) not in (None, "")}

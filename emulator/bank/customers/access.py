@@ -49,6 +49,11 @@ class Caller:
     context: str = people.PRIVATE
     agreement: str | None = None
     consent: Consent | None = None
+    resource: str = ""  # the id of the account or card account that is read
+
+    def shown(self, bank: Bank, resource_id: str) -> str:
+        """The resourceId of an account or card account for this caller."""
+        return resource_id if self.consent is None else consents.resource_id(bank, self.consent, resource_id)
 
 
 def known_psu(bank: Bank, claim: Claim) -> Psu:
@@ -157,14 +162,14 @@ def account_reader(
     the PSU; `quota`: the operation whose unattended calls this one counts among, if any (SPEC 8).
     """
     psu = known_psu(bank, claim)
-    national_id = psu["nationalId"]
-    if resource is not None and not (
-        people.owns(bank, national_id, resource, kind=kind) and accounts.is_readable(bank, resource, kind)
-    ):
-        raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
+    national_id, shown = psu["nationalId"], resource
+    if shown is not None:
+        resource = consents.resource_with_id(bank, claim.tpp_id, national_id, shown)
+        if not people.owns(bank, national_id, resource, kind=kind) or not accounts.is_readable(bank, resource, kind):
+            raise BankError("RESOURCE_UNKNOWN", f"There is no account {shown}.", "id")
     own = _own_sessions(bank, claim, national_id)
     context, agreement = _acting(bank, claim, national_id, own)
-    caller = Caller(national_id, psu["id"], context, agreement)
+    caller = Caller(national_id, psu["id"], context, agreement, resource=resource or "")
     if claim.attended or resource is None:
         _check_session(bank, claim, caller, own)
     caller.consent = _valid_consent(bank, claim, caller, resource, kind)

@@ -13,6 +13,7 @@ from emulator.bank.clock import date_time, moment, stamp
 from emulator.bank.customers import people
 from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError
+from emulator.bank.ids import fixed_id
 from emulator.bank.kinds import CONSENT
 from emulator.store import StoreUnwritable
 
@@ -107,10 +108,44 @@ def grant(
     }
     if tpp_name is not None:
         consent["tppName"] = tpp_name
+    if bank.settings.account_ids == "renewed":
+        consent["ownIds"] = True
     bank.documents.put(CONSENT, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": "valid", "at": now})
     _notify(bank, consent["id"], "valid")
     return consent
+
+
+def resource_id(bank: Bank, consent: Consent, account_id: str) -> str:
+    """The resourceId of an account or card account under a consent: its id, or with `account_ids: renewed` another.
+
+    Consents that were given before the setting was changed keep the ids.
+    """
+    if bank.settings.account_ids == "same" or not consent.get("ownIds"):
+        return account_id
+    return fixed_id(f"{consent['id']}|{account_id}", opaque=bank.ids.form == "opaque")
+
+
+def resource_with_id(bank: Bank, tpp_id: str, national_id: str, shown: str) -> str:
+    """The id of the account or card account with this resourceId under a person's consents; empty if there is none."""
+    if bank.settings.account_ids == "same":
+        return shown
+    for consent in bank.documents.find(CONSENT, nationalId=national_id):
+        if consent["tpp"] == tpp_id and "replaced" not in consent:
+            for account_id in (*consent["accounts"], *consent["cards"]):
+                if resource_id(bank, consent, account_id) == shown:
+                    return account_id
+    return ""
+
+
+def account_shown_as(bank: Bank, shown: str) -> str:
+    """The id of the account that has or had this resourceId under some consent; else the id itself."""
+    if bank.settings.account_ids == "renewed":
+        for consent in bank.documents.all(CONSENT):
+            for account_id in consent["accounts"]:
+                if resource_id(bank, consent, account_id) == shown:
+                    return account_id
+    return shown
 
 
 def _notify(bank: Bank, consent_id: str, status: str) -> None:

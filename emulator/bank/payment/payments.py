@@ -67,7 +67,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     """The customer has signed: PATC if another person must sign too, else the payment is accepted.
 
     `agreement`: the one that the person chose, for a payment whose customer was not known.
-    SCA_INVALID if the payment needs no signature, or none by this person; PSU_CREDENTIALS_INVALID if the person may not
+    SCA_INVALID if the payment needs no signature; PSU_CREDENTIALS_INVALID if the person has signed already or may not
     pay from the account; FORBIDDEN if the person may not pay this amount, and as `check_open`. Nothing is changed then.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
@@ -103,7 +103,7 @@ def _belongs_to(bank: Bank, payment: Payment, national_id: str, agreement: str |
 
 def _check_signer(bank: Bank, payment: Payment, national_id: str) -> None:
     if national_id in payment.get("signedBy", ()) and national_id not in next_signers(bank, payment):
-        raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
+        raise BankError("PSU_CREDENTIALS_INVALID", "Another person has to sign this payment now.")
     another = payment["status"] == "RCVD" and payment["nationalId"] != national_id
     account = _payable(bank, payment, national_id)
     if account is None or another:

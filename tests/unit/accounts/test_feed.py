@@ -156,7 +156,8 @@ def test_a_page_of_a_drifting_feed_is_a_slice_of_the_whole_and_every_shown_id_le
         assert page.entries["pending"] + page.entries["booked"] == listed[offset : offset + limit]
         assert page.more == (offset + limit < len(listed))
         for entry in listed:
-            assert transactions.find(bank, holder, entry["id"]) == entry
+            if "unidentified" not in entry:
+                assert transactions.find(bank, holder, entry["id"]) == entry
         for shelf in ("pending", "booked"):
             orders = [entry["order"] for entry in whole[shelf]]
             assert orders == sorted(orders, reverse=True)

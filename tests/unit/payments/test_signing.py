@@ -81,11 +81,12 @@ def test_the_same_person_does_not_sign_twice(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
     approve(bank, payment_id, SIRI)
-    before = payment(bank, payment_id)
-    with pytest.raises(BankError) as refused:
-        payments.authorised(bank, payment_id, SIRI)
-    assert refused.value.code == "SCA_INVALID"
-    assert payment(bank, payment_id) == before
+    before = {**payment(bank, payment_id), "sca": None}
+    redirect = approve(bank, payment_id, SIRI)
+    assert redirect is not None
+    assert "status=401&code=PSU_CREDENTIALS_INVALID" in redirect
+    assert {**payment(bank, payment_id), "sca": None} == before
+    assert status(bank, payment_id) == "PATC"
 
 
 def test_who_is_not_of_the_agreement_does_not_sign_second(bank: Bank) -> None:
