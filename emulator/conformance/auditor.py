@@ -17,7 +17,7 @@ from emulator.conformance.machine import AT_ONCE, Belief, Machine, Record, Tests
 
 MOST_ROWS = 1000  # combinations of static facts, as the names of scripted rules are without number
 MOST_ASKED = 10_000  # SCAs whose request is remembered
-ASKING_FOR_SCA = (201, 401)
+CONSENTS = ("createConsent", "createBankOfferedConsent")
 
 _Tested = tuple[Machine, Tests]
 
@@ -82,16 +82,22 @@ class Auditor:
             links=known,
         )
         self.observe(observed)
-        if exchange.status in ASKING_FOR_SCA and (sca := observed["sca"]) is not None:
-            self._asked[sca] = observed["address"]
-            if len(self._asked) > MOST_ASKED:
-                self._asked.popitem(last=False)
+        if exchange.status == 401 or call.operation.id in CONSENTS:
+            self._note_address(observed)
         if "paymentId" in call.params:
             self._note_final_status(call.params["paymentId"], observed)
         # The answer to a status read repeats the links of the creation; all others may have new ones.
         if 200 <= exchange.status < 300 and not call.operation.id.endswith("Status"):
             body = exchange.response.body if exchange.response is not None else b""
             known.add(body[-END_OF_PAGE:] if call.operation.id in PAGES else body)
+
+    def _note_address(self, observed: Observation) -> None:
+        """Note the customer's address of a request that opened an SCA for accounts."""
+        sca = observed["sca"]
+        if sca is not None:
+            self._asked[sca] = observed["address"]
+            if len(self._asked) > MOST_ASKED:
+                self._asked.popitem(last=False)
 
     def _note_final_status(self, payment: str, observed: Observation) -> None:
         """Note that a TPP has read the final status of a payment: a notification about it is no news then."""

@@ -49,6 +49,12 @@ def test_a_bank_that_is_down_is_an_occasion_for_the_report(bank: RunningBank) ->
     assert row["verdict"] == "pass"
 
 
+def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
+    bank.tpp().log_in().get("/v1/accounts")
+    assert command("reset", "--url", bank.url).returncode == 0
+    assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
+
+
 def verdict(bank: RunningBank, check: str) -> tuple[str, str]:
     """The verdict of a check, with its text."""
     (row,) = [row for row in bank.audit()["checks"] if row["check"] == check]
@@ -111,12 +117,6 @@ def test_a_customer_who_comes_back_after_the_session_has_not_renewed_too_early(b
         tpp.get("/v1/accounts")
         bank.clock.advance(hours=2)
     assert verdict(bank, "renews-the-consent-in-time")[0] == "pass"
-
-
-def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
-    bank.tpp().log_in().get("/v1/accounts")
-    assert command("reset", "--url", bank.url).returncode == 0
-    assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
 
 
 def test_the_setting_conformance_turns_the_judging_off(bank: RunningBank) -> None:
