@@ -16,6 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # The files in their order: the small ones of tests/unit come last, and no long one is left to a single process.
 PYTEST := $(BIN)/python -m pytest -n auto --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 MARKS ?= not long
+# --need-tools: a test whose tool is missing fails, instead of being left out
+TOOLS ?=
 
 .PHONY: help run test check bench soak fuzz clean
 ifeq ($(shell test -x $(BIN)/python && grep -ls "VIRTUAL_ENV=[\"']*$(abspath $(VENV))" $(BIN)/activate),)
@@ -36,7 +38,7 @@ run: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	@.ci/tools
-	$(PYTEST) -m "$(MARKS)"
+	$(PYTEST) $(TOOLS) -m "$(MARKS)"
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff format --check .
@@ -44,7 +46,7 @@ check: $(VENV)/installed-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@.ci/tools
-	$(PYTEST) -m "not long and not browser and not crash" --cov --cov-report=term
+	$(PYTEST) $(TOOLS) -m "not long and not browser and not crash" --cov --cov-report=term
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m tests.bench.run $(ARGS)
