@@ -16,6 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # The files in their order: the small ones of tests/unit come last, and no long one is left to a single process.
 PYTEST := $(BIN)/python -m pytest -n auto --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 MARKS ?= not long
+# --need-tools: a test whose tool is missing fails, instead of being left out
+TOOLS ?=
 
 .PHONY: help run test check fix bench soak fuzz clean
 ifeq ($(shell test -x $(BIN)/python && grep -ls "VIRTUAL_ENV=[\"']*$(abspath $(VENV))" $(BIN)/activate),)
@@ -37,7 +39,7 @@ run: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	@.ci/tools
-	$(PYTEST) -m "$(MARKS)"
+	$(PYTEST) $(TOOLS) -m "$(MARKS)"
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff format --check .
@@ -45,7 +47,7 @@ check: $(VENV)/installed-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@.ci/tools
-	$(PYTEST) -m "not long and not browser and not crash" --cov --cov-report=term
+	$(PYTEST) $(TOOLS) -m "not long and not browser and not crash" --cov --cov-report=term
 
 fix: $(VENV)/installed-check
 	$(BIN)/ruff check --fix-only .

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from hypothesis import settings
 
 from emulator.ca import certificates
+from tests import tools
 
 if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
@@ -85,6 +86,23 @@ BANKS = frozenset({"service", "emulator", "stage_play"})
 def pytest_addoption(parser: pytest.Parser) -> None:
     about = "run the tests of the interface, control, scenarios and console against N processes over one PostgreSQL"
     parser.addoption("--processes", type=int, default=0, metavar="N", help=about)
+    parser.addoption("--need-tools", action="store_true", help="fail where a tool is missing that .ci/tools installs")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """With --need-tools: a test that was left out for want of a tool has failed."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
+    name = tools.missing(report)
+    if name is not None and item.config.getoption("--need-tools"):
+        report.outcome, report.longrepr = "failed", f"{name} is missing; .ci/tools installs it"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    left_out = tools.summary(terminalreporter.getreports("skipped"))
+    if left_out:
+        terminalreporter.write_line(left_out)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ from emulator.assemble.folders import Folders, complete, replacement
 from emulator.assemble.storage import ENDING, snapshot_files
 from emulator.assemble.stored_authority import ANSWERS, CA, CA_FILES, TPP
 from emulator.bank.kinds import BANK, KINDS
-from emulator.ca.files import check_plain, make_private, write_folder, write_private
+from emulator.ca.files import ca_file, check_plain, make_private, write_folder, write_private
 from emulator.store import Store, StoreError, memory_store
 from emulator.store.disk import Disk, shared_lock
 from emulator.store.recovery import SNAPSHOT, recover
@@ -122,7 +122,7 @@ class Directory:
         """The files of the CA and of the TPPs."""
         if not (self._state / "ca.pem").exists():
             raise Missing(f"{self._state} has no sandbox CA (ca.pem)")
-        secrets: Secrets = {(CA, ""): {name: (self._state / name).read_bytes() for name in CA_FILES}}
+        secrets: Secrets = {(CA, ""): {name: ca_file(self._state, name).read_bytes() for name in CA_FILES}}
         answers = self._state / "bank"
         if (answers / "certificate.pem").exists():
             secrets[ANSWERS, ""] = _content(answers)
@@ -183,7 +183,8 @@ def _write_secrets(state: Path, secrets: Secrets) -> None:
     for (kind, name), files in secrets.items():
         if kind == CA:
             for file, content in files.items():
-                write_private(state / file, content)
+                make_private(ca_file(state, file).parent)
+                write_private(ca_file(state, file), content)
         else:
             folder = state / "bank" if kind == ANSWERS else state / "tpps" / name
             write_folder(folder, files, replace=True)

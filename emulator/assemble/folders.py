@@ -93,7 +93,7 @@ class Folders:
                 raise
 
 
-CONTENT = ("banks", "tpps", "bank", "ca-key.pem", "ca.pem")
+CONTENT = ("banks", "tpps", "bank", "private", "ca.pem")
 """The folders and files of a state directory that hold a service; all of them are in a new content."""
 
 _COMPLETE = ".replacement"

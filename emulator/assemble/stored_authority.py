@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
-from emulator.ca.files import make_private, write_folder, write_private
+from emulator.ca.files import ca_file, make_private, write_folder, write_private
 from emulator.store import StoreError
 from emulator.store.postgres.connection import Server
 from emulator.store.postgres.errors import StoredDataDamaged
@@ -61,7 +61,7 @@ class StoredAuthority(CertificateAuthority):
             _place_ca(directory, stored[CA, ""])
         super().__init__(directory, clock=clock)
         if (CA, "") not in stored:
-            self.pending[CA, ""] = {name: (directory / name).read_bytes() for name in CA_FILES}, False
+            self.pending[CA, ""] = {name: ca_file(directory, name).read_bytes() for name in CA_FILES}, False
         if (ANSWERS, "") in stored:
             _mirror(directory / "bank", stored[ANSWERS, ""])
         answers = self.answer_credentials()
@@ -204,8 +204,9 @@ def _place_ca(directory: Path, files: dict[str, bytes]) -> None:
             )
         return
     try:
-        make_private(directory, power=False)
-        write_private(directory / "ca-key.pem", files["ca-key.pem"])
+        for folder in (directory, ca_file(directory, "ca-key.pem").parent):
+            make_private(folder, power=False)
+        write_private(ca_file(directory, "ca-key.pem"), files["ca-key.pem"])
         write_private(certificate, files["ca.pem"])
     except OSError as error:
         raise AuthorityDamaged(f"{directory}: {error.strerror}") from error

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from emulator.ca import certificates
 from emulator.ca.certificates import CertificateContent, Credentials, Issuer, IssueRefused, pem, private_pem
-from emulator.ca.files import check_private, claim_private, make_private, sweep, write_folder, write_private
+from emulator.ca.files import ca_file, check_private, claim_private, make_private, sweep, write_folder, write_private
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
@@ -153,7 +153,8 @@ class CertificateAuthority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         # ssl reads from files only; this one is private and removed before anyone connects.
-        with tempfile.TemporaryDirectory(prefix="bank-emulator-") as folder:
+        private = None if self._directory is None else ca_file(self._directory, "ca-key.pem").parent
+        with tempfile.TemporaryDirectory(prefix="bank-emulator-", dir=private) as folder:
             chain = Path(folder) / "tls.pem"
             write_private(chain, (pem(certificate) + self.certificate_pem).encode() + private_pem(key))
             context.load_cert_chain(chain)
@@ -237,11 +238,14 @@ class CertificateAuthority:
 
     def _in_files(self, directory: Path) -> Issuer:
         """The CA of `directory`, created at the first start; processes that start at the same time use the same one."""
-        make_private(directory, power=self._power)
+        for folder in (directory, ca_file(directory, "ca-key.pem").parent):
+            make_private(folder, power=self._power)
         check_private(directory)
-        sweep(directory)
-        sweep(directory / "tpps")
-        key_file, certificate_file = directory / "ca-key.pem", directory / "ca.pem"
+        key_file, certificate_file = ca_file(directory, "ca-key.pem"), ca_file(directory, "ca.pem")
+        for folder in (directory, key_file.parent, directory / "tpps"):
+            sweep(folder)
+        if (directory / key_file.name).is_file() and not key_file.exists():  # of an earlier version
+            (directory / key_file.name).replace(key_file)
         is_new = not certificate_file.exists()  # checked before the key, which another process would write first
         try:
             if not key_file.exists():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import re
 import secrets
@@ -14,9 +15,16 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}(\.old)?")
+
+
+OWN = ("private", "tpps", "bank", "banks")
+"""The folders of a state directory that only its user may enter: they hold keys and data."""
 
 
 def make_private(directory: Path, *, power: bool = False) -> None:
@@ -28,31 +36,55 @@ def make_private(directory: Path, *, power: bool = False) -> None:
             _sync(path.parent)
 
 
-def check_private(directory: Path) -> None:
-    """Refuse a directory that holds private keys if other users can enter it or if it contains more than plain files.
+def ca_file(state: Path, name: str) -> Path:
+    """The place of `ca.pem` or `ca-key.pem` in a state directory."""
+    return state / "private" / name if name == "ca-key.pem" else state / name
 
-    A user who can enter it could replace a key or a bank; a symbolic link could make the bank write, as this user,
-    to a place that somebody else chose; reading a named pipe would wait forever. Raises PermissionError; its text says
-    what to do.
+
+def check_private(state: Path) -> None:
+    """Keep other users out of the bank's own folders in a state directory, and refuse what is more than plain files.
+
+    The directory itself may belong to somebody else and may be open, as a mounted volume of a container is: then no
+    `chmod` of this user helps. Where modes cannot be set at all, one warning says so. A symbolic link could make the
+    bank write, as this user, to a place that somebody else chose; reading a named pipe would wait forever: both raise
+    PermissionError, whose text says what to do.
     """
-    mode = stat.S_IMODE(directory.stat().st_mode)
-    if mode & 0o077:
-        reason = f"other users can enter it (mode {mode:o}), and it holds private keys; run `chmod 700` on it"
-        raise PermissionError(errno.EPERM, reason, str(directory))
-    check_plain(directory)
+    open_folders = [name for name in OWN if (state / name).is_dir() and not _closed(state / name)]
+    mode = stat.S_IMODE(state.stat().st_mode)
+    if open_folders:
+        _warn(
+            f"{state}: no modes can be set here, so other users of this machine may read the keys, which are for tests"
+        )
+    elif mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        _warn(f"{state}: any user of this machine may replace what is in it (mode {mode:o}); `chmod 700` prevents that")
+    check_plain(state)
+
+
+@cache  # once for each directory
+def _warn(text: str) -> None:
+    logger.warning(text)
+
+
+def _closed(folder: Path) -> bool:
+    """Whether only this user may enter `folder`, after an attempt to close it: a cluster opens what it mounts again."""
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        with suppress(OSError):
+            folder.chmod(0o700)
+    return not stat.S_IMODE(folder.stat().st_mode) & 0o077
 
 
 def check_plain(directory: Path, *, depth: int = 4) -> None:
     """Refuse what is neither a file nor a directory, down to banks/NAME/snapshots/FILE; raises PermissionError.
 
-    Sockets may stay: a server of PostgreSQL has one, and none is read.
+    Sockets may stay: a server of PostgreSQL has one, and none is read. What this user cannot read, as `lost+found` of a
+    volume, it does not use either.
     """
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if depth > 1:
+                if depth > 1 and (entry.name in OWN or os.access(entry.path, os.R_OK | os.X_OK)):
                     check_plain(Path(entry.path), depth=depth - 1)
             elif entry.is_symlink():
                 reason = "it is a symbolic link; a state directory must not contain one"
@@ -73,8 +105,13 @@ def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
     """Create `path` with `content` unless it exists, and return its content: two processes get the same bytes."""
     with _temporary(path) as temporary:
         _write_new(temporary, content)
-        with suppress(FileExistsError):
+        try:
             os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not path.exists():
+                os.replace(temporary, path)
         if power:
             _sync(path.parent)
     return path.read_bytes()

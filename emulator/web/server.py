@@ -52,7 +52,7 @@ def listen(hosts: Sequence[str], port: int, *, copies: int = _COPIES) -> list[so
 def _listen(hosts: Sequence[str], port: int, copies: int) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     with ExitStack() as undo:
-        for family, address in dict.fromkeys(found for host in hosts for found in _addresses(host, port)):
+        for family, address in dict.fromkeys(place for host in hosts for place in _addresses(host, port)):
             chosen = sockets[0].getsockname()[1] if sockets else port
             bound = undo.enter_context(_bound(family, address, chosen))
             sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]
@@ -66,10 +66,10 @@ def _addresses(host: str, port: int) -> list[tuple[int, str]]:
         both: list[tuple[int, str]] = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
         return both if _has_ipv6() else both[:1]
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        listed = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise CannotListen("host", f"{host} is not known: {error}") from error
-    return [(family, str(address[0])) for family, _, _, _, address in found]
+    return [(family, str(address[0])) for family, _, _, _, address in listed]
 
 
 def _has_ipv6() -> bool:

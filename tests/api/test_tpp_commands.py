@@ -30,7 +30,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("tpps/demo/certificate.pem", "request GET /v1/accounts"),
         ("tpps/demo/key.pem", "proxy"),
         ("ca.pem", "tpp list"),
-        ("ca-key.pem", "tpp new shop"),
+        ("private/ca-key.pem", "tpp new shop"),
     ],
 )
 def test_a_damaged_file_is_3_and_named(run: Run, state: Path, file: str, command: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
@@ -18,6 +17,7 @@ from emulator.conformance.check import ready
 from emulator.conformance.runner import RunFailed, persons_of
 from emulator.scenario.transport import ReceivedAnswer
 from tests.e2e.process import command
+from tests.tools import tool
 
 SHOP = Path(__file__).parent / "shop.mjs"
 
@@ -29,7 +29,7 @@ def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def claims(tmp_path: Path) -> Iterator[str]:
     """Where the shop in Node says what it believes."""
-    serving = ["node", str(SHOP), str(tmp_path), "claims"]
+    serving = [tool("node"), str(SHOP), str(tmp_path), "claims"]
     with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
@@ -40,7 +40,6 @@ def claims(tmp_path: Path) -> Iterator[str]:
 ONE_OF_EACH_TASK = {check.arm.task: check.check for check in reversed(ready())}
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 @pytest.mark.parametrize(
     "only",
     [ONE_OF_EACH_TASK.values(), pytest.param((), marks=pytest.mark.long)],

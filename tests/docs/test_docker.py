@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from emulator import manual
-from emulator.settings import FLAGS, read
+from emulator.api.messages import Request
+from emulator.assemble import assemble, authority_for
+from emulator.settings import FLAGS, ServeSettings, read
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / ".docker" / "Dockerfile").read_text()
@@ -98,3 +100,28 @@ def test_the_files_of_a_guide_and_of_the_repository_fit_the_published_schema(pag
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{GUIDES[page]}", *map(str, files)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_deployment_of_the_kubernetes_guide_fits_image_and_bank() -> None:
+    text = (ROOT / "emulator" / "manual" / "how-to" / "kubernetes.md").read_text()
+    block = "\n".join(line[4:] for line in text.split("## Who owns")[0].splitlines() if line.startswith("    "))
+    deployment, service = yaml.safe_load_all(block)
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert {one["name"] for one in container["env"]} <= VARIABLES
+    [mount] = container["volumeMounts"]
+    assert mount["mountPath"] == environment_of_the_image()["BANK_EMULATOR_STATE"]
+    port = int(environment_of_the_image()["BANK_EMULATOR_PORT"])
+    assert service["spec"]["ports"][0]["targetPort"] == port
+    application = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority_for(None))
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = container[probe]["httpGet"]
+        assert asked["port"] == port
+        request = Request("GET", asked["path"], (("Host", f"10.0.0.7:{port}"),))  # a kubelet knows the address only
+        assert application.handle(request).status == 200
+    application.close()
+
+
+def test_the_user_of_the_image_shares_its_folder_with_group_0() -> None:
+    assert re.search(r"useradd --uid (\d+) --gid 0 ", DOCKERFILE)
+    assert "--group 0 --mode 0770 /state" in DOCKERFILE

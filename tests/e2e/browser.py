@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from pathlib import Path
 
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+
+from tests.tools import tool
 
 FLAGS = (
     "--headless=new",
@@ -28,13 +29,13 @@ FLAGS = (
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Chrome]:
-    """Chromium with an empty profile; raises where it is not installed (`make test` installs it)."""
+    """Chromium with an empty profile; `make test` installs it."""
     options = ChromeOptions()
-    options.binary_location = shutil.which("chromium") or shutil.which("chromium-browser") or "/usr/bin/chromium"
+    options.binary_location = tool("chromium", "chromium-browser", "google-chrome")
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = shutil.which("chromedriver") or "/usr/bin/chromedriver"
+    driver = tool("chromedriver")
     browser = Chrome(options=options, service=Service(driver, log_output=os.devnull))
     try:
         yield browser

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
 from tests.e2e.process import Served, command, control, served
 from tests.known_state import KARI
+from tests.tools import tool
 
 
 @pytest.fixture(scope="module")
@@ -336,7 +337,7 @@ def test_what_curl_printed_is_explained(bank: Served, tmp_path: Path) -> None:
         key=folder / "key.pem",
         headers={"TPP-Redirect-URI": "https://tpp.example/"},
     )
-    curl = ["curl", "-sv", f"{bank.url}/v1/accounts?withBalance=true"]  # another address than was signed
+    curl = [tool("curl"), "-sv", f"{bank.url}/v1/accounts?withBalance=true"]  # another address than was signed
     for name, value in headers.items():
         curl += ["-H", f"{name}: {value}"]
     printed = subprocess.run(curl, capture_output=True, text=True, timeout=30).stderr

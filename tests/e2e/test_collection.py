@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,16 +13,14 @@ import pytest
 
 from emulator.api.description import collection
 from tests.e2e.process import served
+from tests.tools import tool
 
 INSTALL_SECONDS, RUN_SECONDS = 300, 120
 
 
 def npx(package: str) -> list[str]:
     """The command of an npm package, which is installed at its first use; skips the test where that is not possible."""
-    npx = shutil.which("npx")
-    if npx is None:
-        pytest.skip("npm is not on this machine")
-    command = [npx, "--yes", "--prefer-offline", package]
+    command = [tool("npx"), "--yes", "--prefer-offline", package]
     try:
         tried = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=INSTALL_SECONDS)
     except subprocess.TimeoutExpired:

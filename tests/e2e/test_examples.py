@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from emulator.testing import RunningBank, TestTpp
 from tests.generators.tools import JAVA
 from tests.known_state import SEPA
+from tests.tools import tool
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PAYMENT = {
@@ -28,14 +29,6 @@ PAYMENT = {
 BODY = json.dumps(PAYMENT, ensure_ascii=False)
 
 Run = Callable[..., tuple[int, Any]]
-
-
-def program(name: str) -> str:
-    """The path of a program that an example is written for."""
-    program = shutil.which(name)
-    if program is None:
-        pytest.fail(f"{name} is missing: the example written for it cannot be run (.ci/tools installs it)")
-    return program
 
 
 def optional(name: str) -> str:
@@ -89,16 +82,16 @@ def by_options(library: str, tpp: TestTpp, folder: Path) -> Run:
 
 def shell(tpp: TestTpp, folder: Path) -> Run:
     for needed in ("curl", "openssl"):
-        program(needed)
-    return by_environment([program("bash"), str(EXAMPLES / "sign.sh")], tpp, folder)
+        tool(needed)
+    return by_environment([tool("bash"), str(EXAMPLES / "sign.sh")], tpp, folder)
 
 
 def node(tpp: TestTpp, folder: Path) -> Run:
-    return by_environment([program("node"), str(EXAMPLES / "sign.mjs")], tpp, folder)
+    return by_environment([tool("node"), str(EXAMPLES / "sign.mjs")], tpp, folder)
 
 
 def java(tpp: TestTpp, folder: Path) -> Run:
-    return by_environment([optional("java"), *JAVA[1:], str(EXAMPLES / "Sign.java")], tpp, folder)
+    return by_environment([tool("java"), *JAVA[1:], str(EXAMPLES / "Sign.java")], tpp, folder)
 
 
 def go(tpp: TestTpp, folder: Path) -> Run:
@@ -119,7 +112,7 @@ def dotnet(tpp: TestTpp, folder: Path) -> Run:
 
 
 def mono(tpp: TestTpp, folder: Path) -> Run:
-    compiler, assembly = optional("mcs"), folder.parent / "Sign.exe"  # compiled once for all tests
+    compiler, assembly = tool("mcs"), folder.parent / "Sign.exe"  # compiled once for all tests
     if not assembly.exists():
         built = subprocess.run(
             [compiler, "-r:System.Net.Http.dll", f"-out:{assembly}", str(EXAMPLES / "Sign.cs")],
@@ -127,7 +120,7 @@ def mono(tpp: TestTpp, folder: Path) -> Run:
             text=True,
         )
         assert built.returncode == 0, built.stderr
-    return by_environment([optional("mono"), str(assembly)], tpp, folder)
+    return by_environment([tool("mono"), str(assembly)], tpp, folder)
 
 
 PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><Nullable>enable</Nullable>

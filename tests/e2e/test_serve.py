@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.process import Served, command, served
+from tests.tools import tool
 
 PATIENCE = 30
 
@@ -397,3 +398,25 @@ def test_under_nohup_it_stays(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root gives a folder to somebody else")
+@pytest.mark.parametrize("storage", [[], ["--ephemeral"]])
+def test_a_volume_of_somebody_else_is_taken_without_the_rights_of_root(tmp_path: Path, storage: list[str]) -> None:
+    """As a pod sees it: root owns the mount point, its group or everybody may write, and `chmod` is refused."""
+    volume = tmp_path / "volume"
+    (volume / "lost+found").mkdir(parents=True)
+    for folder, mode in ((volume / "lost+found", 0o700), (volume, 0o2770)):
+        folder.chmod(mode)
+        os.chown(folder, 12345, 0)
+    plain = [tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search,-fowner,-chown,-fsetid"]
+    serving = [sys.executable, "-m", "emulator", "serve", "--port=0", "--tls-port=0", "--state", str(volume), *storage]
+    with subprocess.Popen([*plain, *serving], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("READY ").strip()
+        assert status_of(f"{url}/ready") == 200
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, "WARNING" in log) == (0, False)
+    for name in ("private", "tpps"):
+        assert stat.S_IMODE((volume / name).stat().st_mode) & 0o077 == 0

@@ -13,6 +13,7 @@ import pytest
 
 from emulator import manual
 from tests.e2e.process import served
+from tests.tools import tool
 
 BESIDE = ("make run", ". .venv/bin/activate", "bank-emulator proxy")  # what the test has started in another way
 
@@ -54,6 +55,7 @@ def commands(text: str) -> Iterator[str]:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
+    tool("curl")
     state = tmp_path / "state"
     with served(state, "--ephemeral") as bank:
         command = [sys.executable, "-m", "emulator", "proxy", "--quiet", "--url", bank.url, "--state", str(state)]

@@ -16,6 +16,7 @@ from emulator.api.messages import Delivery, Request, Response
 from emulator.web.limits import Limits
 from emulator.web.server import raise_file_limit
 from tests.e2e.serving import PATIENCE, Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
+from tests.tools import tool
 
 CONTINUE = "Expect: 100-continue"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -559,7 +560,8 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+        [tool("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+         "2",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
         check=True, capture_output=True,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from emulator.control.openapi import document as control_document
 from tests.api.berlin_group import OBJECTS, openapi
 from tests.e2e.process import Served, served
 from tests.generators.tools import JAVA, generator, npm_tool, run
+from tests.tools import tool
 
 HERE = Path(__file__).parent
 BASE = "http://127.0.0.1:8080"
@@ -105,7 +106,7 @@ def proxy(bank: Served, *more: str) -> Iterator[str]:
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Served]:
     with served(tmp_path / "state") as running:
-        reset = run("curl", "-sf", "-X", "PUT", f"{running.url}/_emulator/clock", "--json", '{"mode": "frozen"}')
+        reset = run(tool("curl"), "-sf", "-X", "PUT", f"{running.url}/_emulator/clock", "--json", '{"mode": "frozen"}')
         assert reset.returncode == 0, reset.stderr
         yield running
 
@@ -124,7 +125,7 @@ def test_a_payment_is_made_with_the_generated_typescript_client(folder: Path, ba
     compiled = run(npm_tool("tsc"), *flags, "--outDir", client / "built", client / "index.ts", cwd=folder)
     assert compiled.returncode == 0, compiled.stdout
     with proxy(bank) as address:
-        went = run("node", HERE / "journey.cjs", client / "built", address, bank.url)
+        went = run(tool("node"), HERE / "journey.cjs", client / "built", address, bank.url)
     assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr
 
 

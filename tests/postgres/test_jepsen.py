@@ -28,7 +28,7 @@ def test_nothing_is_wrong_when_processes_and_connections_fail() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="pgbouncer is not installed")
+@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="missing tool: pgbouncer")
 def test_nothing_is_wrong_through_pgbouncer_in_transaction_mode() -> None:
     notes = jepsen.run(20, faults=("kill", "cut", "crash"), clients=6, least=300, pooled=True)
     assert notes.problems == [], jepsen.report(notes)

@@ -69,5 +69,5 @@ def test_on_windows_one_line_says_where_it_runs(
     monkeypatch.setattr(sys, "argv", ["bank-emulator", "--help"])
     with pytest.raises(SystemExit) as ended:
         __main__.main()
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out, said.err.count("\n"), "WSL" in said.err) == (2, "", 1, True)
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, printed.err.count("\n"), "WSL" in printed.err) == (2, "", 1, True)

@@ -18,10 +18,10 @@ OLD = {
     "banks/other/log": "old",
     "bank/key.pem": "old",
     "ca.pem": "old",
-    "ca-key.pem": "old",
+    "private/ca-key.pem": "old",
 }
 NEW = {"banks/default/log": "new", "banks/more/log": "new", "tpps/demo/key.pem": "new", "ca.pem": "new",
-       "ca-key.pem": "new"}  # fmt: skip
+       "private/ca-key.pem": "new"}  # fmt: skip
 
 
 class Killed(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -9,8 +10,11 @@ import ssl
 import stat
 import threading
 import unicodedata
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -26,6 +30,7 @@ from emulator.ca import (
     IssueRefused,
     TppExists,
     TppNameRefused,
+    files,
 )
 from emulator.ca.files import claim_private, write_folder, write_private
 from emulator.httpsig.keyid import compare_key_id, key_id_for
@@ -49,7 +54,10 @@ def test_the_first_start_makes_a_ca_and_a_demo_tpp(tmp_path: Path) -> None:
     demo = first.demo()
     assert first.certificate.subject.rfc4514_string() == CA_NAME
     files = sorted(str(path.relative_to(state)) for path in state.rglob("*"))
-    assert files == ["ca-key.pem", "ca.pem", "tpps", "tpps/demo", "tpps/demo/certificate.pem", "tpps/demo/key.pem"]
+    assert files == [
+        *("ca.pem", "private", "private/ca-key.pem"),
+        *("tpps", "tpps/demo", "tpps/demo/certificate.pem", "tpps/demo/key.pem"),
+    ]
     demo.certificate.verify_directly_issued_by(first.certificate)
     assert identity(demo.certificate).roles == frozenset({"PISP", "AISP"})
     assert isinstance(demo.key, rsa.RSAPrivateKey)
@@ -114,7 +122,7 @@ def test_with_a_new_ca_the_demo_tpp_and_the_banks_own_certificate_are_issued_ane
     first = authority(tmp_path)
     old = (first.demo().certificate, first.answer_credentials().certificate)
     other = first.issue("other").certificate
-    for file in ("ca.pem", "ca-key.pem"):
+    for file in ("ca.pem", "private/ca-key.pem"):
         (tmp_path / file).unlink()
     second = authority(tmp_path)
     new = (second.demo().certificate, second.answer_credentials().certificate)
@@ -224,7 +232,7 @@ def test_keys_do_not_show_in_a_repr(shared: CertificateAuthority) -> None:
     assert "PRIVATE" not in repr(shared.issue("quiet"))
 
 
-@pytest.mark.parametrize("file", ["ca.pem", "ca-key.pem", "tpps/demo/certificate.pem"])
+@pytest.mark.parametrize("file", ["ca.pem", "private/ca-key.pem", "tpps/demo/certificate.pem"])
 def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
     authority(tmp_path).demo()
     (tmp_path / file).write_text("damaged")
@@ -241,10 +249,10 @@ def test_a_missing_tpp_key_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_key_of_the_ca_is_named_and_no_other_takes_its_place(tmp_path: Path) -> None:
     authority(tmp_path)
-    (tmp_path / "ca-key.pem").unlink()
+    (tmp_path / "private" / "ca-key.pem").unlink()
     with pytest.raises(AuthorityDamaged, match=r"ca-key\.pem: the key is missing"):
         authority(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
+    assert [path.name for path in tmp_path.rglob("*.pem")] == ["ca.pem"]
 
 
 def test_a_certificate_of_another_key_is_named(tmp_path: Path) -> None:
@@ -259,7 +267,7 @@ def test_a_start_that_was_killed_between_key_and_certificate_is_finished(tmp_pat
     authority(tmp_path)
     (tmp_path / "ca.pem").unlink()
     again = authority(tmp_path)
-    key = load_pem_private_key((tmp_path / "ca-key.pem").read_bytes(), None)
+    key = load_pem_private_key((tmp_path / "private" / "ca-key.pem").read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     assert again.certificate.public_key() == key.public_key()
 
@@ -279,7 +287,7 @@ def test_two_starts_at_once_agree_on_one_ca(tmp_path: Path) -> None:
         thread.join()
     assert len({entry.certificate_pem for entry in authorities}) == 1
     assert len(authorities) == 6
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca-key.pem", "ca.pem"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "private"]
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -300,12 +308,16 @@ def test_what_a_killed_process_left_half_written_is_gone_with_the_next_start(tmp
     issued = authority(tmp_path).issue("acme")
     token = "0123456789ab"
     tpps = tmp_path / "tpps"
-    for file in (tmp_path / f".ca-key.pem.{token}", tpps / f".half.{token}" / "certificate.pem", tpps / ".mine"):
+    for file in (
+        tmp_path / "private" / f".ca-key.pem.{token}",
+        tpps / f".half.{token}" / "certificate.pem",
+        tpps / ".mine",
+    ):
         file.parent.mkdir(exist_ok=True)
         file.write_text("half")
     (tpps / "acme").rename(tpps / f".acme.{token}.old")  # killed as a new one was to take its place
     again = authority(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca-key.pem", "ca.pem", "tpps"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "private", "tpps"]
     assert sorted(path.name for path in tpps.iterdir()) == [".mine", "acme"]
     assert again.get("acme").certificate == issued.certificate
 
@@ -345,7 +357,7 @@ def test_with_power_what_is_issued_is_on_the_medium(
         assert (tmp_path.name, ["state"]) in synced
         assert ("tpps", ["acme"]) in synced
         assert synced.index(("tpps", ["acme"])) > [names for _, names in synced].index(["certificate.pem", "key.pem"])
-        assert any(name == "state" and {"ca-key.pem", "ca.pem", "tpps"} <= set(names) for name, names in synced)
+        assert any(name == "state" and {"private", "ca.pem", "tpps"} <= set(names) for name, names in synced)
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -429,20 +441,92 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> x509
         thread.join()
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o777])
-def test_a_state_directory_that_others_can_enter_is_refused(tmp_path: Path, mode: int) -> None:
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    files._warn.cache_clear()
+    yield lambda: [record.getMessage() for record in caplog.records]
+    files._warn.cache_clear()
+
+
+def closed(state: Path) -> bool:
+    """Whether every folder with a key or data is for its user alone."""
+    return all(stat.S_IMODE((state / name).stat().st_mode) & 0o077 == 0 for name in ("private", "tpps"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "warned"),
+    [(0o755, False), (0o701, False), (0o2770, False), (0o2775, False), (0o1777, False), (0o777, True)],
+)
+def test_an_open_state_directory_is_taken_and_the_keys_are_in_closed_folders(
+    tmp_path: Path, mode: int, warned: bool, warnings: Callable[[], list[str]]
+) -> None:
     state = tmp_path / "state"
     state.mkdir()
     state.chmod(mode)
-    with pytest.raises(PermissionError, match="other users can enter it") as refused:
-        authority(state)
-    assert refused.value.filename == str(state)
-    assert list(state.iterdir()) == []
-    state.chmod(0o700)
-    authority(state)
+    authority(state).demo()
+    assert stat.S_IMODE(state.stat().st_mode) == mode
+    assert closed(state)
+    for name in ("private", "tpps"):  # as a cluster does that gives a volume to a group
+        (state / name).chmod(0o2770)
+    authority(state).demo()
+    assert closed(state)
+    assert [f"mode {mode:o}" in text for text in warnings()] == [True] * warned
 
 
-@pytest.mark.parametrize("place", ["ca-key.pem", "tpps", "tpps/demo", "tpps/demo/key.pem", "banks/default/journal"])
+def test_where_modes_cannot_be_set_one_warning_says_so_and_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warnings: Callable[[], list[str]]
+) -> None:
+    """As on the drives of Windows in WSL, and on FAT, which has no links either."""
+    mkdir, chmod = os.mkdir, os.chmod
+
+    def open_mkdir(path: Any, mode: int = 0o777, **options: Any) -> None:
+        mkdir(path, mode, **options)
+        chmod(path, 0o777)
+
+    def no_link(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "mkdir", open_mkdir)
+    monkeypatch.setattr(os, "chmod", lambda *_, **__: None)
+    monkeypatch.setattr(os, "link", no_link)
+    state = tmp_path / "state"
+    first = authority(state)
+    assert first.demo().certificate == authority(state).demo().certificate
+    assert first.certificate == authority(state).certificate
+    assert stat.S_IMODE((state / "private").stat().st_mode) == 0o777
+    [text] = warnings()
+    assert "no modes can be set here" in text
+    first.server_context(["localhost"])
+
+
+def test_what_a_volume_has_beside_and_nobody_may_read_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lost+found").mkdir()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "lost+found" not in str(path) and access(path, mode))
+    monkeypatch.setattr(files, "check_plain", partial(only_readable, files.check_plain))
+    authority(tmp_path).demo()
+
+
+def only_readable(check: Callable[..., None], directory: Path, **options: Any) -> None:
+    if directory.name == "lost+found":
+        raise PermissionError(errno.EACCES, "Permission denied", str(directory))
+    check(directory, **options)
+
+
+def test_the_key_of_an_earlier_version_moves_to_its_folder(tmp_path: Path) -> None:
+    first = authority(tmp_path)
+    (tmp_path / "private" / "ca-key.pem").rename(tmp_path / "ca-key.pem")
+    (tmp_path / "private").rmdir()
+    assert authority(tmp_path).certificate == first.certificate
+    assert [path.name for path in tmp_path.rglob("*key.pem")] == ["ca-key.pem"]
+    assert not (tmp_path / "ca-key.pem").exists()
+
+
+@pytest.mark.parametrize(
+    "place", ["private/ca-key.pem", "tpps", "tpps/demo", "tpps/demo/key.pem", "banks/default/journal"]
+)
 def test_a_link_in_a_state_directory_is_refused(tmp_path: Path, place: str) -> None:
     state, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
     authority(state).demo()
