@@ -1,4 +1,4 @@
-"""The settings of a process: flags and environment variables (CONTRACT 1). Only this module reads os.environ.
+"""The settings of a process: flags and environment variables (flags.md). Only this module reads os.environ.
 
 The command line, its help and the variables all come from one table, FLAGS.
 """

@@ -1,4 +1,4 @@
-"""The header x-accept-fix: changes that a client may request before they become the default (SPEC 9, CONTRACT 5)."""
+"""The header x-accept-fix: changes that a client may request before they become the default (accept-fix.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGER_NAMES = "longer-names"
 GROUPED_BATCHES = "groupBatchTransactions"
 ISO_ACCOUNT_TYPE = "cash-account-type-iso"
 
-# From this Oslo date of bank time on, a fix applies whether it is requested or not (SPEC 9).
+# From this Oslo date of bank time on, a fix applies whether it is requested or not.
 DEFAULT_FROM: Mapping[str, date] = {
     AMOUNT_AS_STRING: date(2020, 8, 1),
     SWITCHED_AMOUNTS: date(2024, 9, 5),
@@ -35,7 +35,7 @@ _ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
 
 
 def fixes(call: Call) -> Fixes:
-    """The fixes that apply because of x-accept-fix or the date; unknown names are ignored (CONTRACT 3.2)."""
+    """The fixes that apply because of x-accept-fix or the date; unknown names are ignored."""
     clock = call.bank.clock
     if clock.stamp() >= _ALL_FROM:
         return _ALL_NAMES

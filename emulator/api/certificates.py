@@ -1,4 +1,4 @@
-"""Reading TPP-Signature-Certificate: key, identity, roles, validity and trust (SPEC 5.1, CONTRACT 3.1)."""
+"""Reading TPP-Signature-Certificate: key, identity, roles, validity and trust (signature.md#the-certificate)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulator.ca import qcstatements
 from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, KeyIdVerdict, compare_key_id
 
 BOTH_ROLES = frozenset({"PISP", "AISP"})
-SMALLEST_KEY = 2048  # bits, CONTRACT 3.1
+SMALLEST_KEY = 2048  # bits
 LARGEST_KEY, LARGEST_EXPONENT = 8192, 64  # bits; verification with larger ones would take too long
 LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
 
@@ -45,7 +45,7 @@ class CertificateUnreadable(ValueError):
 class TppCertificate:
     """A parsed certificate, with cached results for requests.
 
-    If its key may not sign, `key` is None and `key_fault` says why (CONTRACT 3.1). The dates are seconds since 1970;
+    If its key may not sign, `key` is None and `key_fault` says why. The dates are seconds since 1970;
     `notes` list what the bank accepted although it is not base64 DER on one line.
     """
 
@@ -200,7 +200,7 @@ def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bo
 
 
 def _roles(certificate: x509.Certificate) -> frozenset[str]:
-    """The roles in the PSD2 QCStatement; both roles for a certificate without that statement (CONTRACT 3.1)."""
+    """The roles in the PSD2 QCStatement; both roles for a certificate without that statement (signature.md#roles)."""
     try:
         extension = certificate.extensions.get_extension_for_oid(_QC_STATEMENTS)
     except x509.ExtensionNotFound:

@@ -1,4 +1,4 @@
-"""The gate "PSU and access" with its quotas, and the SCA that follows a refusal (SPEC 2.1, 5.3; CONTRACT 3, 4)."""
+"""The gate "PSU and access" with its quotas, and the SCA that follows a refusal (consents.md)."""
 
 from __future__ import annotations
 

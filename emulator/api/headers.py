@@ -1,6 +1,6 @@
-"""The headers of a request: the matrix of SPEC 2.1 of required headers, their formats, and the check of both.
+"""The headers of a request: the matrix of required headers, their formats, and the check of both.
 
-The OpenAPI document shows the same matrix and formats (CONTRACT 3.2, 13).
+The OpenAPI document and the manual (headers.md) show the same matrix and formats.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import Message, quoted
 
-# The columns of SPEC 2.1 in its order; an operation's row names one of them.
+# The columns of the matrix below in its order; each operation names one of them.
 BASKET_POST = "basket-post"
-BASKET_GET = "basket-get"  # also payment GET, status, DELETE, authorisations (CONTRACT 13)
+BASKET_GET = "basket-get"  # also payment GET, status, DELETE, authorisations
 INSTANT_POST = "instant-post"
-TRANSFER_POST = "transfer-post"  # SEPA, and every other payment POST (CONTRACT 13)
-DETAILS = "details"  # also accounts, cards, consents, user(s), agreements (CONTRACT 13)
-SANDBOX = "sandbox"  # also contact information (CONTRACT 13)
+TRANSFER_POST = "transfer-post"  # SEPA, and every other payment POST
+DETAILS = "details"  # also accounts, cards, consents, user(s), agreements
+SANDBOX = "sandbox"  # also contact information
 COLUMNS = (BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS, SANDBOX)
 
-# SPEC 2.1: R required, O optional, - not part of the operation; one letter per column.
+# R required, O optional, - not part of the operation; one letter per column.
 _ROWS = """
     x-accept-fix                   R R R R R -
     Accept                         O O O O O O
@@ -57,9 +57,9 @@ _ROWS = """
     PSU-Device-ID                  O O O O O -
     PSU-Geo-Location               O O O O O -
 """
-# CONTRACT 13 and 19, over SPEC: PSU-Corporate-ID is optional on every payment operation, INDCTS too; X-PSU-IDENTITY
+# Beyond the real bank's matrix: PSU-Corporate-ID is optional on every payment operation, INDCTS too; X-PSU-IDENTITY
 # may replace PSU-ID on all payment and basket operations (after a declined first SCA there is no PSU-ID).
-_OVER_SPEC = {
+_DEVIATIONS = {
     ("PSU-Corporate-ID", INSTANT_POST): "O",
     ("X-PSU-IDENTITY", BASKET_POST): "O",
     ("X-PSU-IDENTITY", BASKET_GET): "O",
@@ -69,7 +69,7 @@ _OVER_SPEC = {
 def _matrix() -> dict[str, dict[str, str]]:
     rows = [line.split() for line in _ROWS.strip().splitlines()]
     matrix = {name: dict(zip(COLUMNS, marks, strict=True)) for name, *marks in rows}
-    for (name, column), mark in _OVER_SPEC.items():
+    for (name, column), mark in _DEVIATIONS.items():
         matrix[name][column] = mark
     return matrix
 
@@ -99,7 +99,7 @@ _REFUSED_SCHEMES = frozenset(_REFUSED.split())
 _LONGEST_URI = 2048  # assumed; not every browser supports longer ones
 
 
-# Characters that the bank's systems cannot process anywhere in a request (SPEC 1): control characters, halves of a
+# Characters that the bank's systems cannot process anywhere in a request: control characters, halves of a
 # surrogate pair, and characters outside the basic multilingual plane (emoji).
 UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
 
@@ -161,7 +161,7 @@ def port(value: str) -> str | None:
 
 
 def location(value: str) -> str | None:
-    """`GEO:<latitude>,<longitude>` in degrees; `;` as separator is also accepted (CONTRACT 3.2)."""
+    """`GEO:<latitude>,<longitude>` in degrees; `;` as separator is also accepted."""
     match = _LOCATION.fullmatch(value)
     if match is None or abs(float(match.group(1))) > 90 or abs(float(match.group(2))) > 180:
         return "a place of the form GEO:<latitude>,<longitude>, such as GEO:59.913,10.752"
@@ -170,7 +170,7 @@ def location(value: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def redirect_uri(value: str) -> str | None:
-    """An absolute http(s) or app address, without user info or fragment, at most 2048 characters (CONTRACT 3.2)."""
+    """An absolute http(s) or app address, without user info or fragment, at most 2048 characters."""
     scheme = _SCHEME.match(value)
     if scheme is None:
         return "an absolute address such as https://tpp.example/callback"
@@ -224,7 +224,7 @@ TRUE_OR_FALSE = one_of("true", "false")
 
 _TEXT = Format(free_text, {"type": "string"})
 
-# By their names in SPEC 2.1. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
+# By their names in the matrix. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
 # TPP-Signature-Certificate are checked by the signature gate.
 FORMATS: Mapping[str, Format] = {
     "X-Request-ID": PRINTABLE,
@@ -253,7 +253,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-# Headers that the signature gate reads (SPEC 5.2).
+# Headers that the signature gate reads.
 _SIGNING_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Date": {"type": "string", "minLength": 24},
     "Digest": {"type": "string", "pattern": "^[Ss][Hh][Aa]-(256|512)=.+$"},
@@ -263,13 +263,13 @@ _SIGNING_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 
 def schema_of(name: str) -> Mapping[str, Any]:
-    """JSON Schema of a header, by its name in SPEC 2.1."""
+    """JSON Schema of a header, by its name in the matrix."""
     return FORMATS[name].schema if name in FORMATS else _SIGNING_SCHEMAS[name]
 
 
 # The check
 
-# Lists, which HTTP allows as several lines; every other header of SPEC 2.1 may be sent only once.
+# Lists, which HTTP allows as several lines; every other header of the matrix may be sent only once.
 _LISTS = frozenset({"accept", "accept-charset", "accept-encoding", "accept-language", "x-accept-fix"})
 _LOWER = {name: name.lower() for name in MATRIX}
 _SINGLE = {lower: name for name, lower in _LOWER.items() if lower not in _LISTS}
@@ -324,12 +324,12 @@ def check_headers(
     session_optional: bool = False,
     acts: bool = True,
 ) -> list[Message]:
-    """All problems of a request's headers, in the order of SPEC 2.1.
+    """All problems of a request's headers, in the order of the matrix.
 
     `column`: one of COLUMNS; `needs`: lower-case names required under every profile (`lenient` requires no others);
-    `session_optional`: TPP-Session-ID and PSU-ID may be missing, because SCA comes first (CONTRACT 3.2); `acts`: the
-    customer acts in a context, so PSU-Context and PSU-Corporate-ID must be consistent (CONTRACT 13).
-    A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR. Every header that SPEC 2.1
+    `session_optional`: TPP-Session-ID and PSU-ID may be missing, because SCA comes first; `acts`: the
+    customer acts in a context, so PSU-Context and PSU-Corporate-ID must be consistent (headers.md#psu-corporate-id).
+    A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR. Every header that the matrix
     lists is checked, whether or not the operation uses it.
     """
     missing, checked, values_of = _by_names(headers.names, column, profile, needs, session_optional)

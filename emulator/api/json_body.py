@@ -1,4 +1,4 @@
-"""Parsing a JSON body (CONTRACT 3.2): one value, no duplicate keys, no NaN, limited depth and size."""
+"""Parsing a JSON body (requests.md#bodies): one value, no duplicate keys, no NaN, limited depth and size."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def read_json(body: bytes, headers: Headers) -> Any:
     """The value of the body, numbers with a fraction or exponent as Decimal, texts in NFC.
 
     BankError: 415 for another content type, charset or a Content-Encoding, 413 for over 1 MiB, else FORMAT_ERROR.
-    A missing Content-Type counts as application/json (assumed: all payloads are JSON, SPEC 1).
+    A missing Content-Type counts as application/json (assumed: all payloads are JSON).
     """
     value, duplicates = read_with_duplicates(body, headers)
     if duplicates:
@@ -208,7 +208,7 @@ def is_plain(body: bytes) -> bool:
 
 
 def check_strings(value: Any) -> list[Message]:
-    """FORMAT_ERROR for every string (also member names) with characters that the bank cannot process (SPEC 1)."""
+    """FORMAT_ERROR for every string (also member names) with characters that the bank cannot process."""
     return [] if _all_processable(value) else list(islice(_refused_strings(value), MOST_MESSAGES))
 
 

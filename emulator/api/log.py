@@ -1,4 +1,4 @@
-"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis (CONTRACT 9.4)."""
+"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Exchange:
 
 
 def _is_message(value: Any) -> bool:
-    """Whether a JSON value is a TppMessage, whose text is optional (SPEC 2.8)."""
+    """Whether a JSON value is a TppMessage, whose text is optional."""
     return isinstance(value, dict) and isinstance(value.get("code"), str) and isinstance(value.get("text", ""), str)
 
 

@@ -1,4 +1,4 @@
-"""The headers of status notifications (CONTRACT 18, Berlin Group 1.3.11), read if the setting `notifications` is on.
+"""The headers of status notifications (Berlin Group 1.3.11), read if the setting `notifications` is on.
 
 A request that creates a payment, basket or consent, or opens an SCA for one, may have TPP-Notification-URI and
 TPP-Notification-Content-Preferred. Its 201 says whether the bank will notify (ASPSP-Notification-Support) and of what

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the shapes import pydantic, which a start does not need
 
 Params = Mapping[str, str]
 
-# These may start the customer's first SCA, so neither PSU-ID nor session need be known yet (CONTRACT 3.2).
+# These may start the customer's first SCA, so neither PSU-ID nor session need be known yet.
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
 
 # These have no customer, whatever headers a request has.
@@ -43,7 +43,7 @@ def _path_of(base: str) -> str:
 
 
 class Access(Enum):
-    """The customer that an operation requires (SPEC 5.3, CONTRACT 3 and 4)."""
+    """The customer that an operation requires."""
 
     OPEN = "no customer, only the TPP"
     PSU = "a PSU of this TPP, with or without a session: payments, baskets, user"
@@ -54,7 +54,7 @@ class Access(Enum):
 
 
 def link(base: str, path: str, *verbs: Verb) -> Link:
-    """A Link (SPEC 2.3) to `path`, which starts with /v1; `base` is empty for relative links."""
+    """A Link to `path`, which starts with /v1; `base` is empty for relative links."""
     return {"href": base + path, "verbs": list(verbs) or ["GET"]}
 
 
@@ -82,7 +82,7 @@ class Call:
     caller: Caller | None = None
 
     def link(self, path: str, *verbs: Verb) -> Link:
-        """A Link (SPEC 2.3) to `path`, which starts with /v1; relative or absolute as `--links` says."""
+        """A Link to `path`, which starts with /v1; relative or absolute as `--links` says."""
         return link(self.links_base, path, *verbs)
 
     def location(self, path: str) -> tuple[str, str]:
@@ -94,11 +94,11 @@ class Call:
         return "Location", (self.links_base or _path_of(self.request.base) + self.request.prefix) + path
 
     def sca_link(self, token: str) -> Link:
-        """The scaRedirect Link of an open SCA: always absolute (CONTRACT 1, --links)."""
+        """The scaRedirect Link of an open SCA: always absolute, whatever `--links` says, as a browser opens it."""
         return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}
 
 
-# Berlin Group 1.3: a header of every 201 with a scaRedirect (CONTRACT 18).
+# Berlin Group 1.3: a header of every 201 with a scaRedirect.
 SCA_APPROACH = ("ASPSP-SCA-Approach", "REDIRECT")
 
 
@@ -132,13 +132,13 @@ Handler = Callable[[Call], Reply[Any]]
 class Operation:
     """One operation of the TPP interface.
 
-    `column`: the header column of SPEC 2.1 (a name of `headers.COLUMNS`), or a function of the path parameters;
+    `column`: the column of the header matrix (a name of `headers.COLUMNS`), or a function of the path parameters;
     `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes
     by status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
     even under `--profile lenient`; `values`: the values that a path parameter may have, for routing;
     `gives`: the path parameter for the id of the created resource, and the member of the answer with that id;
-    `remembers`: a repeat with the same X-Request-ID gets the stored answer (CONTRACT 3.4); `notifies`: the TPP may
-    request status notifications about the resource (CONTRACT 18).
+    `remembers`: a repeat with the same X-Request-ID gets the stored answer (`repeats`); `notifies`: the TPP may
+    request status notifications about the resource.
     """
 
     id: str
@@ -158,7 +158,7 @@ class Operation:
     remembers: bool = False
     notifies: bool = False
     gives: tuple[str, str] | None = None
-    quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
+    quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h
     resource: HolderKind = ACCOUNT  # the kind that `id` in the path refers to: ACCOUNT or CARD
     tag: str = ""
     manual: str = ""  # the section of the manual about it, if not that of its tag
@@ -215,7 +215,7 @@ class Route:
             return cls(operation, params, known=False)
         column = operation.column if isinstance(operation.column, str) else operation.column(params)
         shape = operation.body if operation.body is None or isinstance(operation.body, str) else operation.body(params)
-        # Required where SPEC 2.1 marks Digest, and on writes of sandbox data (CONTRACT 3.1).
+        # Required where the header matrix marks Digest, and on writes of sandbox data.
         digest = MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
         return cls(operation, params, column, shape, shape is not None and digest)
 

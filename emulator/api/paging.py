@@ -1,4 +1,4 @@
-"""The requested part of a transaction list, and the links to the next and previous parts (CONTRACT 5)."""
+"""The requested part of a transaction list, and the links to the next and previous parts (accounts.md#transactions)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.bank.accounts.transactions import SHELVES, Window
 if TYPE_CHECKING:
     from emulator.api.shapes.parts import Link, Links
 
-EARLIEST = timedelta(days=90)  # the default period of the list, and the longest one without the PSU (SPEC 8)
+EARLIEST = timedelta(days=90)  # the default period of the list, and the longest one without the PSU
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
 
@@ -42,12 +42,12 @@ WITH_BALANCE = (QueryParameter("withBalance", "boolean", "Whether the balances c
 
 
 def unattended(call: Call) -> bool:
-    """Whether the PSU is not present at the TPP: no PSU-IP-Address (SPEC 8)."""
+    """Whether the PSU is not present at the TPP: no PSU-IP-Address."""
     return call.headers.get("psu-ip-address") is None
 
 
 def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Window:
-    """The window that the query selects; without the PSU nothing older than 90 days (SPEC 8).
+    """The window that the query selects; without the PSU nothing older than 90 days.
 
     assumed: an earlier dateFrom then counts as 90 days ago; the links contain that date, or omit it if it is after
     dateTo.
@@ -69,7 +69,7 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
 
 
 def sandbox_window(call: Call) -> dict[str, Any]:
-    """The dates, offset and limit of a sandbox listing (SPEC 4.6)."""
+    """The dates, offset and limit of a sandbox listing."""
     query = call.query
     dates = {"first": query.get("fromDate"), "last": query.get("toDate")}
     return {**dates, "offset": query["offset"], "limit": query["limit"]}

@@ -1,4 +1,4 @@
-"""Query parameters: the declarations of operations, and parsing of the query as sent (CONTRACT 3.2, 13)."""
+"""Query parameters: the declarations of operations, and parsing of the query as sent (requests.md#query-parameters)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from emulator.bank.errors import BankError, Message, quoted
 from emulator.bank.text import composed
 
-LARGEST_INT = 2**31 - 1  # int32 (SPEC 4.6)
+LARGEST_INT = 2**31 - 1  # int32
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -43,7 +43,7 @@ class QueryParameter:
     not_before: str | None = None  # the date parameter, declared earlier, that this one may not be before
 
 
-ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
+ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # requests.md#logical-duplicates
     "allowLogicalDuplicate", "boolean", "Whether a payment like one of the last 24 hours is accepted", default=True
 )
 

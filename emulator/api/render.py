@@ -1,4 +1,4 @@
-"""Renders answers and refusals as HTTP (CONTRACT 3.3)."""
+"""Renders answers and refusals as HTTP (errors.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 
 # Sizes of the caches of rendered entries (about 1 kB each with the document that is the key), of lists, and of caches.
 RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS = 4096, 32, 8
-TEXT_LIMIT = 512  # SPEC 8
+TEXT_LIMIT = 512  # characters of `text` and psuMessage
 UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
 )
@@ -45,7 +45,7 @@ def status_of(error: BankError) -> int:
 
 
 def message_body(message: Message) -> answers.TppMessage:
-    """A TppMessage (SPEC 2.8): category, code, path, text."""
+    """A TppMessage: category, code, path, text."""
     shown: answers.TppMessage = {"category": message.category, "code": message.code}
     if message.path is not None:
         shown["path"] = message.path

@@ -1,4 +1,4 @@
-"""A creation that is repeated with the same X-Request-ID gets the stored answer (CONTRACT 3.4)."""
+"""A creation that is repeated with the same X-Request-ID gets the stored answer (requests.md#repeating-a-request)."""
 
 from __future__ import annotations
 

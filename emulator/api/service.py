@@ -1,8 +1,8 @@
 """One bank with its TPP interface, scripted rules and request log.
 
-A request passes the gates in the order of CONTRACT 3; the first gate that fails determines the answer: wire
-format (checked by the web server), route, signature, TPP role, headers, query, body, scripted rules, PSU and access,
-quotas, and then the handler with its resource and business rules, inside one transaction.
+A request passes the gates in a fixed order (requests.md#order-of-checks), and the first that fails determines the
+answer: wire format (checked by the web server), route, signature, TPP role, headers, query, body, scripted rules, PSU
+and access, quotas, and then the handler with its resource and business rules, inside one transaction.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class BankService:
         return response
 
     def settle(self) -> None:
-        """Apply due steps (CONTRACT 6, Time); pages and the control interface call it before they read."""
+        """Apply due steps; pages and the control interface call it before they read."""
         for _ in self.settling():
             pass
 
@@ -383,7 +383,7 @@ class BankService:
             call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers)
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
-        """401 with a scaRedirect: the open SCA is the only change (CONTRACT 3)."""
+        """401 with a scaRedirect: the open SCA is the only change that a refusal leaves."""
         if call is None:
             return render.refusal(refused)
         try:
@@ -402,7 +402,7 @@ def _own_id(exchange: Exchange) -> str:
 
 
 def finish(response: Response, headers: Headers, own_id: Callable[[], str] = random_uuid) -> None:
-    """Add the headers that every answer of the TPP interface has (CONTRACT 3.3, 13, 18, 19)."""
+    """Add the headers that every answer of the TPP interface has."""
     request_id = headers.get("x-request-id")
     if not (request_id and request_id.isascii() and request_id.isprintable()):
         request_id = own_id()

@@ -1,4 +1,4 @@
-"""Validates a body against its shape, and reports every problem with its path and one sentence (CONTRACT 3.2)."""
+"""Validates a body against its shape, and reports every problem with its path and one sentence (requests.md#bodies)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _NO_BANK = frozenset({"", "health", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
-COMPACTING = 8.0  # seconds in which `close` compacts the others; the process exits within 10 (CONTRACT 1)
+COMPACTING = 8.0  # seconds in which `close` compacts the others; the process exits within 10
 
 
 def bank_of(request: Request) -> tuple[str | None, bool]:
@@ -225,7 +225,7 @@ class BankRegistry:
         bank = Bank(
             documents,
             name=name,
-            # A relative link of a named bank would lead to the default bank (CONTRACT 15).
+            # A relative link of a named bank would lead to the default bank.
             defaults=config.settings if name == DEFAULT else replace(config.settings, links="absolute"),
             begins=config.begins,
             seed=self._seed(name, documents) if seed is None else seed,

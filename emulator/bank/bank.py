@@ -137,7 +137,7 @@ class Bank:
         return end
 
     def publish(self, event: Event) -> None:
-        """Send an event to the watchers once the change is stored: `{"type": ..., "at": ..., ...}` (CONTRACT 9.4)."""
+        """Send an event to the watchers once the change is stored: `{"type": ..., "at": ..., ...}`."""
         self.documents.publish(event)
 
     def dismiss(self) -> None:

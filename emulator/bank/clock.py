@@ -84,7 +84,7 @@ def moment(text: str) -> datetime:
 
 
 def date_time(at: datetime | str) -> str:
-    """A moment as answers show it: YYYY-MM-DDThh:mm:ss+00:00 (SPEC 1)."""
+    """A moment as answers show it: YYYY-MM-DDThh:mm:ss+00:00."""
     if isinstance(at, str):
         at = moment(at)
     return at.astimezone(UTC).isoformat(timespec="seconds")

@@ -240,7 +240,7 @@ def is_absence(condition: Condition) -> bool:
 
 
 def number(value: Any) -> Decimal | None:
-    """The value as a number, also if it is a number in text (CONTRACT 13, Control); else None."""
+    """The value as a number, also if it is a number in text; else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

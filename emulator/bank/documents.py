@@ -195,7 +195,7 @@ class Contact(TypedDict):
 
 
 class AccountRef(TypedDict, total=False):
-    """An account as transactions name it (SPEC 2.9)."""
+    """An account as transactions name it."""
 
     bban: str
     iban: str
@@ -203,7 +203,7 @@ class AccountRef(TypedDict, total=False):
 
 
 class Amount(TypedDict):
-    """An amount (SPEC 2.6)."""
+    """An amount."""
 
     amount: str
     currency: str
@@ -232,7 +232,7 @@ class Account(TypedDict):
     reserved: str  # reserved for payments and for pending items of the fixture
     lastChange: str  # moment
     demandsKid: NotRequired[bool]  # only accepts payments with a KID
-    paymentsRemoved: NotRequired[bool]  # the bank allows no payments from it (SPEC 5.3.10)
+    paymentsRemoved: NotRequired[bool]  # the bank allows no payments from it
     owners: NotRequired[list[str]]  # ids of the other private customers to whom it belongs too
     posted: NotRequired[dict[str, Any]]  # some members as posted to the sandbox interface
     created: NotRequired[str]
@@ -246,7 +246,7 @@ class StructuredReference(TypedDict):
 
 
 class CurrencyExchange(TypedDict):
-    """How an amount was converted (SPEC 2.9)."""
+    """How an amount was converted."""
 
     sourceCurrency: str
     targetCurrency: str
@@ -257,7 +257,7 @@ class CurrencyExchange(TypedDict):
 
 
 class Texts(TypedDict, total=False):
-    """The two sides of a payment and its texts, as its transactions show them (SPEC 2.9)."""
+    """The two sides of a payment and its texts, as its transactions show them."""
 
     creditorName: str
     creditorAccount: AccountRef
@@ -429,7 +429,7 @@ class Acting(TypedDict):
 
 
 class Approach(TypedDict, total=False):
-    """The requirements on the SCA from a request's headers (SPEC 2.1, 5.3); an absent header has no member."""
+    """The requirements on the SCA from a request's headers; an absent header has no member."""
 
     redirectUri: str  # TPP-Redirect-URI; every SCA has it
     tppName: str  # for people

@@ -33,7 +33,7 @@ Code = Literal[
     "EXECUTION_DATE_INVALID",
     "REFERENCE_MIX_INVALID",
 ]
-# The table of CONTRACT 3.3; RESOURCE_UNKNOWN is 400 if the id is in a body.
+# errors.md#all-codes; RESOURCE_UNKNOWN is 400 if the id is in a body.
 STATUS: Mapping[Code, int] = {
     "BAD_REQUEST": 400,
     "FORMAT_ERROR": 400,
@@ -68,7 +68,7 @@ MOST_QUOTED = 60  # characters of a refused value that its message quotes
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of `tppMessages`: a code of SPEC 7, the member or header at fault, and a sentence (at most 512)."""
+    """One entry of `tppMessages`: an error code, the member or header at fault, and a sentence (at most 512)."""
 
     code: Code
     text: str
@@ -93,9 +93,9 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 
 class BankError(Exception):
-    """A refusal by the bank: one or more messages of SPEC 7.
+    """A refusal by the bank: one or more messages.
 
-    `in_body`: the id at fault is inside a body (RESOURCE_UNKNOWN is then 400, CONTRACT 3.3).
+    `in_body`: the id at fault is inside a body (RESOURCE_UNKNOWN is then 400).
     `status` overrides the HTTP status of the code; only `emulator.api` sets it.
     """
 
@@ -128,4 +128,4 @@ class BankError(Exception):
 
 
 class ScaNeeded(BankError):
-    """The customer must authenticate first: 401 with a scaRedirect link (SPEC 5.3.1, CONTRACT 3.3)."""
+    """The customer must authenticate first: 401 with a scaRedirect link."""

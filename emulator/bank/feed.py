@@ -1,4 +1,4 @@
-"""The setting `feed`: how an account feed changes between a TPP's reads (CONTRACT 14).
+"""The setting `feed`: how an account feed changes between a TPP's reads (accounts.md#feeds-that-drift).
 
 This module defines the effects, `accounts/drifting_feed.py` applies them. `settings` imports it only when a feed is
 set, so that a start without one does not load pydantic.

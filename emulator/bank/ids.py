@@ -2,7 +2,7 @@
 
 With a seed, an id is a function of the seed, the bank's name, the store's change number and a counter inside that
 change. So ids repeat from run to run without a stored generator state, differ between banks, and never repeat after a
-reset, because change numbers only grow (CONTRACT 19).
+reset, because change numbers only grow.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _uuid(raw: bytes) -> str:
 
 
 def _opaque(raw: bytes) -> str:
-    """`enc!!` + URL-safe base64 that ends in `=`, as in production (CONTRACT 1, --ids opaque)."""
+    """`enc!!` + URL-safe base64 that ends in `=`, as in production (`--ids opaque`)."""
     return "enc!!" + base64.urlsafe_b64encode(raw[:32]).decode()
 
 
@@ -92,7 +92,7 @@ class Ids:
         return self._format(self._draw())
 
     def uuid(self) -> str:
-        """A new UUID whatever `--ids` says: psu-id, psu-corporate-id, session ids (CONTRACT 13)."""
+        """A new UUID whatever `--ids` says: psu-id, psu-corporate-id, session ids."""
         return _uuid(self._draw())
 
     def token(self) -> str:

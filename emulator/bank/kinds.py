@@ -1,7 +1,7 @@
 """Every kind of document in a bank, and the members by which documents are looked up.
 
 Each such member is declared here and indexed by the store, in constant time per change. Bank time goes back only in a
-reset (CONTRACT 9), so documents of a kind with `arrival` are inserted in the order of that member.
+reset, so documents of a kind with `arrival` are inserted in the order of that member.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Amounts and currencies (SPEC 2.6, CONTRACT 3.2): decimal text with exactly the minor units of its currency."""
+"""Amounts and currencies (requests.md#amounts): decimal text with exactly the minor units of its currency."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _LISTED = """
     XAF XCD XDR XOF XPF
     YER
     ZAR ZMW ZWD
-"""  # SPEC 2.6, the list in its order
+"""
 CURRENCIES = tuple(_LISTED.split())
 
 # ISO 4217, historical codes as last listed: BYR had none. All other codes have 2, also those that ISO never listed
-# (GGP IMP JEP SPL TVD, CONTRACT 3.2), and MGA and MRO, whose fifths are listed as 2 digits.
+# (GGP IMP JEP SPL TVD), and MGA and MRO, whose fifths are listed as 2 digits.
 _BY_MINOR_UNITS = {
     0: "BIF BYR CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
     3: "BHD IQD JOD KWD LYD OMR TND",
@@ -48,8 +48,8 @@ _BY_MINOR_UNITS = {
 }
 _OTHER_MINOR_UNITS = {currency: units for units, listed in _BY_MINOR_UNITS.items() for currency in listed.split()}
 MINOR_UNITS: Mapping[str, int] = {currency: _OTHER_MINOR_UNITS.get(currency, 2) for currency in CURRENCIES}
-FEWEST_DIGITS: Mapping[str, int] = {**MINOR_UNITS, "XDR": 0}  # ISO gives XDR no minor unit: 0 to 5 (CONTRACT 3.2)
-MOST_DIGITS = 18  # digits of an amount, including those of the fraction (SPEC 2.6)
+FEWEST_DIGITS: Mapping[str, int] = {**MINOR_UNITS, "XDR": 0}  # ISO gives XDR no minor unit: 0 to 5
+MOST_DIGITS = 18  # digits of an amount, including those of the fraction
 
 _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?", re.ASCII)
 # Enough precision for any sum of amounts of 18 digits, independent of the thread's own context.
@@ -71,7 +71,7 @@ def quantize(amount: Decimal, currency: str, rounding: str = ROUND_HALF_EVEN) ->
 def plain(amount: Decimal, currency: str) -> str:
     """`amount` as decimal text with exactly the minor units of its currency, never an exponent and never `-0`.
 
-    Further digits are rounded half to even; XDR has 5 decimals (assumed; SPEC 2.6 allows up to 5).
+    Further digits are rounded half to even; XDR has 5 decimals (assumed; up to 5 are allowed).
     """
     exact = amount.quantize(_QUANTUM[currency], ROUND_HALF_EVEN, _EXACT)
     return format(exact if exact else abs(exact), "f")
@@ -101,7 +101,7 @@ def is_amount(value: Any) -> bool:
 
 
 def parse_amount(text: str, currency: str) -> Decimal:
-    """The amount in `text`, in the form of CONTRACT 3.2; ValueError says what is wrong.
+    """The amount in `text`; ValueError says what is wrong.
 
     Digits with an optional fraction, no sign, greater than 0, exactly the minor units of the currency, 18 digits at
     most, including those of the fraction and leading zeros.

@@ -1,4 +1,4 @@
-"""The addresses to which status notifications may be sent (CONTRACT 18).
+"""The addresses to which status notifications may be sent (notifications.md#addresses).
 
 The TPP chooses the address, and the bank may run inside a company's network, where it can reach addresses that the TPP
 cannot (server-side request forgery). Therefore:

@@ -1,4 +1,4 @@
-"""Status notifications: their content, order and delivery (CONTRACT 18).
+"""Status notifications: their content, order and delivery (notifications.md).
 
 A subscription is the address at which a TPP wants to be notified of one payment, basket or consent. A change of status
 queues a notification, which is a document written in the same change: if the change is undone, so is the notification,

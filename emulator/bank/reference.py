@@ -13,8 +13,8 @@ from functools import lru_cache
 
 Below = Callable[[int], int]  # a random whole number from 0 to one below its argument: random.Random(...).randrange
 
-BANK_CODES = ("9990", "9991", "9992", "9993")  # CONTRACT 4: the emulator's own
-_SYNTHETIC_MONTHS = 80  # CONTRACT 4: the synthetic series adds 80 to the month
+BANK_CODES = ("9990", "9991", "9992", "9993")  # the emulator's own; no bank has them
+_SYNTHETIC_MONTHS = 80  # the synthetic series adds 80 to the month
 
 _ELEVEN_DIGITS = re.compile(r"[0-9]{11}", re.ASCII)
 _KID = re.compile(r"[0-9]{1,24}[0-9-]", re.ASCII)
@@ -43,7 +43,7 @@ def digits_of(text: str) -> str:
 
 
 def is_account_number(text: str) -> bool:
-    """Whether these are the 11 digits of a Norwegian account number, with a valid MOD-11 digit (CONTRACT 6)."""
+    """Whether these are the 11 digits of a Norwegian account number, with a valid MOD-11 digit."""
     return _ELEVEN_DIGITS.fullmatch(text) is not None and _mod_11(text[:10], _ACCOUNT_WEIGHTS) == text[10]
 
 
@@ -55,7 +55,7 @@ def iban_of(bban: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_iban(text: str) -> bool:
-    """Whether this is an IBAN without blanks, with valid mod-97 digits and the length of its country (CONTRACT 6).
+    """Whether this is an IBAN without blanks, with valid mod-97 digits and the length of its country.
 
     Capital letters only. The check digit of the account number inside is not checked.
     """
@@ -79,7 +79,7 @@ def synthetic_account_number(below: Below, bank_code: str = BANK_CODES[0]) -> st
 
 
 def is_kid(text: str) -> bool:
-    """Whether this is a KID: 2 to 25 characters that end in a MOD-10 or MOD-11 check digit (CONTRACT 6).
+    """Whether this is a KID: 2 to 25 characters that end in a MOD-10 or MOD-11 check digit (payments.md#kid).
 
     `-` is the MOD-11 digit 10.
     """
@@ -170,7 +170,7 @@ def synthetic_organisation_number(below: Below) -> str:
             return digits + check
 
 
-# countries: ISO 3166-1 alpha-2 codes (SPEC 2.7), and those of the SEPA scheme (CONTRACT 6)
+# countries: ISO 3166-1 alpha-2 codes, and those of the SEPA scheme (requests.md#addresses)
 
 _LISTED = """
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ
@@ -198,7 +198,7 @@ _LISTED = """
     WF WS
     YE YT
     ZA ZM ZW
-"""  # SPEC 2.7, the list in its order
+"""
 COUNTRIES = tuple(_LISTED.split())
 
 # Countries of the scheme, by the first two letters of the IBAN (assumed: the members of 2025, including territories

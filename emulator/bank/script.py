@@ -1,4 +1,4 @@
-"""The effects of scripted rules on one request (CONTRACT 10, `then`): set by `scenario`, read by the domain."""
+"""The effects of scripted rules on one request (scenario-language.md#effects), set by `scenario`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of one bank, which `PUT /_emulator/settings`, scenarios and `serve` may change (CONTRACT 9.1).
+"""The settings of one bank, which `PUT /_emulator/settings`, scenarios and `serve` may change (settings.md).
 
 They are a table and not a model of pydantic, because a bank with stored documents reads its settings before anything
 else needs pydantic, whose import would make the start longer. Forms and JSON Schemas are derived from the table.
@@ -22,7 +22,7 @@ ROUGH_FEED: tuple[Mapping[str, Any], ...] = ({"effect": "new-id", "chance": 0.2}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a bank; the defaults are the sandbox's (CONTRACT 1, 3.1, 5, 6)."""
+    """The settings of a bank; the defaults are the sandbox's."""
 
     profile: str = "documented"
     links: str = "relative"

@@ -1,4 +1,4 @@
-"""Named snapshots of a bank: documents, clock, rules and settings, which can be restored (CONTRACT 9.8, 13).
+"""Named snapshots of a bank: documents, clock, rules and settings, which can be restored.
 
 `Snapshots` holds them in memory; `emulator.assemble` has the forms that store them, in files or where several processes
 share them. A reset keeps them (assumed); a bank that is created again has none.

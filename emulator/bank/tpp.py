@@ -1,4 +1,4 @@
-"""The third-party provider of a request: its identity and roles (SPEC 1, 5.1)."""
+"""The third-party provider of a request: its identity and roles (signature.md#who-the-tpp-is)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import lru_cache
 class AuthenticatedTpp:
     """A TPP as its certificate identifies it.
 
-    `id` is the organizationIdentifier, else the subject's RFC 2253 name (CONTRACT 13); `name` is for people;
-    `roles` contains `PISP`, `AISP`, both or none (CONTRACT 3.1).
+    `id` is the organizationIdentifier, else the subject's RFC 2253 name; `name` is for people;
+    `roles` contains `PISP`, `AISP`, both or none (signature.md#roles).
     """
 
     id: str

@@ -339,19 +339,5 @@ def _is_a(form: Any, kind: type) -> bool:
 
 def json_schema(form: Any) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a form."""
-    schema: dict[str, Any] = uncited(TypeAdapter(form).json_schema(by_alias=True, schema_generator=Schema))
+    schema: dict[str, Any] = TypeAdapter(form).json_schema(by_alias=True, schema_generator=Schema)
     return schema
-
-
-_TEXTS = frozenset({"description", "summary"})
-_CITATION = re.compile(r"\s*\([^()]*\b(?:SPEC|CONTRACT) [0-9][^()]*\)")
-
-
-def uncited(value: Any) -> Any:
-    """A copy of a document whose texts do not cite the specification, because its readers only have the manual."""
-    if isinstance(value, dict):
-        return {
-            member: _CITATION.sub("", inner) if member in _TEXTS and isinstance(inner, str) else uncited(inner)
-            for member, inner in value.items()
-        }
-    return [uncited(inner) for inner in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The sandbox CA and the certificates it issued, in a state directory or in memory (CONTRACT 1, 9.7)."""
+"""The sandbox CA and the certificates it issued, in a state directory or in memory."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class CertificateAuthority:
         return [tpp for name in names if (tpp := self.find(name)) is not None]
 
     def answer_credentials(self) -> Credentials:
-        """The credentials that the bank signs its answers with (SPEC 5.2 rule 7), issued at the first call."""
+        """The credentials that sign the answers (signature.md#signed-answers), issued at the first call."""
         if self._answer_credentials is None:
             self._answer_credentials = self._stored_answer_credentials() or self._new_answer_credentials()
         return self._answer_credentials

@@ -208,7 +208,7 @@ def tpp_certificate(content: CertificateContent, key: rsa.RSAPublicKey, issuer: 
 
 
 def answer_certificate(key: rsa.RSAPublicKey, issuer: Issuer, now: datetime) -> x509.Certificate:
-    """The certificate with which the bank signs its answers (SPEC 5.2 rule 7)."""
+    """The certificate with which the bank signs its answers."""
     validity = (now - TOLERANCE, now + VALID_FOR)
     builder = _builder(BANK_NAME, issuer.certificate.subject, key, validity)
     return _leaf(builder, key, issuer).sign(issuer.key, hashes.SHA256())

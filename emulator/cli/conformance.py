@@ -1,4 +1,4 @@
-"""`bank-emulator conformance`: judge a TPP, by what a bank has seen or by a plan of checks (CONTRACT 17)."""
+"""`bank-emulator conformance`: judge a TPP, by what a bank has seen or by a plan of checks."""
 
 from __future__ import annotations
 

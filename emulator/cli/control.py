@@ -1,4 +1,4 @@
-"""The commands that forward to the control interface of a running bank: one row each (CONTRACT 9, 11).
+"""The commands that forward to the control interface of a running bank: one row each.
 
 To add such a command, add it to NOUNS; see `ControlCommand`.
 """

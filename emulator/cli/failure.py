@@ -1,4 +1,4 @@
-"""Errors that end a command: one line on stderr and an exit status (CONTRACT 1)."""
+"""Errors that end a command: one line on stderr and an exit status (command-line.md#exit-status)."""
 
 from __future__ import annotations
 

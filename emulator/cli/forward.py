@@ -1,4 +1,4 @@
-"""A command that forwards to the control interface of a running bank, as one row of data (CONTRACT 9, 11)."""
+"""A command that forwards to the control interface of a running bank, as one row of data."""
 
 from __future__ import annotations
 

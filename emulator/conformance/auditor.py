@@ -1,4 +1,4 @@
-"""The auditor of one bank: judges each observation of the bank by the checks (CONTRACT 17)."""
+"""The auditor of one bank: judges each observation of the bank by the checks (checks.md)."""
 
 from __future__ import annotations
 

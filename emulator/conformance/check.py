@@ -1,4 +1,4 @@
-"""The file of a check (CONTRACT 17): what it judges, when its occasion arises, and what a good TPP does then.
+"""The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
 `seen` describes the observation that is the occasion. `expect` has one or several clauses, each judged on its own:
 
@@ -191,7 +191,7 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class _CheckModel(Model):
-    """A part of the file of a check; its members are written in snake_case (CONTRACT 17)."""
+    """A part of the file of a check; its members are written in snake_case."""
 
     model_config = ConfigDict(alias_generator=None)
 

@@ -1,4 +1,4 @@
-"""What the TPP claims about payments and accounts (`--claims`), compared with the ledger of the bank (CONTRACT 17).
+"""What the TPP claims about payments and accounts (`--claims`), compared with the ledger of the bank.
 
 The TPP answers `GET {claims}/payments/{id}` with `{"state": "paid|open|failed"}` and `GET {claims}/accounts/{id}` with
 `{"balance": "100.00", "transactions": 12}`. It omits a member that it does not know; other members are ignored.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 MOST_KNOWN = 50_000  # addresses, and as many ids, that are kept for a TPP
 PAGES = ("getTransactions", "getCardTransactions")
 END_OF_PAGE = 2048  # the last bytes of a page, which hold its links; the rest is not judged
-# Answers are compact (CONTRACT 3.3), and a search for a literal is many times faster than one for optional blanks. The
+# Answers are compact (no blanks), and a search for a literal is many times faster than one for optional blanks. The
 # prefix of `links: absolute` and of named banks is left out.
 _LINKS = re.compile(r'/v1/[^"\\]+')
 _IDS = re.compile(r'd":"([^"\\]+)"')

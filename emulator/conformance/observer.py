@@ -1,4 +1,4 @@
-"""The conformance report of one bank (CONTRACT 17).
+"""The conformance report of one bank.
 
 Observations are queued, and judged when the process is idle (`judge_some`) or when a report is requested, so that no
 client waits for it. If the queue is full, each new observation makes two of them be judged: the queue is bounded in

@@ -1,4 +1,4 @@
-"""Reports: as JSON, on a terminal, as JUnit and as one HTML page that needs no network (CONTRACT 17).
+"""Reports: as JSON, on a terminal, as JUnit and as one HTML page that needs no network.
 
 A baseline lists the checks that are known to fail, so that a build fails for new failures only.
 """

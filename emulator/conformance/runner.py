@@ -1,4 +1,4 @@
-"""Runs the checks (`conformance run`, CONTRACT 17).
+"""Runs the checks (`conformance run`, judge-your-client.md).
 
 For each check it creates and prepares a bank, starts the TPP, acts as the customer, advances bank time, and then judges
 the check. It only uses the control interface of a running bank, so the TPP sees nothing but a normal bank.

@@ -1,4 +1,4 @@
-"""The control interface `/_emulator`: unsigned JSON for tests and tools (CONTRACT 9).
+"""The control interface `/_emulator`: unsigned JSON for tests and tools.
 
 The functions of `operations/` are the table for routing and the OpenAPI document.
 """

@@ -1,4 +1,4 @@
-"""Handles requests under /_emulator: checks, routing, body, operation and answer; synchronous (CONTRACT 1, 9)."""
+"""Handles requests under /_emulator: checks, routing, body, operation and answer; synchronous (control.md)."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class ControlCall(Generic[Body]):
         return self.target_of(self.service)
 
     def publish(self, kind: str, status: str) -> None:
-        """Publish an event about a change of the whole bank (CONTRACT 9.4)."""
+        """Publish an event about a change of the whole bank."""
         self.bank.publish({"type": kind, "id": self.bank.name, "status": status, "at": self.bank.clock.stamp()})
 
 

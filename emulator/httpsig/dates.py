@@ -1,4 +1,4 @@
-"""The Date header: RFC 7231 dates to and from seconds since 1970, UTC (SPEC 5.2 rule 5)."""
+"""The Date header: RFC 7231 dates to and from seconds since 1970, UTC."""
 
 from __future__ import annotations
 

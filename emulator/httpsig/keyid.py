@@ -1,6 +1,6 @@
-"""The keyId `SN=<serial>,CA=<issuer>`: building it from a certificate and comparing one that was sent (SPEC 5.2).
+"""The keyId `SN=<serial>,CA=<issuer>`: building it from a certificate and comparing one that was sent.
 
-The issuer is a distinguished name as text, read in every valid escaping of RFC 2253 (CONTRACT 3.1). It has its own
+The issuer is a distinguished name as text, read in every valid escaping of RFC 2253. It has its own
 parser because `x509.Name.from_rfc4514_string` knows nine attribute types, refuses values that real certificates have
 (a CN over 64 characters), reads `#hex` as text instead of as DER, and does not preserve the order, which is compared
 here. Rendering is the library's `rfc4514_string`.
@@ -211,7 +211,7 @@ def _from_hex(text: str) -> str:
 
 
 def tool_order(rdns: Sequence[Rdn]) -> list[Attribute]:
-    """CN, O, OU, L, ST, C, as common tools write an issuer, without other attribute types (CONTRACT 3.1)."""
+    """CN, O, OU, L, ST, C, as common tools write an issuer, without other attribute types."""
     flat = [attribute for rdn in rdns for attribute in rdn]
     return [attribute for kind in (CN, ORG, OU, L, ST, C) for attribute in flat if attribute[0] == kind]
 
@@ -228,12 +228,12 @@ class KeyIdVerdict:
 
 
 def key_id_for(certificate: x509.Certificate) -> str:
-    """The keyId that SPEC 5.2 asks for: serial in upper-case hexadecimal, issuer per RFC 2253."""
+    """The keyId that documented clients send: serial in upper-case hexadecimal, issuer per RFC 2253."""
     return f"SN={certificate.serial_number:X},CA={certificate.issuer.rfc4514_string()}"
 
 
 def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool = False) -> KeyIdVerdict:
-    """Whether `key_id` matches `certificate` (CONTRACT 3.1).
+    """Whether `key_id` matches `certificate`.
 
     `lenient` also accepts a serial in lower case, blanks after the comma, and `%20` for a blank.
     """
@@ -304,7 +304,7 @@ def _is_intermediate(certificate: x509.Certificate) -> bool:
 
 
 def _issuer_fault(text: str, issuer: Sequence[Rdn], notes: list[str]) -> str | None:
-    """None when `text` is the issuer in an accepted order (CONTRACT 3.1), else what is wrong with it."""
+    """None when `text` is the issuer in an accepted order, else what is wrong with it."""
     try:
         sent = read_name(text)
     except NameUnreadable as error:

@@ -1,4 +1,4 @@
-"""Signing strings, digests, signatures and the header Signature (SPEC 5.2; draft-cavage-http-signatures-10; RFC 3230).
+"""Signing strings, digests, signatures and the header Signature (draft-cavage-http-signatures-10; RFC 3230).
 
 The signing string has one line `name: value` for each header that the signature covers. The Digest,
 `SHA-256=<base64>` over the raw bytes, represents the body. The header Signature has parameters `key="value"`, joined
@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 REQUEST_TARGET = "(request-target)"
 
-# SPEC 5.2 rule 1: each of these that is in the request must be signed.
+# Each of these that is in the request must be signed (signature.md#headers-that-must-be-signed).
 CANDIDATES = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
 
-# How SPEC 2.1 spells them, for messages to people.
+# How the header matrix spells them, for messages to people.
 SPELLING = {
     "date": "Date",
     "digest": "Digest",
@@ -100,7 +100,7 @@ class SignatureHeader:
 def parse(text: str) -> SignatureHeader:
     """Read the parameters of an unwrapped Signature header, in any order; raise HeaderUnreadable.
 
-    Values are the raw text between the quotes: a backslash belongs to the value (CONTRACT 3.1 and 13).
+    Values are the raw text between the quotes: a backslash belongs to the value.
     """
     usual = _usual(text)
     if usual is not None:
@@ -192,8 +192,8 @@ def is_wrapped(text: str) -> bool:
 def unwrap(text: str) -> str:
     """The text inside one encoded word, or inside several that follow each other; raise WrappingUnreadable.
 
-    Charsets utf-8 and iso-8859-1, encodings B and Q (CONTRACT 3.1). Words may be longer than RFC 2047's 75
-    characters, as SPEC 5.2 wraps the whole header in one.
+    Charsets utf-8 and iso-8859-1, encodings B and Q. Words may be longer than RFC 2047's 75
+    characters, as the whole header is wrapped in one (signature.md#values-that-are-not-ascii).
     """
     from email.header import decode_header  # not needed to serve plain headers
 
@@ -260,7 +260,7 @@ def signature_of(text: str, key: RSAPrivateKey, algorithm: str = "rsa-sha256") -
 
 
 def header_text(*, key_id: str, algorithm: str, names: Sequence[str], signature: str, ascii_only: bool = True) -> str:
-    """The Signature value of SPEC 5.2 rule 3, wrapped when it, or a signed value (`ascii_only` False), is not ASCII."""
+    """The value of the header Signature, wrapped when it, or a signed value (`ascii_only` False), is not ASCII."""
     text = f'keyId="{key_id}",algorithm="{algorithm}",headers="{" ".join(names)}",signature="{signature}"'
     return text if ascii_only and text.isascii() else wrap(text)
 

@@ -1,4 +1,4 @@
-"""The YAML language of scenarios: the start of a bank, scripted rules, and stories (CONTRACT 10).
+"""The YAML language of scenarios: the start of a bank, scripted rules, and stories.
 
 `loader.py` reads a file by the form of `model.py`; `target.py` applies it to a bank: its `start.py`, then its rules.
 A rule (`rule.py`) has conditions on a request (`matching.py`) and `effects/`; `rules.py` has those of a bank.

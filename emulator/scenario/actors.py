@@ -1,4 +1,4 @@
-"""Who acts in a story: TPPs with their certificates and sessions, and customers (CONTRACT 13, Story steps).
+"""Who acts in a story: TPPs with their certificates and sessions, and customers (scenario-language.md#steps).
 
 `as` of a story or a step says who; `Actors` has them act on a bank through one transport.
 """

@@ -1,4 +1,4 @@
-"""A scenario, and how it is read from YAML or JSON: every problem has file, line, column and a guess (CONTRACT 10)."""
+"""A scenario, and how it is read from YAML or JSON: every problem has file, line, column and a guess."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`when` of a rule and `match` of requests/count: the conditions on a request, and its facts (CONTRACT 10, 13).
+"""`when` of a rule and `match` of requests/count: conditions on a request, and its facts (scenario-language.md#rules).
 
 The facts are the same for a request in progress and for one in the log.
 """

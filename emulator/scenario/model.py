@@ -1,4 +1,4 @@
-"""The form of a scenario file with its story, and its JSON Schema (CONTRACT 10, 14)."""
+"""The form of a scenario file with its story, and its JSON Schema (scenario-language.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays a story step by step and compares each answer with the expected one (CONTRACT 10, 11)."""
+"""Plays a story step by step and compares each answer with the expected one (scenario-language.md#playing)."""
 
 from __future__ import annotations
 

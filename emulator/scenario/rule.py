@@ -1,4 +1,4 @@
-"""The form of a scripted rule: when it matches, how often it acts, and its effects (CONTRACT 10)."""
+"""The form of a scripted rule: when it matches, how often it acts, and its effects (scenario-language.md#rules)."""
 
 from __future__ import annotations
 

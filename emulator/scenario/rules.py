@@ -1,4 +1,4 @@
-"""The scripted rules of one bank: evaluated for every request, the first match wins per effect (CONTRACT 10, 13)."""
+"""The scripted rules of one bank: evaluated for every request, the first match wins per effect."""
 
 from __future__ import annotations
 

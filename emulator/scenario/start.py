@@ -1,4 +1,4 @@
-"""`start` and `story_start` of a scenario: documents, clock and settings, then changes (CONTRACT 10, 14)."""
+"""`start` and `story_start` of a scenario: documents, clock and settings, then changes (scenario-language.md#start)."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ class Start(Model):
             change.apply(bank, ("start", "change", index))
 
     def _apply_base(self, bank: Bank, snapshots: Snapshots, content: Image | PreparedImage | None) -> None:
-        """Set documents and clock; the clock is set back only with the documents (CONTRACT 13)."""
+        """Set documents and clock; the clock is set back only with the documents."""
         if not self.resets:
             if self.clock is not None and self.clock < bank.clock.now():
                 standing = date_time(bank.clock.now())

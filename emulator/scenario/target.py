@@ -1,4 +1,4 @@
-"""Applies scenarios to a bank, in one transaction each (CONTRACT 9.5, 10)."""
+"""Applies scenarios to a bank, in one transaction each."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def apply(
 ) -> dict[str, Any]:
     """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings, notes?}`.
 
-    Its rules follow the existing ones; those of an earlier application of the scenario are replaced (CONTRACT 14).
+    Its rules follow the existing ones; those of an earlier application of the scenario are replaced.
     `content`: the result of `prepare`. Raises ScenarioRefused; then nothing has changed.
     """
     bank = scenario_target.bank

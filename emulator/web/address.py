@@ -1,4 +1,4 @@
-"""Where this bank is reached: the base of absolute links for each request (CONTRACT 1, 13)."""
+"""Where this bank is reached: the base of absolute links for each request."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MAX_BODY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of real time and bytes on one connection (CONTRACT 3.2 and 13; `idle`, `write`, `linger` assumed)."""
+    """Seconds of real time and bytes on one connection (requests.md#http-limits; `idle`, `write`, `linger` assumed)."""
 
     head_seconds: float = 15.0  # from the first byte of a request to the end of its headers, then closed
     body_seconds: float = 30.0  # from there to the end of its body, then 408

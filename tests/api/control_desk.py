@@ -40,7 +40,7 @@ class Answer:
 
 
 def check_form(method: str, path: str, response: Response) -> None:
-    """Every answer has the form that its operation declares, every refusal that of an error (CONTRACT 15)."""
+    """Every answer has the form that its operation declares, every refusal that of an error."""
     segments = path.partition("?")[0].strip("/").split("/")
     row = next((row for row in table() if row.method == method and _names(row.path, segments)), None)
     if response.status >= 400:

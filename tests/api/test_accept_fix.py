@@ -1,4 +1,4 @@
-"""x-accept-fix: a change shows when it is asked for, and from its date on always (SPEC 9, CONTRACT 5)."""
+"""x-accept-fix: a change shows when it is asked for, and from its date on always (accept-fix.md)."""
 
 from __future__ import annotations
 

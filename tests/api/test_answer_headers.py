@@ -1,4 +1,4 @@
-"""The headers of every answer: what was coded, signed and may be kept (CONTRACT 13, 18, 19)."""
+"""The headers of every answer: what was coded, signed and may be kept (requests.md#answers)."""
 
 from __future__ import annotations
 

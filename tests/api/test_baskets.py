@@ -1,4 +1,4 @@
-"""Signing baskets through the pipeline (SPEC 2.2, 4.1, 4.2; CONTRACT 7)."""
+"""Signing baskets through the pipeline (baskets.md)."""
 
 from __future__ import annotations
 

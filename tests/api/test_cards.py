@@ -1,4 +1,4 @@
-"""GET /v1/card-accounts and what hangs on it (CONTRACT 5)."""
+"""GET /v1/card-accounts and what hangs on it (accounts.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consents as their TPP sees them: details, status, giving them back (CONTRACT 18)."""
+"""Consents as their TPP sees them: details, status, giving them back (consents.md)."""
 
 from __future__ import annotations
 

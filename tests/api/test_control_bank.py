@@ -482,7 +482,7 @@ def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, regist
 
 
 def test_a_bank_that_takes_the_place_of_a_deleted_one_draws_other_ids(authority: CertificateAuthority) -> None:
-    """CONTRACT 19: also where a test deletes its bank and the next one makes one of the same name."""
+    """Also where a test deletes its bank and the next one makes one of the same name."""
     registry = registry_for(ServeSettings(ephemeral=True, seed=1), authority)
     drawn = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A feed that drifts, at the interface: lists, details, cards and the sandbox listing alike (CONTRACT 14)."""
+"""A feed that drifts, at the interface: lists, details, cards and the sandbox listing alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full disk: what writes is 503 and leaves nothing behind, reads go on (CONTRACT 3.3).
+"""A full disk: what writes is 503 and leaves nothing behind, reads go on (errors.md#system_error).
 
 Driven from the operation table: whatever changes the documents when there is room must be refused when there is none.
 """

@@ -1,4 +1,4 @@
-"""The gates of the pipeline, in the order of CONTRACT 3: the first that fails answers and reports all it found."""
+"""The gates of the pipeline (requests.md#order-of-checks): the first that fails answers, and reports all it found."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect
 def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_accounts(
     tpp: DeskClient, path: str, headers: dict[str, str | None], status: int, message: tuple[str, str]
 ) -> None:
-    """SPEC 7, corporate user without PSU-CORPORATE-ID; CONTRACT 3.3, an agreement that is not this customer's."""
+    """A corporate user without PSU-Corporate-ID, and with an agreement that is not this customer's."""
     tpp.log_in(SIRI)
     refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
     assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message])
@@ -341,7 +341,7 @@ def test_the_agreements_are_listed_in_any_context(tpp: DeskClient) -> None:
 def test_a_consent_is_asked_for_under_an_agreement_of_the_customers_own(
     service: BankService, tpp: DeskClient, path: str
 ) -> None:
-    """SPEC 5.3.6: known from the private context, the customer chooses one of its agreements."""
+    """Known from the private context, the customer chooses one of its agreements."""
     tpp.log_in(EVEN, context="PRIVATE")
     [agreement] = tpp.get("/v1/agreements").json()["agreements"]
     chosen = {"PSU-Corporate-ID": agreement["psuCorporateId"], "PSU-Context": "CORPORATE"}

@@ -1,4 +1,4 @@
-"""Another TPP's resource is indistinguishable from one that does not exist, on every operation (CONTRACT 3.3).
+"""Another TPP's resource is indistinguishable from one that does not exist, on every operation.
 
 Driven from the operation table: an operation whose path names something unknown to this test fails it.
 """

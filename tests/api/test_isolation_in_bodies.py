@@ -1,4 +1,4 @@
-"""An id inside a body that is another's is answered as one of nobody (CONTRACT 3.3, 7); paths have their own test."""
+"""An id inside a body that is another's is answered as one of nobody; paths have their own test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payments through the pipeline: answers, links and statuses (SPEC 2.4 to 2.8, 4.3, 4.4; CONTRACT 6, 13)."""
+"""Payments through the pipeline: answers, links and statuses (payments.md)."""
 
 from __future__ import annotations
 
@@ -466,7 +466,7 @@ def test_delete_of_a_payment_that_executes_is_a_conflict(kari: DeskClient) -> No
 
 
 def test_a_bulk_of_which_some_is_paid_offers_no_delete(kari: DeskClient) -> None:
-    """CONTRACT 19: it can no longer be cancelled."""
+    """It can no longer be cancelled."""
     payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
     advance(kari.service, seconds=1)
     details = kari.get(f"{BULK}/{payment_id}").json()
@@ -481,7 +481,7 @@ def test_a_bulk_of_which_some_is_paid_offers_no_delete(kari: DeskClient) -> None
 def test_the_identity_number_stands_in_for_the_psu_id_of_a_customer_who_declined(
     tpp: DeskClient, method: str, below: str
 ) -> None:
-    """CONTRACT 19: after a declined first SCA the TPP has no PSU-ID to ask with."""
+    """After a declined first SCA the TPP has no PSU-ID to ask with."""
     identity = {"PSU-ID": None, "X-PSU-IDENTITY": KARI}
     payment_id = created(tpp, STRAKS, domestic(), headers=identity)["paymentId"]
     reject(tpp.service, payment_id)

@@ -1,4 +1,4 @@
-"""Sandbox data: accounts, card accounts and their transactions (CONTRACT 8; SPEC 2.10, 4.6)."""
+"""Sandbox data: accounts, card accounts and their transactions (sandbox-data.md)."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_a_sandbox_transaction_has_every_field_in_whole_units(tpp: DeskClient, a
 def test_a_transaction_posted_without_a_code_is_a_domestic_transfer(
     tpp: DeskClient, account: str, amount: int, code: str
 ) -> None:
-    """SPEC 2.10 demands a code of 4 to 14 characters; `""` is how a listing that is posted back may leave it out."""
+    """A code has 4 to 14 characters; `""` is how a listing that is posted back may leave it out."""
     bare = {"amount": amount, "currency": "NOK"}
     ok(tpp.post(f"{account}/transactions", json=[bare, {**bare, "bankTransactionCode": ""}]), 201)
     shown = ok(tpp.get(f"{account}/transactions"))

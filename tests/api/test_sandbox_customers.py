@@ -1,4 +1,4 @@
-"""Sandbox data: the known state, customers, agreements and contact information (CONTRACT 8)."""
+"""Sandbox data: the known state, customers, agreements and contact information (sandbox-data.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients written for hosted sandboxes work here: what they post, as they post it (issue 3.5, CONTRACT 8).
+"""Clients written for hosted sandboxes work here: what they post, as they post it.
 
 Amounts are JSON numbers, transactions come as arrays, customer numbers have 8 digits, account numbers no valid check
 digit, and every request carries the same X-Request-ID.

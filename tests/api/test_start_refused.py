@@ -1,4 +1,4 @@
-"""A start that is refused says why, and leaves the kept bank as it stood (CONTRACT 1, 10)."""
+"""A start that is refused says why, and leaves the kept bank as it stood."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The yardsticks: plain aiohttp applications (asyncio, stdlib json, access log off), as anybody would write them.
 
 `/get` and `/echo` do nothing else than carry JSON. Every other address is `verify`: what any server must do that
-checks the signatures of SPEC 5.2, and nothing more: the body parsed and hashed, the RSA signature checked with the
+checks the signatures that TPPs send, and nothing more: the body parsed and hashed, the RSA signature checked with the
 client's key at hand, the answer written. No bank that checks signatures can be faster on this stack.
 """
 

@@ -28,7 +28,6 @@ README = ROOT / "README.md"
 SOURCE = ROOT / "emulator"
 BENCH = HERE / "bench.json"  # the recorded run of `make bench`
 EXAMPLES = ROOT / "tests" / "examples"
-CITATION = re.compile(r"\s*\([^()]*\b(?:SPEC|CONTRACT) [0-9][^()]*\)")
 _LANGUAGES = {
     ".mjs": "js",
     ".java": "java",
@@ -172,8 +171,7 @@ def packages() -> str:
 def about(folder: Path) -> str:
     """The first sentence of a package's docstring."""
     text = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or "").split("\n\n")[0]
-    sentence = re.split(r"(?<=[^0-9])\.(?: |$)", " ".join(text.split()))[0].replace("`", "")
-    return CITATION.sub("", sentence)
+    return re.split(r"(?<=[^0-9])\.(?: |$)", " ".join(text.split()))[0].replace("`", "")
 
 
 def speed() -> str:

@@ -28,6 +28,7 @@ from tests.docs.pictures import chart, layers, statuses_picture
 from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+[INTERFACE] = [group for group in manual.contents() if group.title == "Reference: the interface"]
 BOOKS = {"operations": Reference(tpp_openapi.document()), "control": Reference(control_openapi.document(""))}
 
 
@@ -133,22 +134,9 @@ def test_every_code_path_that_is_named_exists(file: Path) -> None:
         assert (ROOT / named).exists(), named
 
 
-@pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_no_text_for_users_sends_them_to_a_document_that_they_do_not_have(file: Path) -> None:
-    if file.stem in ("rules-and-code",):
-        return
-    citations = re.findall(r"\b(?:SPEC|CONTRACT) ?[0-9]+", without_generated(file.read_text()))
-    assert citations == []
-
-
-def without_generated(text: str) -> str:
-    return re.sub(r"<!-- generated: .*?<!-- end: ", "", text, flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("section", ["1", *(f"2.{n}" for n in range(1, 11)), "3", *(f"4.{n}" for n in range(1, 8)),
-                                     "5.1", "5.2", "5.3", "6", "7", "8", "9"])  # fmt: skip
-def test_every_section_of_the_specification_has_its_place(section: str) -> None:
-    assert f"| {section} |" in manual.pages()["explanation/rules-and-code"].text
+@pytest.mark.parametrize("page", [page for page in INTERFACE.pages if page.address != "reference/berlin-group"])
+def test_every_page_of_the_interface_leads_to_its_code(page: manual.Page) -> None:
+    assert f"](../{page.address}.md" in manual.pages()["explanation/rules-and-code"].text
 
 
 def test_pictures_stay_small() -> None:

@@ -258,7 +258,7 @@ def chunked(*lines: str) -> bytes:
 
 
 def assert_refused(answer: Answer, status: int, phrase: str) -> None:
-    """The error form of CONTRACT 3.3, exactly, and the connection closed behind it."""
+    """The error form (errors.md), exactly, and the connection closed behind it."""
     assert answer.status == status
     assert answer.header("Content-Type") == "application/json; charset=utf-8"
     assert answer.header("Connection") == "close"

@@ -1,4 +1,4 @@
-"""The pytest plugin: banks for tests, fresh, in their own time, scripted, many at once (CONTRACT 12)."""
+"""The pytest plugin: banks for tests, fresh, in their own time, scripted, many at once (pytest-plugin.md)."""
 
 from __future__ import annotations
 

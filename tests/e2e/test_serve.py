@@ -1,4 +1,4 @@
-"""`serve` as a process: what it prints, how it ends, what it refuses (CONTRACT 1)."""
+"""`serve` as a process: what it prints, how it ends, what it refuses (flags.md)."""
 
 from __future__ import annotations
 

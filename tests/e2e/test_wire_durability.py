@@ -1,4 +1,4 @@
-"""With `--durability power` an answer leaves after the fsync that covers it (CONTRACT 1, SPEC's issue on crashes)."""
+"""With `--durability power` an answer leaves after the fsync that covers it (flags.md)."""
 
 from __future__ import annotations
 

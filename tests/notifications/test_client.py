@@ -1,4 +1,4 @@
-"""One notification on the wire: which address is connected to, and what an answer may do (SSRF, CONTRACT 18)."""
+"""One notification on the wire: which address is connected to, and what an answer may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status notifications from the request that asks for them to the TPP's receiver, over sockets (CONTRACT 18)."""
+"""Status notifications from the request that asks for them to the TPP's receiver, over sockets (notifications.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address of a TPP lies in a domain of the certificate that it signs with: CN and SAN (CONTRACT 18)."""
+"""The address of a TPP lies in a domain of the certificate that it signs with (notifications.md#addresses)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags and variables of `serve` (CONTRACT 1)."""
+"""Flags and variables of `serve` (flags.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.assemble import assemble
 from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read, schema_of
 
 
-def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None:
+def test_without_flags_and_variables_the_documented_defaults_hold() -> None:
     assert read({}, {}) == ServeSettings(
         host=("127.0.0.1",),
         port=8080,
@@ -38,7 +38,7 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
     )
 
 
-def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None:
+def test_the_flags_are_those_of_the_manual_and_each_has_its_variable() -> None:
     names = (
         "host port tls-port state ephemeral store store-schema store-connections advertise workers fixtures"
         " scenario profile links weather ids seed control-token public-url durability idle-hours allow-host"

@@ -1,4 +1,4 @@
-"""Account information: lists, balances, transactions and their details (SPEC 4.5, 4.7; CONTRACT 5)."""
+"""Account information: lists, balances, transactions and their details (accounts.md)."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _details_link(details: tuple[str, str | None], entry: Transaction, transacti
 def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDetails]:
     """One transaction in full.
 
-    With all its members (SPEC 2.9); a batch with its entries.
+    With all its members; a batch with its entries.
     """
     account = accounts.find(call.bank, caller_of(call).resource)
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])

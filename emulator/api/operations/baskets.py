@@ -1,4 +1,4 @@
-"""Signing baskets: one SCA for several payments (SPEC 2.2, 4.1, 4.2; CONTRACT 7)."""
+"""Signing baskets: one SCA for several payments (baskets.md)."""
 
 from __future__ import annotations
 

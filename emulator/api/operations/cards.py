@@ -1,4 +1,4 @@
-"""Card account information: lists, balances and transactions (SPEC 4.7; CONTRACT 5)."""
+"""Card account information: lists, balances and transactions (accounts.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from emulator.api.shapes.payments import CardReference
 
 _ANSWERS = "emulator.api.shapes.account_answers"
-_OLD_NAME_LENGTH = 35  # before the fix longer-names (SPEC 9)
+_OLD_NAME_LENGTH = 35  # before the fix longer-names
 _operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, resource=CARD, tag="Card accounts")
 
 
@@ -60,7 +60,7 @@ def card_shown(bank: Bank, card: Card, *, longer_names: bool) -> account_answers
     """The card account without balances and links.
 
     `relatedAccount` is the account that payments from the card are debited to; its `other` is the form in which a
-    payment's debtorAccount names it (SPEC 2.4).
+    payment's debtorAccount names it.
     """
     name = card["name"]
     shown: account_answers.CardAccountMembers = {
@@ -107,7 +107,7 @@ def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
 def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]:
     """The transactions of a card account, page by page.
 
-    Newest first; dates and limit apply to pending ones too (SPEC 8).
+    Newest first; dates and limit apply to pending ones too.
     """
     fix = fixes(call)
     card = cards.find(call.bank, caller_of(call).resource)

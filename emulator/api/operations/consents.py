@@ -1,4 +1,4 @@
-"""Consents, the PSU and its agreements (SPEC 4.7, 5.3; CONTRACT 4)."""
+"""Consents, the PSU and its agreements (consents.md, sca.md#corporate-context)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def create_consent(call: Call) -> Reply[answers.Consent]:
 
     201 with a scaRedirect to the page where the customer grants the bank-offered consent; the body is ignored. PSU-ID
     is optional. A PSU-ID of another TPP, or one without the agreement that its context needs, is refused as in other
-    operations (SPEC 7; CONTRACT 4, 13); PSU-Corporate-ID may name one of the customer's agreements (SPEC 5.3.6).
+    operations; PSU-Corporate-ID may name one of the customer's agreements.
     """
     return _requested(call)
 
@@ -163,7 +163,7 @@ def _user(call: Call) -> Reply[answers.User]:
 def get_agreements(call: Call) -> Reply[answers.Agreements]:
     """The PSU's corporate agreements.
 
-    PSU-Corporate-ID is one of their ids (SPEC 5.3.6).
+    PSU-Corporate-ID is one of their ids.
     """
     agreements: list[answers.Agreement] = [
         {

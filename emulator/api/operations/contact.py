@@ -1,4 +1,4 @@
-"""Contact information of a TPP: a TPP reads and writes only its own (SPEC 1, CONTRACT 8)."""
+"""Contact information of a TPP: a TPP reads and writes only its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payments: initiation, details, status, authorisations and cancellation, of every product (SPEC 4.3, 4.4, 4.7)."""
+"""Payments: initiation, details, status, authorisations and cancellation, of every product (payments.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _product(params: Params) -> products.Product:
 
 
 def _creation_column(params: Params) -> str:
-    """INDCTS POST for straks, the SCT column for every other product (SPEC 2.1, CONTRACT 13)."""
+    """The header column: one of its own for straks, another for every other product."""
     return INSTANT_POST if _product(params).instant_headers else TRANSFER_POST
 
 
@@ -103,7 +103,7 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
 def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
     """Initiate a payment.
 
-    201 in RCVD, with a scaRedirect to the page where the customer approves it (SPEC 2.8).
+    201 in RCVD, with a scaRedirect to the page where the customer approves it.
     """
     params = call.params
     product = _PRODUCTS[params["payment-service"], params["payment-product"]]
@@ -142,7 +142,7 @@ def _payment(call: Call) -> Payment:
 
 
 def _readable(call: Call) -> Payment:
-    """The payment, unless the known issue of SPEC 7 applies: a domestic one cannot be read before it is approved."""
+    """The payment, unless the known issue applies: a domestic one cannot be read before it is approved."""
     payment = _payment(call)
     if call.bank.settings.known_issues and payment["status"] in UNSIGNED and products.of(payment).known_issue:
         text = "Known issue: this payment cannot be read before it is approved."
@@ -165,7 +165,7 @@ def get_payment(call: Call) -> Reply[answers.PaymentDetails]:
 def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentDetails:
     """The members of the initiation and of the payment's state, without fundsAvailable and links.
 
-    transactionFees and its indicator if and only if there is a fee (CONTRACT 6, 13; SPEC 2.8).
+    transactionFees and its indicator if and only if there is a fee.
     """
     # The type checker takes on trust the initiation, which has the shape of its product, and the members of the flow.
     shown = cast("answers.PaymentDetails", dict(payment["initiation"]))
@@ -237,7 +237,7 @@ def delete_payment(call: Call) -> Reply[answers.CancellationStarted | None]:
 
 
 def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str) -> Reply[answers.Authorisation]:
-    """201 of an explicit authorisation (CONTRACT 6)."""
+    """201 of an explicit authorisation."""
     links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{path}/{authorisation_id}")}
     return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
 

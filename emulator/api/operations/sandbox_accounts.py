@@ -1,4 +1,4 @@
-"""Sandbox data: accounts and their transactions (SPEC 2.10, 4.6; CONTRACT 8)."""
+"""Sandbox data: accounts and their transactions (sandbox-data.md)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def delete_sandbox_account(call: Call) -> Reply[None]:
 
 
 def _entry_shown(call: Call, transaction: Transaction) -> sandbox_answers.SandboxTransaction:
-    """A transaction as SPEC 2.10 shows it: whole currency units, absent text is ``""``."""
+    """A transaction as sandbox listings show it: whole currency units, absent text is ``""``."""
     return {
         "id": transaction["id"],
         "amount": sandbox_accounts.whole_units(transaction["amount"]),

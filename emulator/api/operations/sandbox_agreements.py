@@ -1,4 +1,4 @@
-"""Sandbox data: agreements and engagements (CONTRACT 8)."""
+"""Sandbox data: agreements and engagements (sandbox-data.md#agreements)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sandbox data: card accounts and their transactions (CONTRACT 8)."""
+"""Sandbox data: card accounts and their transactions (sandbox-data.md#card-accounts-of-the-sandbox)."""
 
 from __future__ import annotations
 

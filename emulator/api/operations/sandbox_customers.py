@@ -1,4 +1,4 @@
-"""Sandbox data: initialize, and customers (CONTRACT 8)."""
+"""Sandbox data: initialize, and customers (sandbox-data.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
 def customer_shown(call: Call, customer: Customer) -> sandbox_answers.SandboxCustomer:
-    """The customer in answers, with its members in this order (CONTRACT 8)."""
+    """The customer in answers, with its members in the order that clients of hosted sandboxes know."""
     links = {"self": call.link(f"/v1/sandbox/customers/{customer['id']}", "GET", "PUT", "DELETE")}
     shown: sandbox_answers.SandboxCustomer = {
         "customerId": customer["id"],

@@ -1,1 +1,1 @@
-"""The shapes of bodies of requests and answers (SPEC 2); imported with the first body."""
+"""The shapes of bodies of requests and answers; imported with the first body."""

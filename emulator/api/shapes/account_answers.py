@@ -1,4 +1,4 @@
-"""The answers of account information (SPEC 2.9, CONTRACT 5; Berlin Group 1.3)."""
+"""The answers of account information (accounts.md; Berlin Group 1.3)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AccountMembers(TypedDict):
 
 @closed
 class Account(AccountMembers):
-    """An account; before the fix cash-account-type-iso cashAccountType says Current, Savings, ... (SPEC 9)."""
+    """An account; before the fix cash-account-type-iso cashAccountType says Current, Savings and so on."""
 
     _links: Links
 
@@ -114,7 +114,7 @@ class EntryDetail(TypedDict):
 
 @closed
 class Transaction(TypedDict):
-    """A transaction (SPEC 2.9); creditorId, ultimateCreditor and ultimateDebtor are not offered."""
+    """A transaction; creditorId, ultimateCreditor and ultimateDebtor are not offered."""
 
     batchIndicator: NotRequired[bool]
     batchNumberOfTransactions: NotRequired[int]
@@ -148,7 +148,7 @@ class DetailedTransaction(Transaction):
 
 @closed
 class TransactionDetails(TypedDict):
-    """One transaction in full (SPEC 2.9)."""
+    """One transaction in full."""
 
     transactionsDetails: DetailedTransaction
 
@@ -212,7 +212,7 @@ class CardAccountMembers(TypedDict):
 
 @closed
 class CardAccount(CardAccountMembers):
-    """A card account; its name has up to 35 characters before the fix longer-names (SPEC 9)."""
+    """A card account; its name has up to 35 characters before the fix longer-names."""
 
     _links: Links
 
@@ -252,7 +252,7 @@ class AcceptorAddress(TypedDict):
 
 @closed
 class CardTransaction(TypedDict):
-    """A card transaction; before its fix transactionAmount and originalAmount are swapped (SPEC 9)."""
+    """A card transaction; before its fix transactionAmount and originalAmount are swapped."""
 
     cardTransactionId: NotRequired[Text35]
     terminalId: NotRequired[str]

@@ -1,4 +1,4 @@
-"""The answers of operations except account information and sandbox data (SPEC 2.2, 2.8; CONTRACT 3.3, 4, 6, 7).
+"""The answers of operations except account information and sandbox data.
 
 The schemas of the OpenAPI document are generated from these shapes.
 """
@@ -27,8 +27,8 @@ from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
 from emulator.bank.errors import Code
 from emulator.bank.scheme.transitions import BasketTransactionStatus
 
-# SPEC 2.8, and PATC for a payment that waits for its second signature (CONTRACT 6, over SPEC).
-# Not a Literal for the type checker, as a script may set any four letters (CONTRACT 14).
+# The real bank's statuses, and PATC for a payment that waits for its second signature.
+# Not a Literal for the type checker, as a script may set any four letters.
 TransactionStatus = Annotated[
     str,
     values_of(
@@ -40,7 +40,7 @@ PsuMessage = Annotated[str, Field(max_length=512)]
 
 @closed
 class TppMessage(TypedDict):
-    """One operational message to the TPP (SPEC 2.8, 7)."""
+    """One operational message to the TPP."""
 
     category: Literal["ERROR", "WARNING"]
     code: Code
@@ -50,7 +50,7 @@ class TppMessage(TypedDict):
 
 @closed
 class Error(TypedDict):
-    """A refusal (CONTRACT 3.3); a 401 has `_links.scaRedirect`."""
+    """A refusal; a 401 has `_links.scaRedirect`."""
 
     tppMessages: list[TppMessage]
     _links: NotRequired[Links]
@@ -69,7 +69,7 @@ class PayeeVerification(TypedDict):
 
 @closed
 class PaymentCreated(TypedDict):
-    """A payment that has been created (SPEC 2.8)."""
+    """A payment that has been created."""
 
     paymentId: str
     transactionStatus: TransactionStatus
@@ -93,14 +93,14 @@ class PaymentState(TypedDict):
 
 @closed
 class PaymentStatus(PaymentState):
-    """The status of a payment (CONTRACT 6)."""
+    """The status of a payment."""
 
     _links: Links
 
 
 @closed
 class CancellationStarted(TypedDict):
-    """The customer must approve that an authorised payment is cancelled (CONTRACT 6, DELETE)."""
+    """The customer must approve that an authorised payment is cancelled."""
 
     paymentId: str
     transactionStatus: TransactionStatus
@@ -119,7 +119,7 @@ class NamedAccount(TypedDict):
 
 @closed
 class InitiatedPayment(TypedDict):
-    """The members of a payment's initiation, of every product (SPEC 2.4, 2.5; CONTRACT 13)."""
+    """The members of a payment's initiation, of every product."""
 
     endToEndIdentification: NotRequired[str]
     instructedAmount: NotRequired[ShownAmount]
@@ -144,7 +144,7 @@ class Execution(TypedDict):
 
 @closed
 class PaymentDetails(InitiatedPayment):
-    """A payment: the members of its initiation and its state (CONTRACT 6)."""
+    """A payment: the members of its initiation and its state."""
 
     paymentId: str
     transactionStatus: TransactionStatus
@@ -171,7 +171,7 @@ class PaymentDetails(InitiatedPayment):
 
 @closed
 class Authorisation(TypedDict):
-    """An explicit authorisation that has been started (CONTRACT 6)."""
+    """An explicit authorisation that has been started."""
 
     scaStatus: Literal["started"]
     authorisationId: str
@@ -181,21 +181,21 @@ class Authorisation(TypedDict):
 
 @closed
 class ScaStatus(TypedDict):
-    """The status of an authorisation (CONTRACT 13)."""
+    """The status of an authorisation."""
 
     scaStatus: Literal["started", "finalised", "failed"]
 
 
 @closed
 class Authorisations(TypedDict):
-    """The authorisations that the TPP has started, by id (CONTRACT 18)."""
+    """The authorisations that the TPP has started, by id."""
 
     authorisationIds: list[str]
 
 
 @closed
 class BasketCreated(TypedDict):
-    """A signing basket that has been created (SPEC 2.2)."""
+    """A signing basket that has been created."""
 
     basketId: str
     transactionStatus: BasketTransactionStatus
@@ -205,7 +205,7 @@ class BasketCreated(TypedDict):
 
 @closed
 class BasketDetails(TypedDict):
-    """A signing basket (SPEC 2.2)."""
+    """A signing basket."""
 
     payments: list[str]
     transactionStatus: BasketTransactionStatus
@@ -214,7 +214,7 @@ class BasketDetails(TypedDict):
 
 @closed
 class BasketStatus(TypedDict):
-    """The worst of the statuses of a basket's payments (CONTRACT 7)."""
+    """The worst of the statuses of a basket's payments."""
 
     transactionStatus: BasketTransactionStatus
     _links: NotRequired[Links]
@@ -222,7 +222,7 @@ class BasketStatus(TypedDict):
 
 @closed
 class Consent(TypedDict):
-    """A consent that the customer grants at scaRedirect (CONTRACT 4, 13)."""
+    """A consent that the customer grants at scaRedirect."""
 
     consentId: str
     consentStatus: Literal["received"]
@@ -254,7 +254,7 @@ class AccountAccess(TypedDict):
 
 @closed
 class ConsentDetails(TypedDict):
-    """A consent (CONTRACT 18)."""
+    """A consent."""
 
     access: AccountAccess
     recurringIndicator: bool
@@ -267,14 +267,14 @@ class ConsentDetails(TypedDict):
 
 @closed
 class ConsentState(TypedDict):
-    """The status of a consent (CONTRACT 18)."""
+    """The status of a consent."""
 
     consentStatus: ConsentStatus
 
 
 @closed
 class User(TypedDict):
-    """The PSU with a PSU-ID (CONTRACT 4)."""
+    """The PSU with a PSU-ID."""
 
     psuId: str
     psuCorporateId: NotRequired[str]
@@ -293,6 +293,6 @@ class Agreement(TypedDict):
 
 @closed
 class Agreements(TypedDict):
-    """The corporate agreements of the PSU (CONTRACT 4)."""
+    """The corporate agreements of the PSU."""
 
     agreements: list[Agreement]

@@ -1,4 +1,4 @@
-"""The parts of shapes: texts, codes, amounts, account numbers, addresses (SPEC 2.4 to 2.7).
+"""The parts of shapes: texts, codes, amounts, account numbers, addresses.
 
 Shapes are typed dictionaries: pydantic returns plain dictionaries with the values as sent. They are strict, so nothing
 is converted, and an unknown member is an error of its own kind, which `validate` turns into a warning.
@@ -40,7 +40,7 @@ NOT_BLANK = r"\S"
 AMOUNT = r"^[0-9]+(\.[0-9]+)?$"
 BBAN = r"^[0-9A-Za-z. ]*[0-9A-Za-z][0-9A-Za-z. ]*$"
 IBAN = r"^ *[A-Z] *[A-Z] *[0-9] *[0-9][0-9A-Z ]*$"
-BIC = r"^[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?$"  # SPEC 2.9
+BIC = r"^[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?$"  # ISO 9362
 _AMOUNT = re.compile(AMOUNT)
 DAY_OF_EXECUTION = r"^([1-9]|[12][0-9]|3[01])$"
 MONTH = r"^([1-9]|1[0-2])$"
@@ -86,7 +86,7 @@ AnyText = str
 Text35 = Annotated[str, Field(max_length=35)]
 Text70 = Annotated[str, Field(max_length=70)]
 Text140 = Annotated[str, Field(max_length=140)]
-# SPEC's "non-empty": at least one character that is not a blank (assumed).
+# "Non-empty": at least one character that is not a blank (assumed).
 Filled = Annotated[str, Field(pattern=NOT_BLANK)]
 Filled35 = Annotated[str, Field(max_length=35, pattern=NOT_BLANK)]
 Filled70 = Annotated[str, Field(max_length=70, pattern=NOT_BLANK)]
@@ -99,7 +99,7 @@ AmountText = Annotated[str, Field(pattern=AMOUNT)]
 
 @closed
 class Amount(TypedDict):
-    """A positive amount with exactly the minor units of its currency (SPEC 2.6)."""
+    """A positive amount with exactly the minor units of its currency."""
 
     amount: AmountText
     currency: Currency
@@ -107,7 +107,7 @@ class Amount(TypedDict):
 
 @closed
 class Address(TypedDict):
-    """A postal address (SPEC 2.7)."""
+    """A postal address."""
 
     street: NotRequired[Text70]
     buildingNumber: NotRequired[AnyText]
@@ -118,7 +118,7 @@ class Address(TypedDict):
 
 @closed
 class StructuredReference(TypedDict):
-    """A structured remittance reference, such as an OCR/KID (SPEC 2.4)."""
+    """A structured remittance reference, such as an OCR/KID."""
 
     reference: Filled35
     referenceType: NotRequired[Filled35]
@@ -152,7 +152,7 @@ def each(member: str | None, *rules: Rule) -> Rule:
 
 
 def amount_rule(value: Any, path: str) -> Iterable[Message]:
-    """Exactly the minor units of the currency, more than 0, at most 18 digits (CONTRACT 3.2)."""
+    """Exactly the minor units of the currency, more than 0, at most 18 digits."""
     return () if is_amount(value) else _amount_mistakes(value, path)
 
 
@@ -173,7 +173,7 @@ def _fitting_currency(amount: str) -> str:
     return next((code for code in ("NOK", "JPY", "BHD") if MINOR_UNITS[code] == digits), "XDR")
 
 
-# Sandbox data: amounts are numbers or text, may be negative and may have fewer digits than the currency (CONTRACT 8).
+# Sandbox data: amounts are numbers or text, may be negative and may have fewer digits than the currency.
 
 _LOOSE_AMOUNT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
@@ -234,7 +234,7 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
         yield Message("FORMAT_ERROR", reason, path)
 
 
-# Parts of answers only (SPEC 2.3, 2.9, 7)
+# Parts of answers only
 
 
 def values_of(literal: Any) -> GetPydanticSchema:
@@ -251,7 +251,7 @@ Verb = Literal["GET", "PUT", "POST", "DELETE"]
 
 @closed
 class Link(TypedDict):
-    """A link and the methods that it allows (SPEC 2.3)."""
+    """A link and the methods that it allows."""
 
     href: str
     verbs: list[Verb]
@@ -270,7 +270,7 @@ class ShownAmount(TypedDict):
 
 @closed
 class AccountRef(TypedDict):
-    """An account by its numbers (SPEC 2.9)."""
+    """An account by its numbers."""
 
     bban: NotRequired[Annotated[str, Field(max_length=30)]]
     iban: NotRequired[Annotated[str, Field(max_length=34)]]

@@ -1,4 +1,4 @@
-"""The bodies of payment initiation, one for each product (SPEC 2.4, 2.5; CONTRACT 6, 13).
+"""The bodies of payment initiation, one for each product (payments.md#members-of-a-body).
 
 Checks that need the bank's documents or clock (accounts, dates, limits), and check digits, belong to the products.
 """
@@ -56,7 +56,7 @@ References = Annotated[list[StructuredReference], Field(min_length=1)]
 
 @closed
 class CardReference(TypedDict):
-    """The account that a card account is settled through, as a card account to pay from (SPEC 2.4)."""
+    """The account that a card account is settled through, as a card account to pay from."""
 
     identification: Filled35
     schemeNameProprietary: Literal["creditCardAccount"]
@@ -89,7 +89,7 @@ class IbanAccount(TypedDict):
 
 @closed
 class ForeignCreditor(TypedDict):
-    """A creditor account abroad: exactly one of iban and bban (CONTRACT 13)."""
+    """A creditor account abroad: exactly one of iban and bban."""
 
     iban: NotRequired[Iban]
     bban: NotRequired[Bban]
@@ -109,7 +109,7 @@ class _Remittance(TypedDict):
 
 @closed
 class InstantTransfer(_Remittance):
-    """An instant Norwegian domestic credit transfer, INDCTS (SPEC 2.4)."""
+    """An instant Norwegian domestic credit transfer, INDCTS."""
 
     instructedAmount: Amount
     creditorName: Filled70
@@ -129,7 +129,7 @@ class _DomesticCore(_Remittance):
 
 @closed
 class DomesticTransfer(_DomesticCore):
-    """A Norwegian domestic credit transfer (CONTRACT 13)."""
+    """A Norwegian domestic credit transfer."""
 
     debtorAccount: DomesticDebtor
     requestedExecutionDate: NotRequired[IsoDate]
@@ -137,7 +137,7 @@ class DomesticTransfer(_DomesticCore):
 
 @closed
 class PeriodicTransfer(_DomesticCore):
-    """A standing order for Norwegian domestic credit transfers (CONTRACT 6, 13)."""
+    """A standing order for Norwegian domestic credit transfers."""
 
     debtorAccount: DomesticDebtor
     startDate: IsoDate
@@ -152,12 +152,12 @@ class PeriodicTransfer(_DomesticCore):
 
 @closed
 class BulkEntry(_DomesticCore):
-    """One payment of a bulk: a domestic one without debtor account; its date is the bulk's (CONTRACT 13)."""
+    """One payment of a bulk: a domestic one without debtor account; its date is the bulk's."""
 
 
 @closed
 class BulkTransfer(TypedDict):
-    """A bulk of Norwegian domestic credit transfers (CONTRACT 6)."""
+    """A bulk of Norwegian domestic credit transfers."""
 
     debtorAccount: DomesticDebtor
     payments: Annotated[list[BulkEntry], Field(min_length=1, max_length=500)]
@@ -179,14 +179,14 @@ class _International(TypedDict):
 
 @closed
 class SepaTransfer(_International):
-    """A SEPA credit transfer, SCT (SPEC 2.5)."""
+    """A SEPA credit transfer, SCT."""
 
     creditorAccount: IbanAccount
 
 
 @closed
 class CrossBorderTransfer(_International):
-    """A cross-border credit transfer (CONTRACT 13)."""
+    """A cross-border credit transfer."""
 
     creditorAccount: ForeignCreditor
     creditorAgent: NotRequired[Bic]
@@ -198,7 +198,7 @@ def _instructed_amount(body: Any) -> Iterable[Message]:
 
 
 def _one_remittance(body: Any) -> Iterator[Message]:
-    """A message or structured references, not both in one request (SPEC 2.4)."""
+    """A message or structured references, not both in one request."""
     if inner(body, "remittanceInformationUnstructured") is None:
         return
     for name in ("remittanceInformationStructured", "remittanceInformationStructuredArray"):
@@ -222,7 +222,7 @@ def _exactly_one(account: str, *names: str) -> Rule:
 
 
 def _months_of_execution(body: Any) -> Iterator[Message]:
-    """monthsOfExecution is required with MonthlyVariable and not allowed otherwise; each month once (CONTRACT 6)."""
+    """monthsOfExecution is required with MonthlyVariable and not allowed otherwise; each month once."""
     months, frequency = inner(body, "monthsOfExecution"), inner(body, "frequency")
     path = "monthsOfExecution"
     if frequency == VARIABLE and months is None:

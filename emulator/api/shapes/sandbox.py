@@ -1,4 +1,4 @@
-"""The bodies of sandbox data and contact information: lenient texts and amounts, and rules (CONTRACT 8, 13).
+"""The bodies of sandbox data and contact information: lenient texts and amounts, and rules (sandbox-data.md).
 
 The bank's own answers may be posted back: a text that is "" counts as absent, and blanks in account numbers and the
 dots of a BBAN are removed.
@@ -40,7 +40,7 @@ from emulator.bank.money import CURRENCIES
 
 _CUSTOMER_TYPES = ("private", "corporate")
 _ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
-_OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso (SPEC 9)
+_OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso
 
 
 def _matching(pattern: str, expected: str, *, without: str = "") -> Callable[[str], str]:
@@ -211,7 +211,7 @@ class PostedAccount(TypedDict):
 
 @closed
 class PostedTransaction(TypedDict):
-    """A booked transaction of an account (SPEC 2.10)."""
+    """A booked transaction of an account."""
 
     amount: LooseAmount
     currency: NotRequired[Currency]
@@ -331,7 +331,7 @@ class ContactInformation(TypedDict):
 
 
 def _norwegian_lengths(body: Any) -> Iterator[Message]:
-    """A Norwegian IBAN has 15 characters and its BBAN 11 digits (CONTRACT 8: right characters and length)."""
+    """A Norwegian IBAN has 15 characters and its BBAN 11 digits."""
     iban, bban = inner(body, "iban"), inner(body, "bban")
     if not isinstance(iban, str) or not iban.lstrip().startswith("NO"):
         return

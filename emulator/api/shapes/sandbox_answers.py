@@ -1,4 +1,4 @@
-"""The answers of operations on sandbox data and contact information (SPEC 2.10, CONTRACT 8)."""
+"""The answers of operations on sandbox data and contact information."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class BothNumbers(TypedDict):
 
 @closed
 class SandboxTransaction(TypedDict):
-    """A transaction of an account: `amount` in whole currency units, absent text is empty (SPEC 2.10)."""
+    """A transaction of an account: `amount` in whole currency units, absent text is empty."""
 
     id: str
     amount: Int32

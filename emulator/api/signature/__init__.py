@@ -1,4 +1,4 @@
-"""The signature gate: verifies the signature of a request and explains why one is invalid (SPEC 5.2, CONTRACT 3.1)."""
+"""The signature gate: verifies the signature of a request and explains why one is invalid."""
 
 from emulator.api.signature.check import check
 from emulator.api.signature.result import Fault, SignaturePolicy, SignatureRefused, Verified

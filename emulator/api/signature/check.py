@@ -1,4 +1,4 @@
-"""The signature gate: identifies the TPP of a request and verifies its signature (SPEC 5.2, CONTRACT 3.1).
+"""The signature gate: identifies the TPP of a request and verifies its signature (signature.md).
 
 A TPP signs a *signing string*, one line per header that its Signature header lists:
 
@@ -13,7 +13,7 @@ verifies the signature with the key of TPP-Signature-Certificate. So four parts 
 the Signature header, Digest, Date), and two must be consistent with them: keyId must match the certificate, and the
 list must include every candidate header of the request.
 
-`RULES` below has one rule for each of these, in the order of CONTRACT 3.1. A rule reads what earlier rules have stored
+`RULES` below has one rule for each of these, in this order. A rule reads what earlier rules have stored
 in the `Inspection`, stores its own results, and adds a fault for each problem. No rule stops the others, so that one
 answer reports all faults; a rule that lacks its input adds nothing, because an earlier rule has reported that.
 
@@ -60,7 +60,7 @@ def check(
     present: dict[str, str] | None = None,
     base: str = "",
 ) -> Verified:
-    """Verify the signature of a request; raise SignatureRefused with every fault (SPEC 5.2, CONTRACT 3.1).
+    """Verify the signature of a request; raise SignatureRefused with every fault.
 
     `target` is path and query exactly as sent, `headers` the raw list, `instant` the real time, with which the dates of
     request and certificate are compared. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`. `present`: the

@@ -1,4 +1,4 @@
-"""Explains why the signature of a captured request is invalid, as data and as text (CONTRACT 11, `explain`).
+"""Explains why the signature of a captured request is invalid, as data and as text (the command `explain`).
 
 A capture is raw HTTP, output of `curl -v`, HAR, or an entry of the bank's request log.
 """

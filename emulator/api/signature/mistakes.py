@@ -19,7 +19,7 @@ Lines = tuple[tuple[str, str], ...]
 
 
 class Recipe(NamedTuple):
-    """Lines of name and value with the text around them; the defaults are those of SPEC 5.2.
+    """Lines of name and value with the text around them; the defaults are those of a right signing string.
 
     A named tuple, because hundreds are created for one invalid signature, and a frozen dataclass takes four times as
     long.

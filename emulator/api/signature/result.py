@@ -13,12 +13,12 @@ from emulator.bank.errors import Code
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.httpsig.signing import REQUEST_TARGET, SignatureHeader, request_target
 
-LONGEST_TEXT = 512  # tppMessages text, SPEC 8
+LONGEST_TEXT = 512  # characters of a tppMessages text
 
 
 @dataclass(frozen=True, slots=True)
 class SignaturePolicy:
-    """How strict the gate is (CONTRACT 3.1); `date_skew` in seconds of real time."""
+    """How strict the gate is; `date_skew` in seconds of real time."""
 
     profile: str = "documented"  # or lenient
     trust: str = "any"  # or sandbox-ca
@@ -40,7 +40,7 @@ class Terms(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One problem: a code of SPEC 7, the header at fault as SPEC 2.1 spells it, and a sentence."""
+    """One problem: an error code, the header at fault as the header matrix spells it, and a sentence."""
 
     code: Code
     path: str

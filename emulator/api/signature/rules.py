@@ -104,7 +104,7 @@ def _untrusted(issuer: x509.Name, trusted_ca: x509.Certificate | None) -> str:
 
 
 def check_parameters(inspection: Inspection, terms: Terms) -> None:
-    """The Signature header can be unwrapped (SPEC 5.2 rule 4) and parsed, and each parameter is usable."""
+    """The Signature header can be unwrapped and parsed, and each parameter is usable."""
     text = inspection.present.get("signature")
     if not text:
         return

@@ -1,4 +1,4 @@
-"""Accounts as their holders see them: references, balances and the members of Berlin Group 1.3 (CONTRACT 5)."""
+"""Accounts as their holders see them: references, balances and the members of Berlin Group 1.3 (accounts.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.bank.reference import digits_of
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 
-# ISO 20022 code -> cashAccountType before the fix cash-account-type-iso (SPEC 9, CONTRACT 5).
+# ISO 20022 code -> cashAccountType before the fix cash-account-type-iso.
 OLD_ACCOUNT_TYPES: Mapping[str, str] = {
     "CACC": "Current",
     "SVGS": "Savings",
@@ -36,7 +36,7 @@ def usage(customer: Customer) -> Usage:
 
 
 def reference(account: Account) -> AccountRef:
-    """The AccountRef of an account of this bank (SPEC 2.9)."""
+    """The AccountRef of an account of this bank."""
     return {"bban": account["bban"], "iban": account["iban"], "currency": account["currency"]}
 
 
@@ -77,7 +77,7 @@ def creditor(bank: Bank, reference: Mapping[str, str], account_id: str | None = 
 
 
 def newest_first(documents: Iterable[Listed]) -> list[Listed]:
-    """Sort accounts, customers, cards or agreements for a list (CONTRACT 13).
+    """Sort accounts, customers, cards or agreements for a list.
 
     Those created since the fixture was loaded come first, the newest at the top, then those of the fixture, in its
     order (assumed).
@@ -87,7 +87,7 @@ def newest_first(documents: Iterable[Listed]) -> list[Listed]:
 
 
 def balances(bank: Bank, account: Account) -> dict[BalanceType, Decimal]:
-    """closingBooked, expected and interimAvailable of an account (CONTRACT 5, 13).
+    """closingBooked, expected and interimAvailable of an account (accounts.md#balances).
 
     expected is booked plus pending; interimAvailable is booked - reserved + credit line.
     """

@@ -1,4 +1,4 @@
-"""Card accounts as their holders see them (CONTRACT 5)."""
+"""Card accounts as their holders see them (accounts.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emulator.bank.documents import Card
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CARD, CARD_TRANSACTION
 
-CARD_SCHEME: Literal["creditCardAccount"] = "creditCardAccount"  # the only schemeNameProprietary (SPEC 2.4)
+CARD_SCHEME: Literal["creditCardAccount"] = "creditCardAccount"  # the only schemeNameProprietary
 
 _SHOWN = (
     "cardTransactionId",
@@ -48,7 +48,7 @@ def find(bank: Bank, card_id: str) -> Card:
 
 
 def balances(bank: Bank, card: Card) -> dict[BalanceType, Decimal]:
-    """closingBooked, expected and forwardAvailable of a card account; a debt is negative (CONTRACT 5).
+    """closingBooked, expected and forwardAvailable of a card account; a debt is negative.
 
     forwardAvailable is the amount that may still be spent: the credit limit minus debt and pending entries (assumed).
     """
@@ -60,7 +60,7 @@ def balances(bank: Bank, card: Card) -> dict[BalanceType, Decimal]:
 
 
 def entry_view(entry: Mapping[str, Any], *, swapped: bool) -> dict[str, Any]:
-    """A card transaction; `swapped`: transactionAmount and originalAmount change places (SPEC 9)."""
+    """A card transaction; `swapped`: transactionAmount and originalAmount change places."""
     shown = {name: entry[name] for name in _SHOWN if entry.get(name) not in (None, "")}
     if "unidentified" in entry:
         del shown["cardTransactionId"]

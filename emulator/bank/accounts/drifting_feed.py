@@ -1,4 +1,4 @@
-"""The account feed as TPPs see it when the setting `feed` makes it drift (CONTRACT 14).
+"""The account feed as TPPs see it when the setting `feed` makes it drift (accounts.md#feeds-that-drift).
 
 A view: nothing of it is stored, and neither entries nor ledger nor balances change. Lists and details show entries
 through the effects: each effect turns one entry into the entries that are shown in its place, with the time at which

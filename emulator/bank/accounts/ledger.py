@@ -2,7 +2,7 @@
 
 Accounts and their history are created by the folders `fixtures` and `sandbox`. Two rules hold for every account at
 any time: opening + the sum of its booked transactions == booked, and the sum of its reservations == reserved. `report`
-checks them (CONTRACT 9.8).
+checks them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PIECE = 1000  # documents in a step of `reporting`
 
 
 def available(account: Account) -> Decimal:
-    """The amount that may be spent: booked - reserved + credit line (interimAvailable, CONTRACT 13)."""
+    """The amount that may be spent: booked - reserved + credit line (interimAvailable)."""
     return Decimal(account["booked"]) - Decimal(account["reserved"]) + Decimal(account["creditLine"])
 
 
 def item_hold(transaction: Transaction) -> Decimal:
-    """The reservation of a fixture's pending item (CONTRACT 19): its amount, unless a payment has reserved it."""
+    """The reservation of a fixture's pending item: its amount, unless a payment has reserved it."""
     amount = Decimal(transaction["amount"])
     own = transaction["status"] == "pending" and "paymentId" not in transaction and "feeFor" not in transaction
     return -amount if own and amount < 0 else ZERO
@@ -171,7 +171,7 @@ def forget(bank: Bank, account_id: str) -> int:
 
 
 def reporting(bank: Bank) -> Generator[None, None, dict[str, Any]]:
-    """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}` (CONTRACT 9.8).
+    """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}`.
 
     In steps, between which the bank may be used: what is reported is the bank at the first one.
 

@@ -1,4 +1,4 @@
-"""An account's transactions: pages of the list, the details of one, and the shown members (SPEC 2.9)."""
+"""An account's transactions: pages of the list, the details of one, and the shown members."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHELVES: Mapping[str, tuple[str, ...]] = {
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, as in its id
 
-# The members of an entry of a batch (SPEC 2.9), beside its amount.
+# The members of an entry of a batch, beside its amount.
 _BATCH_MEMBERS = (
     "creditorName",
     "creditorAccount",
@@ -39,7 +39,7 @@ _BATCH_MEMBERS = (
     "remittanceInformationUnstructuredArray",
     "remittanceInformationStructuredArray",
 )
-# SPEC 2.9 in its order; creditorId and the ultimate parties are not offered by the implementation.
+# In the order of the manual's table; creditorId and the ultimate parties are not offered by the implementation.
 _SHOWN = (
     "endToEndId",
     "bookingDate",
@@ -67,7 +67,7 @@ class Window:
     `first` and `last`: booking dates (YYYY-MM-DD), of pending entries value dates (of a card's, purchase dates);
     None: no bound. `offset` and `limit` count the pending and then the booked entries, newest first. `grouped`: a
     batch is one entry, else each of its payments is one. `all_pending`: every page has all pending entries, which are
-    not counted (SPEC 8, the production rule).
+    not counted (the production rule, accounts.md#pending-transactions).
     """
 
     status: str = "both"
@@ -189,7 +189,7 @@ class _DriftingShelf(_Shelf):
 
 
 def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """The entries, each batch replaced by its payments (SPEC 9, before groupBatchTransactions)."""
+    """The entries, each batch replaced by its payments (before the fix groupBatchTransactions)."""
     for text in texts:
         transaction = orjson.loads(text)
         if "batch" not in transaction:
@@ -254,7 +254,7 @@ def _transaction_of(account_id: str, transaction_id: str, get: Callable[[str], A
 
 
 def view(transaction: Transaction | DriftedTransaction, *, corporate: bool) -> dict[str, Any]:
-    """A transaction's members of SPEC 2.9, without the entries of a batch and without links."""
+    """A transaction's members, without the entries of a batch and without links."""
     shown: dict[str, Any] = {}
     if corporate and "batch" in transaction:
         shown["batchIndicator"] = True
@@ -275,6 +275,6 @@ def amount_of(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def batch_entries(transaction: Transaction) -> list[dict[str, Any]]:
-    """`entryDetails` of a batch (SPEC 2.9), without links; empty for anything else."""
+    """`entryDetails` of a batch, without links; empty for anything else."""
     entries = transaction["batch"]["entries"] if "batch" in transaction else ()
     return [{"transactionAmount": amount_of(entry), **batch_texts(entry)} for entry in entries]

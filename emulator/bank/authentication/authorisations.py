@@ -1,6 +1,6 @@
 """The SCAs of payments and baskets: opened by a creation, or by a TPP that requests an authorisation.
 
-An authorisation has an id by which its scaStatus is read (CONTRACT 6, 7 and 13); the SCA of a creation has none.
+An authorisation has an id by which its scaStatus is read (sca.md#authorisations); the SCA of a creation has none.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def listing(bank: Bank, target_id: str, *, cancels: bool = False) -> list[str]:
 def status(
     bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False
 ) -> Literal["started", "finalised", "failed"]:
-    """scaStatus of an authorisation (CONTRACT 13); RESOURCE_UNKNOWN."""
+    """scaStatus of an authorisation; RESOURCE_UNKNOWN if this payment or basket has none of that id."""
     authorisation = bank.documents.get(AUTHORISATION, authorisation_id)
     if authorisation is None or authorisation["target"] != target_id or authorisation["cancels"] != cancels:
         raise BankError("RESOURCE_UNKNOWN", "There is no such authorisation.", "authorisationId")

@@ -1,8 +1,8 @@
 """Strong customer authentication: one state machine for the pages, the control interface and scenarios.
 
 An SCA is opened by a request, has a single-use token, and goes through the steps identity, method, context and
-approve; a step is skipped when its result is already known (CONTRACT 4). It ends `finalised` or `failed`, with a
-redirect for the customer's browser: the TPP's own address with the outcome appended (SPEC 5.3.4, 5.3.5).
+approve; a step is skipped when its result is already known (sca.md#the-pages). It ends `finalised` or `failed`, with a
+redirect for the customer's browser: the TPP's own address with the outcome appended (sca.md#redirect-after-success).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from emulator.bank.kinds import BASKET, PAYMENT, SCA
 
 LIFETIME = timedelta(minutes=10)
 STEPS = ("identity", "method", "context", "approve")
-# The methods that the bank offers; the brands of SPEC 5.3.7 have names of the sandbox.
+# The methods that the bank offers; real ones that carry a brand have names of the sandbox.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
 # SCAs with these purposes may never be completed (a client that polls without a session opens one each time), so the
@@ -57,7 +57,7 @@ def failure_like(
 ) -> ScaFailure:
     """A failure with these members; missing ones are taken from the built-in failure that is most similar.
 
-    Without any member it is CORE_FAILED. Only a server error names a system by default (SPEC 5.3.5).
+    Without any member it is CORE_FAILED. Only a server error names a system by default.
     """
     similar = _like(status, code)
     status = similar.status if status is None else status
@@ -71,7 +71,7 @@ def _like(status: int | None, code: str | None) -> ScaFailure:
     return next((each for each in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if each.code == code), REFUSED)
 
 
-# The status in the redirect (SPEC 5.3.5) for the codes with which the business rules may refuse an approval.
+# The status in the redirect for the codes with which the business rules may refuse an approval.
 _STATUSES = {"PSU_CREDENTIALS_INVALID": 401, "FORBIDDEN": 403, "PRODUCT_INVALID": 403, "CONFLICT": 409}
 
 
@@ -172,7 +172,7 @@ def obstacle(bank: Bank, sca: Sca) -> ScaFailure | None:
 
 
 def void(bank: Bank, target: str, *, linked: bool = True) -> None:
-    """End the open SCAs of a target that no longer needs them; their pages answer 410 (CONTRACT 13).
+    """End the open SCAs of a target that no longer needs them; their pages answer 410.
 
     `linked`: whether to remove the link to the SCA from the stored target; False if the caller changes that document
     itself.
@@ -320,7 +320,7 @@ def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
 
 
 def decline(bank: Bank, sca: Sca) -> str:
-    """The customer declines: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
+    """The customer declines: a payment or the RCVD payments of a basket are rejected."""
     failure = obstacle(bank, sca)
     if failure is not None:
         return fail(bank, sca, failure)

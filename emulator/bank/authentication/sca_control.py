@@ -1,4 +1,4 @@
-"""SCAs without their pages: find, approve, end and list them (CONTRACT 9.3, 13)."""
+"""SCAs without their pages: find, approve, end and list them (control.md#sca-by-hand)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def approve(
     agreement: str | None = None,
     accounts: list[str] | None = None,
 ) -> str | None:
-    """Take all steps at once, without the pages; what is not specified is chosen as CONTRACT 13 says.
+    """Take all steps at once, without the pages; what is not specified: all accounts, the first agreement.
 
     Returns the redirect. FORMAT_ERROR for a context, agreement or account that the person does not have, and for
     `accounts` if the SCA does not share any.

@@ -1,4 +1,4 @@
-"""The money of a bulk payment, entry by entry (CONTRACT 6, 13).
+"""The money of a bulk payment, entry by entry (payments.md#bulk-payments).
 
 `entries` of a payment is parallel to its `initiation.payments`: `{status, amount, fee?, rate?, creditorAccountId?,
 pendingId?}`; status OPEN (not funded yet), HELD, ACSC or RJCT. Each run funds the open entries in order; an entry
@@ -55,7 +55,7 @@ def item(payment: Payment, index: int) -> dict[str, Any]:
 
 
 def as_batch(payment: Payment) -> bool:
-    """Whether the entries are booked as one transaction: on request, in the corporate context only (SPEC 2.9)."""
+    """Whether the entries are booked as one transaction: on request, in the corporate context only."""
     return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
 
 

@@ -1,4 +1,4 @@
-"""How a payment is shown in an account's transactions: the members of SPEC 2.9, where they apply."""
+"""How a payment is shown in an account's transactions, with the members that apply."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FEE_CODE = "PMNT-ICDT-FEES"
 def carried(text: str, most: int) -> str:
     """`text` as payment systems transmit it: ISO-8859-1, other letters without diacritics, else `?` (assumed).
 
-    A letter may become several; the result is cut at `most` characters (SPEC 2.4, 2.9).
+    A letter may become several; the result is cut at `most` characters.
     """
     if text.isascii():
         return text
@@ -48,7 +48,7 @@ def _carried_letter(letter: str) -> str:
 
 
 def changes_text(initiation: Mapping[str, Any]) -> bool:
-    """Whether processing changes a text of the payment (SPEC 2.4: may be re-encoded; then ACWC, CONTRACT 6)."""
+    """Whether processing changes a text of the payment by re-encoding it; the payment is then ACWC."""
     texts = (initiation.get("creditorName"), initiation.get("remittanceInformationUnstructured"))
     return any(text is not None and carried(text, len(text)) != text for text in texts)
 

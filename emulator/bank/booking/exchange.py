@@ -1,4 +1,4 @@
-"""Fees and currency conversion from one fixed table (CONTRACT 6, Money; SPEC 2.8, 2.9).
+"""Fees and currency conversion from one fixed table (payments.md#fees-and-currency-conversion).
 
 The built-in rates and fees are invented and constant, so that a test sees the same amount every day; `meta/exchange`
 of a fixture (`{rates: {...}, fees: {...}}`) overrides them.
@@ -19,7 +19,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import EXCHANGE, META
 from emulator.bank.money import plain, quantize, quantum
 
-# NOK for one unit of the currency, for every currency of SPEC 2.6.
+# NOK for one unit of the currency, for every currency of the interface.
 _QUOTED = """
     AED=2.9000 AFN=0.1500 ALL=0.1150 AMD=0.0275 ANG=5.9500 AOA=0.0116 ARS=0.0107 AUD=7.0000 AWG=5.9200 AZN=6.2700
     BAM=6.0000 BBD=5.3300 BDT=0.0893 BGN=6.0000 BHD=28.2700 BIF=0.0036 BMD=10.6500 BND=7.9700 BOB=1.5400 BRL=1.8700
@@ -41,8 +41,8 @@ _QUOTED = """
 """
 RATES: Mapping[str, str] = dict(quoted.split("=") for quoted in _QUOTED.split())
 
-# In NOK; `conversion` is charged if the account and the payment have different currencies. assumed: CONTRACT 13 only
-# says that payments within NOK are free.
+# In NOK; `conversion` is charged if the account and the payment have different currencies. assumed: documented
+# is only that payments within NOK are free.
 FEES: Mapping[str, str] = {"conversion": "25.00", "crossBorder": "50.00"}
 
 
@@ -135,7 +135,7 @@ def table(bank: Bank) -> Table:
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:
-    """`currencyExchange` of a transaction (SPEC 2.9): `rate` is the price of one `unit`."""
+    """`currencyExchange` of a transaction: `rate` is the price of one `unit`."""
     return {
         "sourceCurrency": source,
         "exchangeRate": format(rate, "f"),

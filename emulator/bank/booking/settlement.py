@@ -1,6 +1,6 @@
 """The money of a single payment: reserved when it is accepted, later booked or released.
 
-A payment's `held` is its reservation (CONTRACT 6, Money), shown as the pending transaction `pendingId`. The bank's
+A payment's `held` is its reservation (payments.md#money), shown as the pending transaction `pendingId`. The bank's
 fee is a separate transaction (assumed).
 """
 

@@ -1,4 +1,4 @@
-"""Access control between a signed request and a customer's accounts (SPEC 5.3, 8; CONTRACT 3, 4).
+"""Access control between a signed request and a customer's accounts (consents.md).
 
 The order for account data: an unknown PSU is 401; then an account that does not exist or belongs to another customer
 is 404; then the session is checked, then the consent.
@@ -76,7 +76,7 @@ def _own_sessions(bank: Bank, claim: Claim, national_id: str) -> list[Session]:
 
 
 def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] | None = None) -> tuple[str, str | None]:
-    """Context and agreement of the request: from its headers, else from its session (SPEC 5.3.6).
+    """Context and agreement of the request: from its headers, else from its session (sca.md#corporate-context).
 
     `own`: the person's sessions under the request's id, if already read.
     """
@@ -137,7 +137,7 @@ def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str
 def payer(bank: Bank, claim: Claim) -> Caller | None:
     """The customer of a payment or basket operation, from the PSU-ID or from X-PSU-IDENTITY.
 
-    No live session is needed (CONTRACT 13). None if neither was sent, which only the lenient profile allows.
+    No live session is needed, as a payment has its own SCA. None if neither was sent, as only `lenient` allows.
     """
     if claim.psu_id is not None:
         psu = known_psu(bank, claim)
@@ -159,7 +159,7 @@ def account_reader(
     """The customer whose account data is read, with the consent.
 
     `resource`: the account (or card account) id in the path, None for lists, which need a live session even without
-    the PSU; `quota`: the operation whose unattended calls this one counts among, if any (SPEC 8).
+    the PSU; `quota`: the operation whose unattended calls this one counts among, if any.
     """
     psu = known_psu(bank, claim)
     national_id, shown = psu["nationalId"], resource
@@ -256,7 +256,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
 
 
 def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
-    """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED (SPEC 8).
+    """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED.
 
     `exhausted`: a scripted rule says that the quota is used up, also with the PSU present.
     """

@@ -1,4 +1,4 @@
-"""Consents: which accounts a person shares with a TPP in a context, for 180 days from the last SCA (CONTRACT 4)."""
+"""Consents: which accounts a person shares with a TPP in a context, for 180 days from the last SCA (consents.md)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def note_use(bank: Bank, consent: Consent) -> None:
 
 
 def revoke(bank: Bank, consent_id: str) -> Consent:
-    """The person withdraws a consent at the bank; effective at the next call (SPEC 5.3.10)."""
+    """The person withdraws a consent at the bank; effective at the next call."""
     consent = bank.find(CONSENT, consent_id)
     if status(bank, consent) == "valid":
         consent["revoked"] = bank.clock.stamp()
@@ -177,7 +177,7 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
 
 
 def terminate(bank: Bank, consent: Consent) -> None:
-    """The TPP deletes a consent; effective at the next call (CONTRACT 18)."""
+    """The TPP deletes a consent; effective at the next call."""
     if status(bank, consent) == "valid":
         consent["terminated"] = True
         bank.documents.put(CONSENT, consent)

@@ -1,7 +1,7 @@
 """Persons, the agreements under which they act, and the accounts that they can access.
 
 A private customer is a person (customerNumber is the national identity number); a corporate customer acts through the
-persons of its agreements. Each TPP has its own PSU-ID for a person (CONTRACT 4).
+persons of its agreements. Each TPP has its own PSU-ID for a person (headers.md#psu-id).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def engagements_for(bank: Bank, agreement: Agreement, role: str, national_id: st
 
 
 def _under_agreement(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[str]:
-    """Account ids of an agreement; a private owner's own accounts belong to it automatically (CONTRACT 8)."""
+    """Account ids of an agreement; a private owner's own accounts belong to it automatically."""
     engaged = [engagement["accountId"] for engagement in engagements_for(bank, agreement, role, national_id)]
     own = [] if _is_guest(bank, agreement, national_id) else [account["id"] for account in own_in(bank, agreement)]
     return list(dict.fromkeys([*engaged, *own]))
@@ -194,7 +194,7 @@ def reaches(
 
 
 def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:
-    """Whether a person can access an account (or card account) in any context; if not, it is 404 (CONTRACT 3)."""
+    """Whether a person can access an account (or card account) in any context; if not, it is 404."""
     return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
 
 
@@ -215,7 +215,7 @@ def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | No
 
 
 def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
-    """The PSU of a person at a TPP: one UUID per TPP and person, created at the first SCA (CONTRACT 4)."""
+    """The PSU of a person at a TPP: one UUID per TPP and person, created at the first SCA."""
     key = f"{tpp_id}|{national_id}"
     psu = bank.documents.first(PSU, key=key)
     if psu is None:
@@ -250,7 +250,7 @@ def names(bank: Bank) -> dict[str, str]:
 
 
 def listing(bank: Bank, most: int) -> list[dict[str, Any]]:
-    """The persons of the bank with accounts and agreements, newest first, for tests and tools (CONTRACT 13)."""
+    """The persons of the bank with accounts and agreements, newest first, for tests and tools."""
     people = []
     for national_id, name in islice(reversed(names(bank).items()), most):
         accounts = {

@@ -1,4 +1,4 @@
-"""SCA sessions: an SCA is valid for an hour under its TPP-Session-ID (SPEC 5.3.9, CONTRACT 4)."""
+"""SCA sessions: an SCA is valid for an hour under its TPP-Session-ID (sca.md#sessions)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_live(bank: Bank, session: Session) -> bool:
 def start(
     bank: Bank, *, tpp_id: str, national_id: str, session_id: str, context: str, agreement: str | None
 ) -> Session:
-    """Start (or renew) the session after a completed SCA; a live one under another id ends (SPEC 5.3.9)."""
+    """Start (or renew) the session after a completed SCA; a live one under another id ends."""
     owner = f"{tpp_id}|{national_id}|{context}"
     now = bank.clock.now()
     for old in bank.documents.find(SESSION, owner=owner):
@@ -86,7 +86,7 @@ def seed(
     accounts: list[str] | None = None,
     tpp_name: str | None = None,
 ) -> dict[str, str]:
-    """Create a session and a consent without the pages (CONTRACT 9.3).
+    """Create a session and a consent without the pages.
 
     Returns `{psuId, tppSessionId, psuCorporateId?, context}`. `tpp_name` is shown to people beside the consent, instead
     of the id.

@@ -1,4 +1,4 @@
-"""Signing baskets: one SCA for up to ten payments, which are then independent of each other (SPEC 2.2, CONTRACT 7)."""
+"""Signing baskets: one SCA for up to ten payments, which are then independent of each other (baskets.md)."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -
 
 
 def declined(bank: Bank, basket_id: str) -> None:
-    """The customer declined: the RCVD payments of the basket are rejected (CONTRACT 13)."""
+    """The customer declined: the RCVD payments of the basket are rejected."""
     basket = bank.documents.get(BASKET, basket_id)
     if basket is not None:
         for payment_id in basket["payments"]:

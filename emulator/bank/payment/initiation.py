@@ -1,4 +1,4 @@
-"""The creation of a payment: the rules of its product and debtor, its cost, and its first SCA (CONTRACT 6)."""
+"""The creation of a payment: the rules of its product and debtor, its cost, and its first SCA (payments.md)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) ->
 
 
 def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> Account:
-    """The named account; FORBIDDEN for one that is unknown, another person's or closed to payments (CONTRACT 6, 13)."""
+    """The named account; FORBIDDEN for one that is unknown, another person's or closed to payments."""
     account = _named(bank, named)
     allowed = account is not None and (
         order.national_id is None
@@ -146,7 +146,7 @@ def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> Accou
 def check_open(account: Account, *, removed: bool = False) -> None:
     """Refuse an account from which the bank allows no payments.
 
-    FORBIDDEN if the permission was removed (SPEC 5.3.10; `removed`: by a scripted rule), PRODUCT_INVALID for
+    FORBIDDEN if the permission was removed (`removed`: by a scripted rule), PRODUCT_INVALID for
     a loan.
     """
     if removed or account.get("paymentsRemoved") or account["status"] != "enabled":
@@ -163,7 +163,7 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
     if "bban" in named:
         number = digits_of(named["bban"])
         return documents.first(ACCOUNT, bban=number) or documents.first(ACCOUNT, bban=named["bban"])
-    # A credit card account is named by the account it is settled through (relatedAccount, SPEC 2.4).
+    # A credit card account is named by the account it is settled through (relatedAccount).
     reference = digits_of(named["other"]["identification"])
     account = documents.first(ACCOUNT, bban=reference) or documents.first(ACCOUNT, iban=reference)
     if account is None or documents.first(CARD, accountNumber=account["bban"]) is None:
@@ -267,7 +267,7 @@ def engagement_limit(
 
 
 def _likeness(order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]) -> str:
-    """A hash of the members that logical duplicates share: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
+    """A hash of the members that logical duplicates share: TPP, debtor, creditor, amount, reference."""
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:
         one, creditor = draft.initiation, draft.creditor

@@ -1,4 +1,4 @@
-"""Changes the status of a payment, with its history, money, messages and events, and its basket's (CONTRACT 6, 7).
+"""Changes the status of a payment, with its history, money, messages and events, and its basket's.
 
 It does not check whether the change is allowed: `progression` follows the flow, but scripts and tests need not.
 """
@@ -31,7 +31,7 @@ REASONS: Mapping[str, PsuMessage] = {"RJCT": "rejected", "ACWC": "changed"}
 def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: Sequence[PsuMessage] = ()) -> None:
     """Set the payment's status at a moment, with all consequences; the caller stores the document.
 
-    `reasons`: the messages to the customer, for ACWC and RJCT (CONTRACT 13). Does nothing if the payment has this
+    `reasons`: the messages to the customer, for ACWC and RJCT. Does nothing if the payment has this
     status already.
     """
     if status == payment["status"]:
@@ -81,7 +81,7 @@ def without_account(bank: Bank, payment: Payment, at: str) -> None:
         flow.release(bank, payment, at)
 
 
-# The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC (CONTRACT 7).
+# The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC.
 WORST_FIRST: tuple[BasketTransactionStatus, ...] = ("RJCT", "RCVD", "PATC", "ACTC")
 COUNTS_AS: Mapping[str, BasketTransactionStatus] = {
     "CANC": "RJCT",

@@ -1,4 +1,4 @@
-"""Verification of payee: compares the creditor's name with the account holder's (CONTRACT 18, `payee_check`).
+"""Verification of payee: compares the creditor's name with the account holder's (payments.md#verification-of-payee).
 
 Names are compared by their words: in lower case, without accents, punctuation and legal forms (AS, GmbH, ...).
 

@@ -15,7 +15,7 @@ from emulator.bank.kinds import ACCOUNT, PAYMENT
 from emulator.bank.payment import flows
 from emulator.bank.scheme.rules import says_kid, structured_references
 
-# psuMessage (SPEC 2.8) in the languages of answers.
+# psuMessage, a text for the customer, in the languages of answers.
 TEXTS: Mapping[str, Mapping[PsuMessage, str]] = {
     "en": {
         "declined": "The payment was declined.",
@@ -112,7 +112,7 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
 
 
 def view(bank: Bank, payment: Payment) -> dict[str, Any]:
-    """A payment as the control interface and the console show it (CONTRACT 9.3)."""
+    """A payment as the control interface and the console show it."""
     initiation = payment["initiation"]
     instructed = initiation.get("instructedAmount") or {"amount": payment["amount"], "currency": payment["currency"]}
     shown = {

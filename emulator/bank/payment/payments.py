@@ -1,4 +1,4 @@
-"""Payments: access, signatures and cancellation (CONTRACT 6).
+"""Payments: access, signatures and cancellation (payments.md).
 
 `initiation` creates a payment, `progression` advances it, `payment_views` shows it.
 """
@@ -29,7 +29,7 @@ def find(
     national_id: str | None,
     agreement: str | None = None,
 ) -> Payment:
-    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment (CONTRACT 3.3).
+    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment.
 
     `national_id` None: of any customer. Everybody who acts under the payment's agreement has access to it too.
     """
@@ -171,7 +171,7 @@ def may_sign_next(bank: Bank, payment: Payment, person: str) -> bool:
 
 
 def next_signers(bank: Bank, payment: Payment) -> list[str]:
-    """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
+    """Who may sign a payment next: first its own customer, then the others who may pay from its account.
 
     Nobody for a payment whose customer is not known yet. If nobody else may sign, the person who has signed may sign
     again: then one person is enough (assumed).

@@ -1,4 +1,4 @@
-"""Steps that follow bank time: documents have due times, and due steps are applied in their order (CONTRACT 6, Time).
+"""Steps that follow bank time: documents have due times, and due steps are applied in their order (bank-time.md).
 
 The setting `progression` determines when the steps of an accepted payment happen: `time` (after seconds), `immediate`,
 `polls` (a step after every N status reads) or `manual`. A change of it applies to steps that are scheduled afterwards.
@@ -29,7 +29,7 @@ from emulator.store import Kind
 UNSIGNED_LIFETIME = timedelta(hours=24)
 PIECE = 32  # steps in one change of the store
 _MICROSECOND = timedelta(microseconds=1)
-HALF_SIGNED_LIFETIME = timedelta(days=30)  # CONTRACT 19
+HALF_SIGNED_LIFETIME = timedelta(days=30)  # from the first signature, then RJCT
 
 
 def next_due(bank: Bank) -> str | None:
@@ -255,7 +255,7 @@ SETTINGS_FOLLOWERS.append(reschedule)
 
 
 def read(bank: Bank, payment: Payment) -> None:
-    """Count a status read; with `{polls: N}` the Nth one takes a step (CONTRACT 13)."""
+    """Count a status read; with `{polls: N}` the Nth one takes a step."""
     pace = bank.settings.progression
     if not isinstance(pace, dict) or not _polls_help(bank, payment):
         return

@@ -1,4 +1,4 @@
-"""Self-service of a person at the bank, without a TPP (CONTRACT 18): for the page `/my`, tests and tools.
+"""Self-service of a person at the bank, without a TPP: for the page `/my`, tests and tools.
 
 It shows accounts and cards in every context, consents with their last use, and payments that wait for this person's
 approval; the person can approve, decline and withdraw.
@@ -132,7 +132,7 @@ def _card(bank: Bank, card: Card) -> OwnAccount:
 
 
 def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
-    """The person's consents, newest first, with the unattended reads of the last 24 hours (SPEC 8)."""
+    """The person's consents, newest first, with the unattended reads of the last 24 hours."""
     return [
         {
             **consents.view(bank, consent),
@@ -256,7 +256,7 @@ def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> Decision:
         "paymentId": payment_id,
         "transactionStatus": payment["status"] if payment is not None else None,
     }
-    # The redirect of a failure has the code in its query (SPEC 5.3.5); that of a success has none.
+    # The redirect of a failure has the code in its query; that of a success has none.
     code = parse_qs(urlsplit(redirect or "").query).get("code")
     if code:
         decision["code"] = code[0]

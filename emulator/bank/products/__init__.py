@@ -50,7 +50,7 @@ class Product:
     `issued`, `received`: ISO 20022 bank transaction codes of debtor and creditor; `code`: the bank's own;
     `example`: an initiation that works with the fixture known-state, for the OpenAPI document, the collection and the
     tests; a `timedelta` in it stands for the date so long after today; `verifies_payee`: the setting `payee_check`
-    applies to it; `known_issue`: the known issue of SPEC 7 applies to it.
+    applies to it; `known_issue`: the known issue applies to it (payments.md#known-issue).
     """
 
     service: str

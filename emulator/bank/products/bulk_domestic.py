@@ -1,4 +1,4 @@
-"""Bulks of Norwegian domestic credit transfers; the checks are those of each entry (CONTRACT 6, Bulk)."""
+"""Bulks of Norwegian domestic credit transfers; the checks are those of each entry (payments.md#bulk-payments)."""
 
 from emulator.bank.products import BULK, DEBTOR, TRANSFER, Product
 from emulator.bank.scheme import rules

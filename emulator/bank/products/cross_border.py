@@ -1,4 +1,4 @@
-"""Cross-border credit transfers: any currency, the creditor by IBAN or by another account number (CONTRACT 13)."""
+"""Cross-border credit transfers: any currency, the creditor by IBAN or by another account number."""
 
 from emulator.bank.products import PAYMENTS, TRANSFER_IN_EUROPE, Product
 from emulator.bank.scheme import rules

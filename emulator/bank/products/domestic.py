@@ -1,4 +1,4 @@
-"""Norwegian domestic credit transfers (CONTRACT 6, 13)."""
+"""Norwegian domestic credit transfers (payments.md)."""
 
 from emulator.bank.products import DEBTOR, PAYMENTS, TRANSFER, Product
 from emulator.bank.scheme import rules

@@ -1,4 +1,4 @@
-"""Standing orders: periodic Norwegian domestic credit transfers (CONTRACT 6, Periodic)."""
+"""Standing orders: periodic Norwegian domestic credit transfers (payments.md#standing-orders)."""
 
 from datetime import timedelta
 

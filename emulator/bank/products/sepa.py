@@ -1,4 +1,4 @@
-"""SEPA credit transfers (SPEC 2.5)."""
+"""SEPA credit transfers (payments.md)."""
 
 from emulator.bank.products import PAYMENTS, TRANSFER_IN_EUROPE, Product
 from emulator.bank.scheme import rules

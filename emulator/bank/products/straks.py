@@ -1,4 +1,4 @@
-"""Instant Norwegian domestic credit transfers, straks (SPEC 2.4)."""
+"""Instant Norwegian domestic credit transfers, straks (payments.md)."""
 
 from emulator.bank.products import DEBTOR, PAYMENTS, TRANSFER, Product
 from emulator.bank.scheme import rules

@@ -1,1 +1,1 @@
-"""Sandbox data, which a TPP creates, changes, generates and deletes for its tests (CONTRACT 8, 9.3)."""
+"""Sandbox data, which a TPP creates, changes, generates and deletes for its tests."""

@@ -1,4 +1,4 @@
-"""Sandbox data: create, read and delete accounts and their transactions (CONTRACT 8, SPEC 2.10)."""
+"""Sandbox data: create, read and delete accounts and their transactions (sandbox-data.md#accounts-of-the-sandbox)."""
 
 from __future__ import annotations
 
@@ -254,6 +254,6 @@ def deleting_transactions(bank: Bank, account_id: str) -> Iterator[int]:
 
 
 def whole_units(amount: str) -> int:
-    """The int32 of SPEC 2.10: whole currency units, rounded half to even, limited to int32 (CONTRACT 8)."""
+    """The int32 of a listing: whole currency units, rounded half to even, limited to int32."""
     whole = int(Decimal(amount).to_integral_value(ROUND_HALF_EVEN))
     return max(INT32[0], min(INT32[1], whole))

@@ -1,4 +1,4 @@
-"""Sandbox data: agreements and their engagements, the rights of customers on accounts (CONTRACT 8)."""
+"""Sandbox data: agreements and their engagements, the rights of customers on accounts (sandbox-data.md#agreements)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def create_agreement(bank: Bank, body: Body) -> Agreement:
     """
     owner = customer_named(bank, body["owner"], "owner")
     document: Agreement = {
-        "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13)
+        "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says
         "created": bank.clock.stamp(),
         "owner": owner["id"],
         "name": body["name"],

@@ -1,4 +1,4 @@
-"""Sandbox data: create, read and delete card accounts and their transactions (CONTRACT 8)."""
+"""Sandbox data: create, read and delete card accounts and their transactions (sandbox-data.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sandbox data: create, change and delete customers, with their persons (CONTRACT 8)."""
+"""Sandbox data: create, change and delete customers, with their persons (sandbox-data.md#customers)."""
 
 from __future__ import annotations
 

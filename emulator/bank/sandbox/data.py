@@ -1,4 +1,4 @@
-"""Sandbox data: what its kinds of documents share (CONTRACT 8)."""
+"""Sandbox data: what its kinds of documents share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def customer_named(bank: Bank, name: str, path: str) -> Customer:
 
 
 def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
-    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first (CONTRACT 13)."""
+    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first."""
     return accounts.newest_first(bank.documents.all(kind))
 
 
@@ -83,7 +83,7 @@ def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Se
 def list_entries(
     bank: Bank, kind: Kind[Entry], holder_id: str, *, first: str | None, last: str | None, offset: int, limit: int
 ) -> list[Entry]:
-    """The transactions of an account or card, pending and then booked, newest first (SPEC 4.6)."""
+    """The transactions of an account or card, pending and then booked, newest first."""
     window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
     shelves: dict[str, list[Any]] = transactions.page(bank, holder_id, window, kind=kind).entries
     return [*shelves[transactions.PENDING], *shelves[transactions.BOOKED]]

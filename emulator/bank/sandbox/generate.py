@@ -1,4 +1,4 @@
-"""Generates customers, accounts and transactions, to fill a bank with 10 or 100,000 customers (CONTRACT 9.3)."""
+"""Generates customers, accounts and transactions, to fill a bank with 10 or 100,000 customers."""
 
 from __future__ import annotations
 

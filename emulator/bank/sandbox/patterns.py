@@ -36,7 +36,7 @@ _DAY = timedelta(days=1)
 
 
 def transfer_code(*, outgoing: bool) -> str:
-    """bankTransactionCode of a domestic transfer, which is also the default (SPEC 2.10 requires one)."""
+    """bankTransactionCode of a domestic transfer, which is also the default (a sandbox transaction must have one)."""
     return TRANSFER_OUT if outgoing else TRANSFER_IN
 
 

@@ -1,4 +1,4 @@
-"""When a payment is executed (CONTRACT 6): banking days, cut-off, execution runs, and the retries without money.
+"""When a payment is executed (payments.md#when-a-payment-is-executed): banking days, cut-off, retries.
 
 With the setting `calendar` at `always-open` every day is a banking day, without cut-off. With `norway` these are the
 days of Norges Bank, for EUR those of TARGET2 (assumed: Norges Bank for every other currency), with a cut-off and one
@@ -27,7 +27,7 @@ _SATURDAY = 5
 # Days on which they are closed: by month and day, and by the days from Easter Sunday. Christmas Eve is no holiday.
 NORGES_BANK = (((1, 1), (5, 1), (5, 17), (12, 24), (12, 25), (12, 26)), (-3, -2, 1, 39, 50))
 TARGET2 = (((1, 1), (5, 1), (12, 25), (12, 26)), (-2, 1))
-RUNS_WITHOUT_MONEY = 3  # CONTRACT 6: RJCT after 3 banking days; assumed: at the third run after the first
+RUNS_WITHOUT_MONEY = 3  # RJCT after 3 banking days; assumed: at the third run after the first
 
 
 @cache
@@ -70,7 +70,7 @@ def execution_time(day: date, calendar: str) -> datetime:
 def effective_date(requested: date | None, approved_at: datetime, currency: str, calendar: str) -> tuple[date, bool]:
     """The date on which a payment approved at `approved_at` (aware) is executed, and whether it was moved.
 
-    Moved means another date than the requested one (ACWC, CONTRACT 6); without a requested date it is never moved. A
+    Moved means another date than the requested one (ACWC); without a requested date it is never moved. A
     requested date before the approval means the first possible day. An approval at exactly 14:00:00 Oslo is in time
     (assumed).
     """

@@ -1,6 +1,6 @@
 """The rules of payment products: each checks one payment draft and reports its problems.
 
-A product lists its rules (`bank/products`); all of them run, so that all problems are reported at once (CONTRACT 3.2).
+A product lists its rules (`bank/products`); all of them run, so that all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from emulator.bank.errors import Code, Message
 from emulator.bank.reference import SEPA_COUNTRIES, digits_of, is_account_number, is_iban, is_kid
 from emulator.bank.scheme.execution import has_execution
 
-DAYS_AHEAD = timedelta(days=365)  # CONTRACT 6: at most 365 days ahead
-DEPRECATED_FROM = date(2024, 9, 5)  # SPEC 9, planned deprecation
+DAYS_AHEAD = timedelta(days=365)  # the latest execution date
+DEPRECATED_FROM = date(2024, 9, 5)  # payments.md#remittance-information
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ Check = Callable[[PaymentDraft], Iterable[Message]]
 
 
 def only_in(currency: str) -> Check:
-    """The payment must be in `currency` (CONTRACT 6: straks NOK, SEPA EUR)."""
+    """The payment must be in `currency`: straks NOK, SEPA EUR."""
 
     def check(draft: PaymentDraft) -> Iterable[Message]:
         if draft.initiation["instructedAmount"]["currency"] == currency:
@@ -54,7 +54,7 @@ def only_in(currency: str) -> Check:
 
 
 def straks_limit(draft: PaymentDraft) -> Iterator[Message]:
-    """At most 500 000.00, or what the setting `straks_limit` says (CONTRACT 6)."""
+    """At most 500 000.00, or what the setting `straks_limit` says."""
     limit = draft.bank.settings.straks_limit
     if Decimal(draft.initiation["instructedAmount"]["amount"]) > Decimal(limit):
         text = f"An instant transfer is at most {limit}."
@@ -62,7 +62,7 @@ def straks_limit(draft: PaymentDraft) -> Iterator[Message]:
 
 
 def norwegian_creditor(draft: PaymentDraft) -> Iterator[Message]:
-    """11 digits with a MOD-11 check digit, unless the account is at this bank (CONTRACT 6)."""
+    """11 digits with a MOD-11 check digit, unless the account is at this bank."""
     if draft.creditor is None:
         number = digits_of(draft.initiation["creditorAccount"]["bban"])
         if not (len(number) == 11 and number.isascii() and number.isdigit()):
@@ -74,7 +74,7 @@ def norwegian_creditor(draft: PaymentDraft) -> Iterator[Message]:
 
 
 def iban_creditor(draft: PaymentDraft) -> Iterable[Message]:
-    """An IBAN has valid check digits (mod-97), unless the account is at this bank (CONTRACT 6; the latter assumed)."""
+    """An IBAN has valid check digits (mod-97), unless the account is at this bank (the latter assumed)."""
     iban = draft.initiation["creditorAccount"].get("iban")
     if iban is None or draft.creditor is not None or is_iban(iban.replace(" ", "")):
         return ()
@@ -83,7 +83,7 @@ def iban_creditor(draft: PaymentDraft) -> Iterable[Message]:
 
 
 def creditor_in_sepa(draft: PaymentDraft) -> Iterable[Message]:
-    """The creditor's account is in a SEPA country (CONTRACT 6)."""
+    """The creditor's account is in a SEPA country."""
     country = draft.initiation["creditorAccount"]["iban"].replace(" ", "")[:2]
     if country in SEPA_COUNTRIES:
         return ()
@@ -105,12 +105,12 @@ def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Stru
 
 
 def says_kid(reference: StructuredReference) -> bool:
-    """Whether a structured reference is a KID, which is the default (CONTRACT 6, KID)."""
+    """Whether a structured reference is a KID, which is the default (payments.md#kid)."""
     return reference.get("referenceType") in (None, "SCOR")
 
 
 def norwegian_reference(draft: PaymentDraft) -> Iterator[Message]:
-    """A reference sent as a KID must be valid; some creditors require one (CONTRACT 6, KID)."""
+    """A reference sent as a KID must be valid; some creditors require one (payments.md#kid)."""
     has_kid = False
     for path, reference in structured_references(draft.initiation):
         if says_kid(reference):
@@ -124,7 +124,7 @@ def norwegian_reference(draft: PaymentDraft) -> Iterator[Message]:
 
 
 def execution_date(draft: PaymentDraft) -> Iterable[Message]:
-    """requestedExecutionDate is not in the past and at most 365 days ahead (CONTRACT 6)."""
+    """requestedExecutionDate is not in the past and at most 365 days ahead."""
     name = "requestedExecutionDate"
     return _near_future(draft, name) if name in draft.initiation else ()
 
@@ -152,7 +152,7 @@ def period(draft: PaymentDraft) -> Iterator[Message]:
 
 
 def deprecations(bank: Bank, initiation: Mapping[str, Any], prefix: str = "") -> list[Message]:
-    """The WARNINGs for members that are deprecated since 05-Sep-2024 (SPEC 9, CONTRACT 6)."""
+    """The WARNINGs for members that are deprecated since 05-Sep-2024."""
     messages: list[Message] = []
     if "remittanceInformationStructured" in initiation and bank.clock.today() >= DEPRECATED_FROM:
         text = "remittanceInformationStructured is deprecated: use remittanceInformationStructuredArray."

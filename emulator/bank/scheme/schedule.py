@@ -1,4 +1,4 @@
-"""The execution dates of a periodic payment (CONTRACT 6, Periodic): a pure function of its schedule.
+"""The execution dates of a periodic payment (payments.md#standing-orders): a pure function of its schedule.
 
 The first planned date is the first matching one on or after startDate; further ones follow every day, week, month and
 so on, up to endDate. A planned date that is not a banking day is moved to the following or preceding banking day.
@@ -18,7 +18,7 @@ DAYS = {"Daily": 1, "Weekly": 7, "EveryTwoWeeks": 14}
 MONTHS = {"Monthly": 1, "EveryTwoMonths": 2, "Quarterly": 3, "SemiAnnual": 6, "Annual": 12}
 VARIABLE = "MonthlyVariable"
 FREQUENCIES = (*DAYS, *MONTHS, VARIABLE)
-PRECEDING = ("preceding", "preceeding")  # both spellings are in use (CONTRACT 6)
+PRECEDING = ("preceding", "preceeding")  # both spellings are in use
 
 _DAY = timedelta(days=1)
 _FARTHEST_MOVE = timedelta(days=31)  # the most closed days in a row

@@ -1,4 +1,4 @@
-"""The statuses of payments, and the transitions between them that flows share (CONTRACT 6, Transitions).
+"""The statuses of payments, and the transitions between them that flows share (payment-statuses.md).
 
 A flow (`payment/flows`, one module each) belongs to one kind of product: its transitions are some of these and its own
 ones. The manual's diagram shows all of them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-BasketTransactionStatus = Literal["RCVD", "ACTC", "PATC", "RJCT"]  # CONTRACT 7
+BasketTransactionStatus = Literal["RCVD", "ACTC", "PATC", "RJCT"]  # baskets.md#status-of-a-basket
 STATUSES = ("RCVD", "PATC", "ACTC", "ACWC", "PDNG", "ACCP", "ACSP", "ACWP", "ACSC", "PART", "RJCT", "CANC")
 FINAL = frozenset({"ACSC", "RJCT", "CANC", "PART"})
 UNSIGNED = frozenset({"RCVD", "PATC"})  # a signature is still missing

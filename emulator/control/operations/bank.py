@@ -1,4 +1,4 @@
-"""The whole bank: reset, settings, documents, ledger, generated data and snapshots (CONTRACT 9.1, 9.3, 9.8)."""
+"""The whole bank: reset, settings, documents, ledger, generated data and snapshots."""
 
 from __future__ import annotations
 

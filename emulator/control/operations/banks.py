@@ -1,4 +1,4 @@
-"""`banks`: independent banks in one process, for tests that run in parallel (CONTRACT 9.6, 15)."""
+"""`banks`: independent banks in one process, for tests that run in parallel."""
 
 from __future__ import annotations
 

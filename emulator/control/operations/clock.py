@@ -1,4 +1,4 @@
-"""`clock`: bank time, live or frozen. What falls due happens in order (CONTRACT 9.2)."""
+"""`clock`: bank time, live or frozen. What falls due happens in order (bank-time.md)."""
 
 from __future__ import annotations
 

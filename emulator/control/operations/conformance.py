@@ -1,4 +1,4 @@
-"""`conformance`: the report on the TPPs of a bank, and what a run of checks needs (CONTRACT 17)."""
+"""`conformance`: the report on the TPPs of a bank, and what a run of checks needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Customers: the persons of the bank, what they see and do there, sessions and consents (CONTRACT 9.3, 13, 18)."""
+"""Customers: the persons of the bank, what they see and do there, sessions and consents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payments, and the status notifications to TPPs (CONTRACT 9.3, 18)."""
+"""Payments, and the status notifications to TPPs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`requests` and `events`: the request log and the event stream (CONTRACT 9.4)."""
+"""`requests` and `events`: the request log and the event stream (control.md#events)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sca`: complete an SCA without a browser (CONTRACT 9.3)."""
+"""`sca`: complete an SCA without a browser (control.md#sca-by-hand)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios and rules: list, apply, withdraw and play scenarios; add and remove rules (CONTRACT 9.5, 10, 14)."""
+"""Scenarios and rules: list, apply, withdraw and play scenarios; add and remove rules."""
 
 from __future__ import annotations
 

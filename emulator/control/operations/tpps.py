@@ -1,4 +1,4 @@
-"""`tpps` and `certificate`: issue TPP certificates, and show that of the bank (CONTRACT 9.7, 13, 15)."""
+"""`tpps` and `certificate`: issue TPP certificates, and show that of the bank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects of a rule (`then`): their common form, and one file each in this folder (CONTRACT 10)."""
+"""The effects of a rule (`then`): their common form, and one file each in this folder."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class ScriptedAnswer(Model):
 
     @property
     def asks_for_sca(self) -> bool:
-        """Whether it is a 401 with scaRedirect (CONTRACT 3.3)."""
+        """Whether it is a 401 with scaRedirect."""
         message = self.message
         of_the_bank = message is not None and STATUS.get(message.code) == 401 and message.category == "ERROR"
         return self.known_status == 401 and of_the_bank

@@ -1,4 +1,4 @@
-"""`permission: remove`: payments from the account are refused, but it can be read (SPEC 5.3.10)."""
+"""`permission: remove`: payments from the account are refused, but it can be read."""
 
 from __future__ import annotations
 

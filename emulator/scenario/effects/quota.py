@@ -1,4 +1,4 @@
-"""`quota: exhausted`: the reads of the account are exhausted, as unattended ones are after 4 (SPEC 8)."""
+"""`quota: exhausted`: the reads of the account are exhausted, as unattended ones are after 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of step of a story: their common form, and one file each in this folder (CONTRACT 10, 13)."""
+"""The kinds of step of a story: their common form, and one file each in this folder."""
 
 from __future__ import annotations
 

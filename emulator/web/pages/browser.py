@@ -1,4 +1,4 @@
-"""Reads and checks requests of browsers: forms, cookies, Host, Origin, form tokens (CONTRACT 1, 13)."""
+"""Reads and checks requests of browsers: forms, cookies, Host, Origin, form tokens (console.md#who-may-use-it)."""
 
 from __future__ import annotations
 

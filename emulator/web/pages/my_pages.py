@@ -1,4 +1,4 @@
-"""The customer's own page at `/my` (CONTRACT 18): accounts, consents to withdraw, payments to approve or decline.
+"""The customer's own page at `/my`: accounts, consents to withdraw, payments to approve or decline.
 
 A login is an SCA by identity number without a TPP: two pages, one for each step, then a cookie. The content and the
 actions of the page are in `bank/payment/self_service.py`.

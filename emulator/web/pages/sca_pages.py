@@ -1,4 +1,4 @@
-"""The pages where the customer authenticates, at `/sca/{token}` (SPEC 5.3, CONTRACT 4).
+"""The pages where the customer authenticates, at `/sca/{token}` (sca.md#the-pages).
 
 One address with one form per step; the steps and the changes they make are in `bank/authentication/sca.py`.
 """
@@ -225,7 +225,7 @@ def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
 
 
 def _lines(bank: Bank, document: Sca) -> list[ApprovalItem]:
-    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9)."""
+    """The payments behind an SCA, one line each (sca.md#dynamic-linking)."""
     if document["purpose"] in ("payment", "cancellation"):
         return payment_views.summary(bank, document["target"])
     if document["purpose"] == "basket":

@@ -1,4 +1,4 @@
-"""Making a bank from its known state (CONTRACT 9.6), for tests that want one each."""
+"""Making a bank from its known state (several-banks.md), for tests that want one each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole bank new (CONTRACT 9.1): again and again, and beside a bank that 100,000 payments go out of."""
+"""The whole bank new (control.md#reset): again and again, and beside a bank that 100,000 payments go out of."""
 
 from __future__ import annotations
 

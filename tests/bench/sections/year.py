@@ -1,4 +1,4 @@
-"""A year of bank time over a hundred standing orders, executed in order (CONTRACT 6, 9.2)."""
+"""A year of bank time over a hundred standing orders, executed in order."""
 
 from __future__ import annotations
 

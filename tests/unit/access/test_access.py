@@ -1,4 +1,4 @@
-"""The access gate: PSU, account, session, consent and quota in their order (SPEC 5.3, 8; CONTRACT 3, 4)."""
+"""The access gate: PSU, account, session, consent and quota in their order (consents.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever has been done before, who may read what is as the contract has it (SPEC 5.3, 8; CONTRACT 3, 4, 13)."""
+"""Whatever has been done before, who may read what is as consents.md says."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
             return refused
         return caller
 
-    # the contract
+    # what consents.md says
 
     def _refusal(self, claim: Claim, resource: str | None, quota: str | None) -> str | None:
         tpp, session_id, agreement = claim.tpp_id, claim.session_id, claim.agreement

@@ -1,4 +1,4 @@
-"""Where the customer's browser goes after SCA (SPEC 5.3.4, 5.3.5, CONTRACT 4)."""
+"""Where the customer's browser goes after SCA (sca.md#redirect-after-success)."""
 
 from __future__ import annotations
 

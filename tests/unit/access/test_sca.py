@@ -1,4 +1,4 @@
-"""SCA as a state machine: steps, outcomes and redirects (SPEC 5.3, CONTRACT 4, 13)."""
+"""SCA as a state machine: steps, outcomes and redirects (sca.md)."""
 
 from __future__ import annotations
 

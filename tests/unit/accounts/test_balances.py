@@ -75,7 +75,7 @@ def test_the_related_account_of_a_card_is_what_a_payment_from_it_names(bank: Ban
 
 
 def test_a_pending_item_holds_its_money_until_it_is_booked_or_removed(bank: Bank) -> None:
-    """CONTRACT 19: it lowers interimAvailable like any other; what is to come raises nothing."""
+    """It lowers interimAvailable like any other; what is to come raises nothing."""
     holder = account(bank, SALARY)
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{holder['id']}|pending")
     leaving = -sum(Decimal(item["amount"]) for item in pending if Decimal(item["amount"]) < 0)

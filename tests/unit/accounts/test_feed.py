@@ -1,4 +1,4 @@
-"""A feed that drifts: what TPPs see of it, what stays true, and whom it catches (CONTRACT 14)."""
+"""A feed that drifts: what TPPs see of it, what stays true, and whom it catches (accounts.md#feeds-that-drift)."""
 
 from __future__ import annotations
 

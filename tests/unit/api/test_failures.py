@@ -1,4 +1,4 @@
-"""What a client is told where the bank itself fails (CONTRACT 3.3)."""
+"""What a client is told where the bank itself fails (errors.md#codes-for-errors-of-the-bank)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content negotiation: JSON only, English or Norwegian (CONTRACT 13)."""
+"""Content negotiation: JSON only, English or Norwegian (headers.md#content-negotiation)."""
 
 from __future__ import annotations
 

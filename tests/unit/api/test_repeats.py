@@ -1,4 +1,4 @@
-"""DependentCache creations: what comes back is what went out, and nothing is kept for ever (CONTRACT 3.4)."""
+"""Repeated creations: what comes back is what went out, and nothing is kept for ever (`api.repeats`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP status of each code, as CONTRACT 3.3 has them in its table."""
+"""The HTTP status of each code (errors.md#all-codes)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = {
 }
 
 
-def test_each_code_has_the_status_of_the_contract() -> None:
+def test_each_code_has_the_status_of_its_table() -> None:
     expected = {code: status for status, codes in TABLE.items() for code in codes.split()}
     assert {code: status_of(BankError(code, "")) for code in STATUS} == expected
 

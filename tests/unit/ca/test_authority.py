@@ -1,4 +1,4 @@
-"""The sandbox CA: what it issues, wrong on purpose or not, and how it keeps it (CONTRACT 1, 9.7)."""
+"""The sandbox CA: what it issues, wrong on purpose or not, and how it keeps it."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: Certifica
             shared.issue("x", organization_identifier=identifier)
 
 
-def test_every_flaw_of_the_contract_is_there() -> None:
+def test_every_flaw_is_there() -> None:
     assert set(FLAWS) == {
         "expired", "not-yet-valid", "unknown-ca", "no-roles", "leading-zero-serial", "special-characters"
     }  # fmt: skip

@@ -471,7 +471,7 @@ def test_a_header_that_is_no_text_is_refused_by_name(client: TppClient, name: st
 
 
 def test_the_bank_can_sign_its_answers_in_the_same_way(credentials: Credentials) -> None:
-    """SPEC 5.2 rule 7: digest, x-request-id and date of an answer, signed by `httpsig.signer`."""
+    """Digest, x-request-id and date of an answer, signed by `httpsig.signer`."""
     lines = [("digest", digest_value(b"{}")), ("x-request-id", "7"), ("date", "Mon, 02 Mar 2026 08:00:00 GMT")]
     header = parse(signature_header(lines, key_id=key_id_for(credentials.certificate), key=credentials.key))
     assert (header.algorithm, header.headers) == ("rsa-sha256", "digest x-request-id date")

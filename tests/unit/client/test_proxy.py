@@ -1,4 +1,4 @@
-"""The signing proxy: what comes in goes on as it is, signed, and the answer comes back as it is (CONTRACT 11)."""
+"""The signing proxy: what comes in goes on as it is, signed, and the answer comes back as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Banking days, cut-off and execution dates (CONTRACT 6, setting `calendar`)."""
+"""Banking days, cut-off and execution dates (the setting `calendar`, settings.md#calendar)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header matrix of SPEC 2.1 and the format of each header (CONTRACT 3.2, 13)."""
+"""The header matrix and the format of each header (headers.md)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_corporate_context_names_its_agreement_once_the_psu_is_known(column,
 
 
 def test_the_agreement_is_optional_on_every_payment_operation():
-    """Over SPEC, which leaves it out of the instant transfer (CONTRACT 13)."""
+    """Unlike at the real bank, where the instant transfer does not take it."""
     assert "".join(MATRIX["PSU-Corporate-ID"][column] for column in COLUMNS) == "OOOOO-"
 
 
@@ -274,7 +274,7 @@ def test_a_refused_redirect_address_is_told_why(value, expected):
     ],
 )
 def test_a_text_that_the_banks_systems_cannot_process_is_told_why(value, expected):
-    """SPEC 1: such a request is rejected, wherever the character stands."""
+    """Such a request is rejected, wherever the character stands."""
     assert FORMATS["TPP-Brand-Logging-Information"].check(value) == expected
 
 

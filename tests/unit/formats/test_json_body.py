@@ -1,4 +1,4 @@
-"""Reading JSON bodies (CONTRACT 3.2)."""
+"""Reading JSON bodies (requests.md#bodies)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts and currencies (SPEC 2.6, CONTRACT 3.2)."""
+"""Amounts and currencies (requests.md#amounts)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, is_amount, parse_amount, plain, quantize, quantum
 from emulator.bank.reference import COUNTRIES, SEPA_COUNTRIES
 
-# Codes that ISO 4217 does not list today, with the minor units that they had last (CONTRACT 3.2).
+# Codes that ISO 4217 does not list today, with the minor units that they had last.
 WITHDRAWN = {"ANG": 2, "BGN": 2, "BYR": 0, "CUC": 2, "HRK": 2, "MRO": 2, "SLL": 2, "STD": 2, "VEF": 2, "ZWD": 2}
 NEVER_LISTED = {"GGP": 2, "IMP": 2, "JEP": 2, "SPL": 2, "TVD": 2}
 WITHOUT_MINOR_UNIT = {"XDR": 5}
@@ -27,13 +27,13 @@ def listed_minor_units(code: str) -> int | None:
         return None
 
 
-def test_minor_units_are_those_of_iso_4217_with_the_exceptions_that_the_contract_names():
+def test_minor_units_are_those_of_iso_4217_with_the_exceptions_that_the_manual_names():
     listed = {code: listed_minor_units(code) for code in CURRENCIES}
     exceptions = {code: MINOR_UNITS[code] for code, units in listed.items() if units != MINOR_UNITS[code]}
     assert exceptions == WITHDRAWN | NEVER_LISTED | WITHOUT_MINOR_UNIT
 
 
-def test_the_lists_are_those_of_the_specification():
+def test_the_lists_are_those_of_the_interface():
     assert len(CURRENCIES) == len(set(CURRENCIES)) == 162
     assert len(COUNTRIES) == len(set(COUNTRIES)) == 249
     assert set(COUNTRIES) >= SEPA_COUNTRIES

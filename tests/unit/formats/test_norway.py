@@ -1,4 +1,4 @@
-"""Norwegian numbers and the IBAN (CONTRACT 4, 6)."""
+"""Norwegian numbers and the IBAN."""
 
 from __future__ import annotations
 

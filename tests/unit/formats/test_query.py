@@ -1,4 +1,4 @@
-"""Query parameters (CONTRACT 3.2, 13)."""
+"""Query parameters (requests.md#query-parameters)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execution dates of periodic payments (CONTRACT 6, Periodic)."""
+"""Execution dates of periodic payments (payments.md#standing-orders)."""
 
 from __future__ import annotations
 

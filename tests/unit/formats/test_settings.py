@@ -1,4 +1,4 @@
-"""What settings take: every setting has its row, whose words and schema say what its check lets pass (CONTRACT 9.1)."""
+"""What settings take: every setting has its row, whose words and schema say what its check lets pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may use the console: Host, Origin, form tokens, and the login when there is a control token (CONTRACT 1, 13)."""
+"""Who may use the console: Host, Origin, form tokens, and the login when there is a control token (console.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages refuse: foreign origins, other hosts, forged forms (CONTRACT 1, 13); and what their answers carry."""
+"""What the pages refuse: foreign origins, other hosts, forged forms; and what their answers carry."""
 
 from __future__ import annotations
 

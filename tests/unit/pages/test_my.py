@@ -1,4 +1,4 @@
-"""The customer's own page: who gets in, what it shows, what can be done on it (CONTRACT 18)."""
+"""The customer's own page: who gets in, what it shows, what can be done on it."""
 
 from __future__ import annotations
 

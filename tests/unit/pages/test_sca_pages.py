@@ -1,4 +1,4 @@
-"""The SCA pages: steps, ends and refusals (SPEC 5.3, CONTRACT 4 and 13), driven without a socket."""
+"""The SCA pages (sca.md#the-pages): steps, ends and refusals, driven without a socket."""
 
 from __future__ import annotations
 

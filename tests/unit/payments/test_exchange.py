@@ -19,7 +19,7 @@ from tests.unit.payments import world
 BANK = world.build()
 
 
-def test_there_is_a_rate_for_every_currency_of_the_specification() -> None:
+def test_there_is_a_rate_for_every_currency() -> None:
     assert set(RATES) == set(CURRENCIES)
     assert all(Decimal(rate) > 0 for rate in RATES.values())
 

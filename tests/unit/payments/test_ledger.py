@@ -84,7 +84,7 @@ def test_forgetting_transactions_keeps_the_balance(bank: Bank) -> None:
     assert run_to_end(ledger.reporting(bank))["balanced"]
 
 
-def test_the_report_has_the_shape_of_contract_9_8(bank: Bank) -> None:
+def test_the_report_has_the_shape_that_tools_read(bank: Bank) -> None:
     paid(bank, DOMESTIC, domestic("100.00", to="99901100019"))
     advance(bank, seconds=3)
     paid(bank, DOMESTIC, domestic("30.00"))

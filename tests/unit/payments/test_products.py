@@ -29,7 +29,7 @@ def _good(name: str = "new-transfers", flow: str = "dated", code: str = "PMNT-IC
     return GOOD.format(name=name, flow=flow, code=code)
 
 
-def test_the_products_of_contract_6_are_there() -> None:
+def test_every_product_is_there() -> None:
     domestic = "norwegian-domestic-credit-transfers"
     assert set(products.table()) >= {
         ("payments", "instant-norwegian-domestic-credit-transfers-straks"),

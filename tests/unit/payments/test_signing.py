@@ -186,7 +186,7 @@ def test_a_further_sca_for_a_payment_of_an_unknown_customer_is_for_any_who_may_p
 
 
 def test_a_further_sca_for_a_payment_of_an_unknown_customer_is_for_who_asks_and_may_pay(bank: Bank) -> None:
-    """CONTRACT 13: only the person behind the PSU-ID may approve."""
+    """Only the person behind the PSU-ID may approve."""
     payment_id = initiate(bank, DOMESTIC, from_firm(), who=None, context="CORPORATE")
     _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=SIRI)
     assert outcome(approve(bank, token, TOR)) == "PSU_CREDENTIALS_INVALID"

@@ -16,12 +16,12 @@ from emulator.discovery import MalformedModule
 from tests.docs import sections
 from tests.unit.payments.world import DOMESTIC, advance, domestic, package_of, paid, payment, status
 
-SPEC_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
+FRAMEWORK_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
 FLOWS = flows.table()
 
 
-def test_the_statuses_are_those_of_spec_2_8_and_patc() -> None:
-    assert set(STATUSES) == SPEC_STATUSES | {"PATC"}
+def test_the_statuses_are_those_of_the_framework_and_patc() -> None:
+    assert set(STATUSES) == FRAMEWORK_STATUSES | {"PATC"}
     steps = [step for flow in FLOWS.values() for step in flow.transitions]
     assert {step.start for step in steps} | {step.end for step in steps} == set(STATUSES)
 
@@ -39,7 +39,7 @@ def test_every_flow_leads_to_acsc_and_may_be_rejected_or_cancelled_before_approv
     assert flow.allowed("RCVD", "CANC")
 
 
-def test_the_ways_are_those_of_contract_6() -> None:
+def test_the_ways_are_those_of_the_manual() -> None:
     assert FLOWS["instant"].path("RCVD", "ACSC") == ("ACTC", "ACSP", "ACSC")
     assert FLOWS["foreign"].path("RCVD", "ACSC") == ("ACTC", "ACSP", "ACWP", "ACSC")
     assert FLOWS["standing"].path("RCVD", "ACSC") == ("ACTC", "ACSC")

@@ -36,7 +36,7 @@ from tests.unit.payments.world import (
 
 
 def _members(entry: dict[str, Any]) -> dict[str, Any]:
-    """What SPEC 2.9 knows of an entry."""
+    """The members that a transaction may have (accounts.md#transaction-details)."""
     return {name: value for name, value in entry.items() if name not in ("id", "accountId", "status", "shelf", "order")}
 
 

@@ -1,4 +1,4 @@
-"""The body of a signing basket (SPEC 2.2, CONTRACT 7)."""
+"""The body of a signing basket (baskets.md#creating-a-basket)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every field, length, value and either-or rule of payment bodies (SPEC 2.4 to 2.7; CONTRACT 6, 13)."""
+"""Every field, length, value and either-or rule of payment bodies (payments.md#members-of-a-body)."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_both_structured_forms_are_read_and_an_empty_list_is_none():
     ]
 
 
-def test_every_purpose_code_of_the_specification_is_taken_and_no_other():
+def test_every_purpose_code_of_the_interface_is_taken_and_no_other():
     codes = "INVS SALA IDCP CASH CORT INTC PENS SSBE SUPP TAXS TREA VATX LOAN OTHR"
     for code in codes.split():
         assert wrong("InstantTransfer", changed(INSTANT, "purposeCode", code)) == []

@@ -1,4 +1,4 @@
-"""The bodies of sandbox data: lenient in form, never rounding in silence (CONTRACT 8, 13)."""
+"""The bodies of sandbox data: lenient in form, never rounding in silence (sandbox-data.md)."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_transactions_come_one_by_one_or_in_a_list():
 
 
 def test_what_the_bank_shows_may_be_posted_back():
-    """Absent text is shown as "" (SPEC 2.10, CONTRACT 13)."""
+    """Absent text is shown as ""."""
     shown = {
         **TRANSACTION,
         "id": "1",

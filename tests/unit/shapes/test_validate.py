@@ -1,4 +1,4 @@
-"""What a TPP is told of its body: every mistake at once, in sentences of the bank's own (CONTRACT 3.2)."""
+"""What a TPP is told of its body: every mistake at once, in sentences of the bank's own (requests.md#bodies)."""
 
 from __future__ import annotations
 

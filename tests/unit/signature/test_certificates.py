@@ -1,4 +1,4 @@
-"""TPP-Signature-Certificate: its forms, whose it is, which roles it gives, and when it is refused (CONTRACT 3.1)."""
+"""TPP-Signature-Certificate: its forms, whose it is, which roles it gives, and when it is refused."""
 
 from __future__ import annotations
 

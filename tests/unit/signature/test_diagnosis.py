@@ -1,4 +1,4 @@
-"""For a signature that does not fit, the bank names the mistake that would have matched (CONTRACT 3.1)."""
+"""For a signature that does not fit, the bank names the mistake that would have matched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explaining captured requests: raw HTTP, `curl -v`, HAR and the request log (CONTRACT 11)."""
+"""Explaining captured requests: raw HTTP, `curl -v`, HAR and the request log."""
 
 from __future__ import annotations
 

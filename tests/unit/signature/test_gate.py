@@ -1,4 +1,4 @@
-"""Every rule of the gate: code, path and text of its refusal (SPEC 5.2, CONTRACT 3.1)."""
+"""Every rule of the gate: code, path and text of its refusal (signature.md)."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def behind_a_proxy(making: Making, headers: list[tuple[str, str]]) -> Verified:
 
 
 def test_the_request_target_may_have_the_path_of_the_public_address_in_front(making: Making) -> None:
-    """It was sent so, and a proxy has taken that path off (CONTRACT 1, --public-url)."""
+    """It was sent so, and a proxy has taken that path off (`--public-url`)."""
     verified = behind_a_proxy(making, making.but(target=f"/psd2{TARGET}").sent())
     assert verified.notes == ("Signature: made over the public address, with /psd2 before the path",)
     assert verified.signing_string.startswith(f"(request-target): post /psd2{TARGET}\n")
@@ -440,7 +440,6 @@ def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
 
 @pytest.mark.parametrize("length", [1, 511, 512, 600])
 def test_a_text_is_a_sentence_of_at_most_512_characters(length: int) -> None:
-    """SPEC 8."""
     text = fault("Date", "x" * length).text
     assert len(text) == min(length + 1, 512)
     assert text.endswith("x..." if length > 511 else "x.")

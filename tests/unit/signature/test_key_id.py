@@ -1,4 +1,4 @@
-"""The keyId: serial and issuer in every spelling that a bank should understand (CONTRACT 3.1)."""
+"""The keyId: serial and issuer in every spelling that a bank should understand (signature.md#keyid)."""
 
 from __future__ import annotations
 

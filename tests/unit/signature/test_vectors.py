@@ -129,7 +129,7 @@ def draft10() -> dict[str, Any]:
 
 @pytest.mark.parametrize("vector", draft10()["vectors"], ids=lambda v: v["name"])
 def test_the_drafts_own_examples_give_its_signing_strings_and_verify(vector: dict[str, Any]) -> None:
-    """Below the key policy: the draft's key has 1024 bits and no certificate (CONTRACT 13)."""
+    """Below the key policy: the draft's key has 1024 bits and no certificate."""
     draft = draft10()
     headers = [(name, value) for name, value in draft["headers"]] + [("Signature", vector["signature"])]
     presented = collect(draft["method"], draft["target"], headers, draft["body"].encode())

@@ -127,7 +127,7 @@ class Flow:
         return execution.next_run(bank, payment, at)
 
     def give_up_at(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
-        """When a payment or entry that lacks money at `at` is rejected (CONTRACT 6)."""
+        """When a payment or entry that lacks money at `at` is rejected (payments.md#missing-money)."""
         # Counted from the moment when the execution was due, a second before the check found no money. If reads or the
         # control interface cause the steps, any time may have passed in between.
         due = moment(payment["executeAt"])

@@ -1,4 +1,4 @@
-"""Bulks: each entry is funded and booked separately; the bulk ends when all entries are decided (CONTRACT 6, Bulk)."""
+"""Bulks: each entry is funded and booked separately; the bulk ends when all entries are decided."""
 
 from __future__ import annotations
 

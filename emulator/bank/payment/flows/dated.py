@@ -1,4 +1,4 @@
-"""Domestic transfers: executed on a date, at the run of a banking day (CONTRACT 6)."""
+"""Domestic transfers: executed on a date, at the run of a banking day (payments.md#when-a-payment-is-executed)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SEPA and cross-border transfers: sent to another bank (ACWP) before they are booked (CONTRACT 6)."""
+"""SEPA and cross-border transfers: sent to another bank (ACWP) before they are booked."""
 
 from __future__ import annotations
 

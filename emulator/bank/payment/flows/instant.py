@@ -1,4 +1,4 @@
-"""Instant payments (straks): executed immediately, at any hour; retried every minute without money (CONTRACT 6)."""
+"""Instant payments (straks): executed immediately, at any hour; retried every minute without money."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standing orders: ACTC after approval, executed on each of their dates, ACSC after the last (CONTRACT 6, 13).
+"""Standing orders: ACTC after approval, executed on each of their dates, ACSC after the last.
 
 `executeOn` is the date of the next execution, `executeAt` its moment; `executions` lists past ones, executed or
 skipped, oldest first.
