@@ -24,12 +24,12 @@ ELSEWHERE = re.compile(r"make run|^\. \.venv|npx |bank-emulator serve|curl -v \.
 def blocks(text: str) -> list[str]:
     """The indented blocks, without their indentation; those of fenced programs left out."""
     shown = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    found = []
+    indented = []
     for block in INDENTED.findall(shown):
         lines = block.strip("\n").splitlines()
         depth = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-        found.append("\n".join(line[depth:] for line in lines))
-    return [block for block in found if block]
+        indented.append("\n".join(line[depth:] for line in lines))
+    return [block for block in indented if block]
 
 
 def test_every_test_that_is_shown_passes(tmp_path: Path) -> None:
