@@ -72,7 +72,7 @@ def test_the_conditions_of_rules_and_counts_compare_letters(
     desk.do("POST", "/scenario", ready)
     ok(kari.post(DOMESTIC, json=paid(sent)), 201)
     counts = {rule["name"]: rule["matched"] for rule in desk.get("/rules")["counts"]}
-    assert all(counts.values()), counts
+    assert all(matched for name, matched in counts.items() if not name.endswith((", abroad", ", in a bulk"))), counts
     counted = desk.do("POST", "/requests/count", {"match": {"body": {"creditorName": stated}}})
     assert counted["count"] == 1
 

@@ -518,7 +518,8 @@ def _lost_answer(order: Order) -> None:
     request_id = {"X-Request-ID": f"{order.path[-10:]} {order.context} {order.form}"}
     before = len(order.t.desk.get("/payments?limit=1000")["payments"])
     for rules in ([True], []):
-        assert order.create(**request_id).status == 201
+        status = order.create(**request_id).status
+        assert status == 201 or (rules and status == 0), "over a connection nothing arrives"
         (exchange,) = order.t.desk.get("/requests?operation=createPayment&limit=1")["requests"]
         assert ["gets lost" in name for name in exchange.get("rules", ())] == rules
     assert len(order.t.desk.get("/payments?limit=1000")["payments"]) == before + 1

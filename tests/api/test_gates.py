@@ -497,7 +497,9 @@ def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient, path: str, meant
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "POST"])
 def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient, method: str) -> None:
     answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
-    assert (answer.status, messages(answer)) == (404, [("PRODUCT_UNKNOWN", "payment-product")])
-    assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"]
+    assert answer.status == 404
+    if method != "HEAD":  # has no body over a connection
+        assert messages(answer) == [("PRODUCT_UNKNOWN", "payment-product")]
+        assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"]
     if method != "POST":
         assert tpp.request(method, "/v1/payments/sepa-credit-transfers").status == 405
