@@ -46,7 +46,7 @@ from emulator.ca import TppExists
 from emulator.scenario.rules import RuleSet
 from emulator.store import Image, Store, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import LOADING, Server
-from emulator.store.postgres.errors import StoreUnreachable
+from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import BankRow, Elsewhere, Leases
 from emulator.store.postgres.log import EMPTY, Commits, PostgresLog, content_of, opened, sweep
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
@@ -354,7 +354,10 @@ class Homes:
             await asyncio.sleep(RENEWING)
             async with self._going_on():
                 for name in await self.leases.orphans(AT_ONCE):
-                    await self.locate(name)
+                    try:
+                        await self.locate(name)
+                    except StoredDataDamaged as error:  # it is given back at rest, and the others go on
+                        logger.error("%s", error)
                 self.authority.adopt()
                 if self.authority.pending:
                     await self.authority.keep(self.server)

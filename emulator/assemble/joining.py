@@ -31,6 +31,7 @@ from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings, schema_of
+from emulator.store import StoreUnwritable
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnusable, unusable
@@ -74,7 +75,10 @@ class SharedApplication(BankApplication):
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
     """Everything that `serve` needs; raises as `assemble.assemble` does, StoreShared for the store."""
     fixtures.check(settings.fixtures)
-    return asyncio.run(_assembled(settings, begins))
+    try:
+        return asyncio.run(_assembled(settings, begins))
+    except StoreUnwritable as error:
+        raise StoreUnusable(str(error)) from error
 
 
 async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:

@@ -85,7 +85,13 @@ class StoredAuthority(CertificateAuthority):
 
     async def refresh(self, server: Server) -> list[str]:
         """Read what others have issued; the names of TPPs that are new here. StoreUnreachable."""
-        return self.take(await server.rows(READ, self.version))
+        new = []
+        for secret in await server.rows(READ, self.version):
+            try:
+                new += self.take([secret])
+            except StoredDataDamaged as error:  # one TPP is missing, and nothing else
+                logger.error("%s", error)
+        return new
 
     async def keep(self, server: Server) -> None:
         """Store what is pending; StoreUnreachable, and TppExists for a name that another process has given meanwhile.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -12,14 +13,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from emulator.assemble.shared import upkeep
 
 from emulator import assemble
+from emulator.api.messages import Request
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres.errors import unusable
-from tests.postgres.cluster import Node, ask, control, eventually
-from tests.postgres.process import process
+from tests.postgres.cluster import Node, ask, control
+from tests.postgres.process import HEADERS, Process
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder
 
 SCHEMA = "bank_emulator"
@@ -48,9 +49,11 @@ def name_of(url: str) -> str:
 
 @pytest.fixture
 def tables(tmp_path: Path, store_url: str) -> psycopg.Connection:
-    """The owner's connection to a store with a bank in it."""
+    """The owner's connection to a store with a bank in it, whose home has gone."""
     assemble.assemble(ServeSettings(store=store_url, state=tmp_path / "first")).close()
-    return psycopg.connect(store_url, autocommit=True)
+    connection = psycopg.connect(store_url, autocommit=True)
+    connection.execute("UPDATE bank_emulator.bank SET until = 'epoch'")
+    return connection
 
 
 @pytest.fixture
@@ -127,7 +130,7 @@ def test_a_server_that_takes_no_writes(tmp_path: Path, postgresql: PostgreSQL) -
 
 
 def test_a_user_without_rights(tmp_path: Path, guest: str, tables: psycopg.Connection, store_url: str) -> None:
-    help_text = f"give the user all rights on schema {SCHEMA}, its tables and its sequence"
+    help_text = f"give the user all rights on schema {SCHEMA} and its tables, or the right to create the schema"
     assert f"permission denied for schema {SCHEMA}: {help_text}" in refusal(tmp_path, guest)
     assert "permission denied for database" in refusal(tmp_path, guest, "other")
     tables.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO guest")
@@ -165,7 +168,7 @@ def content(connection: psycopg.Connection) -> list[tuple[object, ...]]:
 
 
 def test_a_disk_that_is_full_at_the_start(tmp_path: Path, tables: psycopg.Connection, store_url: str) -> None:
-    tables.execute("DELETE FROM bank_emulator.bank WHERE name <> ''")
+    tables.execute("DELETE FROM bank_emulator.bank; DELETE FROM bank_emulator.change")
     tables.execute(FULL)
     text = refusal(tmp_path, store_url)
     assert text.endswith('could not extend file "base/1": make room on the server')
@@ -174,37 +177,19 @@ def test_a_disk_that_is_full_at_the_start(tmp_path: Path, tables: psycopg.Connec
 @pytest.mark.parametrize(
     "statement, what",
     [
-        ("UPDATE {}.bank SET counts = 'x' WHERE name = 'default'", "the row of bank default is damaged: "),
-        ("UPDATE {}.bank SET counts = 'x' WHERE name = ''", "the row of the service is damaged: "),
         *[
-            (f"UPDATE {{}}.bank SET counts = '{counts}', counted = counted + 1 WHERE name = 'default'", what)
-            for counts, what in (
-                ("[]", "the row of bank default is damaged: its counts are not an object"),
-                ('{{"2.1": 7}}', "the row of bank default is damaged: 2.1 in its counts is not a pair of numbers"),
-                (
-                    '{{"2.1": [1, "x"]}}',
-                    "the row of bank default is damaged: 2.1 in its counts is not a pair of numbers",
-                ),
+            (
+                f"UPDATE {{}}.secret SET body = '{body}' WHERE kind = 'service'",
+                f"the secret service is damaged: {what}",
+            )
+            for body, what in (
+                ("5", "it is not an object with flags"),
+                ("{{", ""),
+                ('{{"flags": 5}}', "it is not an object with flags"),
+                ('{{"flags": {{"seed": []}}}}', "flags.seed is not a number"),
+                ('{{"scenarios": 5}}', "its scenarios are not a list"),
             )
         ],
-        *[
-            (f"UPDATE {{}}.bank SET counts = '{counts}', counted = counted + 1 WHERE name = ''", what)
-            for counts, what in (
-                ("5", "the row of the service is damaged: its counts are not an object"),
-                ('{{"made": "x"}}', "the row of the service is damaged: made in its counts has another type"),
-                ('{{"flags": 5}}', "the row of the service is damaged: flags in its counts has another type"),
-                (
-                    '{{"flags": {{"seed": []}}}}',
-                    "the row of the service is damaged: flags.seed in its counts has anoth",
-                ),
-                ('{{"created": {{"red": "x"}}}}', "the row of the service is damaged: created in its counts has anoth"),
-            )
-        ],
-        (
-            "UPDATE {}.bank SET written = 9000000000000000000 WHERE name = 'default'",
-            "the row of bank default is damaged: the time 9000000000000000000 in it is out of range",
-        ),
-        ("DELETE FROM {}.bank WHERE name = ''", "the row of the service is damaged: it is missing"),
         ("UPDATE {}.secret SET body = 'x' WHERE kind = 'ca'", "the secret ca is damaged: "),
         ("UPDATE {}.secret SET body = '{{}}' WHERE kind = 'ca'", "the secret ca is damaged: ca.pem is missing"),
         ("UPDATE {}.secret SET body = '{{}}' WHERE kind = 'tpp'", "the secret tpp demo is damaged: "),
@@ -241,7 +226,7 @@ def test_the_command_ends_with_one_line_and_its_status(
     assert serve(tmp_path, "--store", wrong) == (2, "check user and password")
     tables.execute("UPDATE bank_emulator.layout SET version = 99")
     assert serve(tmp_path, "--store", store_url) == (3, "use the version that wrote them, or later")
-    tables.execute("UPDATE bank_emulator.layout SET version = 1; DELETE FROM bank_emulator.change WHERE bank <> ''")
+    tables.execute("UPDATE bank_emulator.layout SET version = 2; DELETE FROM bank_emulator.change")
     assert serve(tmp_path, "--store", store_url) == (3, "restore the tables from a backup of PostgreSQL")
 
 
@@ -257,6 +242,7 @@ def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "emul
 WITHOUT = """
 import sys
 sys.modules["psycopg"] = None  # as if it were not installed
+from emulator.api.messages import Request
 from emulator.cli.main import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -269,13 +255,6 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path, store: str) -> None
 
 
 # While it serves
-
-
-@pytest.fixture
-def node(tmp_path: Path, store_url: str) -> Iterator[Node]:
-    running = Node("node", tmp_path / "node", ("--store", store_url)).start()
-    yield running
-    running.kill()
 
 
 @contextmanager
@@ -330,146 +309,33 @@ def hang_up(admin: psycopg.Connection, database: str) -> None:
         (no_room, "make room on the server"),
         (no_connections, "raise the limit of connections, or end others"),
         (no_writes, "name the primary, a server that takes writes"),
-        (no_rights, f"give the user all rights on schema {SCHEMA}, its tables and its sequence"),
+        (no_rights, f"give the user all rights on schema {SCHEMA} and its tables, or the right to create the schema"),
         (no_table, f"the tables in schema {SCHEMA} were changed: restore them"),
     ],
 )
-def test_a_change_that_cannot_be_stored_is_503_and_not_made(
-    node: Node,
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_change_that_cannot_be_stored_is_503_and_not_made(
+    one: Process,
+    bank: str,
     postgresql: PostgreSQL,
-    store_url: str,
     trouble: Callable[[PostgreSQL, str], AbstractContextManager[None]],
     help_text: str,
-) -> None:
-    control(node.url, "PUT", "settings", {"progression": "manual"})
-    before = control(node.url, "GET", "state")
-    with trouble(postgresql, name_of(store_url)):
-        status, answer = ask(node.url, "PUT", "/_emulator/settings", {"progression": "time"})
-        (message,) = answer["tppMessages"]
-        assert (status, message["code"]) == (503, "SYSTEM_ERROR")
-        assert "nothing was changed" in message["text"]
-        assert help_text in message["text"]
-        assert ask(node.url, "GET", "/health")[0] == 200
-    eventually(lambda: ask(node.url, "GET", "/ready")[0] == 200)
-    assert control(node.url, "GET", "state") == before
-    control(node.url, "PUT", "settings", {"progression": "time"})
-    assert control(node.url, "GET", "settings")["progression"] == "time"
-    assert "Traceback" not in node.log()
-
-
-SERVICE_CHANGE = """
-    UPDATE bank_emulator.bank SET sequence = sequence + 1, counted = counted + 1 WHERE name = '';
-    INSERT INTO bank_emulator.change SELECT '', sequence, gen_random_uuid(), '{}', '5' FROM bank_emulator.bank
-    WHERE name = '';
-"""
-
-
-@pytest.mark.parametrize(
-    "statement, what",
-    [
-        (
-            "UPDATE bank_emulator.bank SET counts = '[]', counted = counted + 1 WHERE name = 'default'",
-            "the row of bank default is damaged: its counts are not an object",
-        ),
-        (
-            "UPDATE bank_emulator.bank SET written = -1, counted = counted + 1 WHERE name = 'default'",
-            "the row of bank default is damaged: the time -1 in it is out of range",
-        ),
-        (
-            "UPDATE bank_emulator.bank SET sequence = sequence + 1, turn = gen_random_uuid() WHERE name = 'default';"
-            "INSERT INTO bank_emulator.change SELECT 'default', sequence, turn,"
-            """ '{"delete": [["meta", 0, "settings"]], "put": [["meta", 0, {}]]}' FROM bank_emulator.bank"""
-            " WHERE name = 'default'",
-            "change 3 of bank default is damaged: ",
-        ),
-        (
-            f"{SERVICE_CHANGE} UPDATE bank_emulator.bank SET counts = '{{\"made\": []}}' WHERE name = ''",
-            "the row of the service is damaged: made in its counts has another type",
-        ),
-        (
-            f"{SERVICE_CHANGE} INSERT INTO bank_emulator.secret VALUES ('tpp', 'odd', 1000, '[]')",
-            "the secret tpp odd is damaged: ",
-        ),
-        (
-            "INSERT INTO bank_emulator.snapshot VALUES ('default', 'odd', 'infinity', '')",
-            "a time in schema bank_emulator is damaged: restore it",
-        ),
-    ],
-)
-async def test_damaged_rows_are_503_until_they_are_restored(
-    tmp_path: Path,
-    store_url: str,
-    statement: str,
-    what: str,
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 3600)  # the process does nothing but what it is asked for
-    backup = "CREATE TABLE public.{0} AS TABLE bank_emulator.{0}"
-    restored = "DELETE FROM bank_emulator.{0}; INSERT INTO bank_emulator.{0} TABLE public.{0}"
-    async with process(store_url, tmp_path / "one") as one:
-        before = await one.control("PUT", "settings", {"progression": "manual"})
-        with psycopg.connect(store_url, autocommit=True) as tables:
-            for table in ("bank", "change", "secret", "snapshot"):
-                tables.execute(backup.format(table).encode())
-            tables.execute(statement.encode())
-            for _ in range(2):
-                refused = await one.control("GET", "snapshots", status=503)
-                assert what in refused["tppMessages"][0]["text"]
-            with tables.transaction():
-                for table in ("bank", "change", "secret", "snapshot"):
-                    tables.execute(restored.format(table).encode())
-        assert await one.control("GET", "snapshots") == {"snapshots": []}
-        assert await one.control("GET", "settings") == before
+    await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
+    before = await one.control("GET", "state", bank=bank)
+    with trouble(postgresql, name_of(one.url)):
+        answer = await one.control("PUT", "settings", {"progression": "time"}, bank=bank, status=503)
+        (message,) = answer["tppMessages"]
+        assert message["code"] == "SYSTEM_ERROR"
+        assert help_text in message["text"]
+        assert (await one.send(Request("GET", "/health", HEADERS))).status == 200
+    while (await one.send(Request("GET", "/ready", HEADERS))).status != 200:
+        await asyncio.sleep(0.01)
+    assert await one.control("GET", "state", bank=bank) == before
+    await one.control("PUT", "settings", {"progression": "time"}, bank=bank)
+    assert (await one.control("GET", "settings", bank=bank))["progression"] == "time"
     assert not [record for record in caplog.records if record.exc_info]
-
-
-@pytest.mark.parametrize("body", ["", "x", "[]", "{}"])
-async def test_a_damaged_snapshot_is_named_and_is_no_failure_of_the_store(
-    tmp_path: Path, store_url: str, body: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with process(store_url, tmp_path / "one") as one:
-        await one.control("PUT", "snapshots/odd", status=201)
-        with psycopg.connect(store_url, autocommit=True) as tables:
-            stored = tables.execute("SELECT body FROM bank_emulator.snapshot").fetchone()
-            tables.execute("UPDATE bank_emulator.snapshot SET created = now(), body = %s", [body.encode()])
-            for _ in range(2):
-                refused = await one.control("POST", "snapshots/odd/restore", status=409)
-                text = refused["tppMessages"][0]["text"]
-                assert text.startswith("The snapshot odd cannot be read: odd is damaged at byte 0: ")
-            assert [one["name"] for one in (await one.control("GET", "snapshots"))["snapshots"]] == ["odd"]
-            tables.execute("UPDATE bank_emulator.snapshot SET body = %s", stored)
-        await one.control("POST", "snapshots/odd/restore")
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]
-
-
-async def test_damaged_events_of_the_service_are_logged(
-    tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with process(store_url, tmp_path / "one") as one:
-        with psycopg.connect(store_url, autocommit=True) as tables:
-            tables.execute(SERVICE_CHANGE)
-        for _ in range(2):
-            await one.control("GET", "snapshots")
-    [line] = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
-    assert line.startswith("the events of change 3 of the service are damaged: ")
-
-
-def test_a_damaged_entry_of_the_request_log_is_left_out_and_logged_once(node: Node, store_url: str) -> None:
-    ask(node.url, "GET", "/v1/nowhere")
-    [intact] = control(node.url, "GET", "requests")["requests"]
-    with psycopg.connect(store_url, autocommit=True) as tables:
-        tables.execute(
-            "INSERT INTO bank_emulator.exchange SELECT bank, id + 100, convert_to("
-            "replace(convert_from(body, 'UTF8'), '\"response\":[404', '\"response\":[\"none\"'), 'UTF8')"
-            " FROM bank_emulator.exchange"
-        )
-    for _ in range(2):
-        assert control(node.url, "GET", "requests")["requests"] == [intact]
-        assert ask(node.url, "GET", f"/_emulator/requests/{int(intact['id']) + 100}")[0] == 404
-        assert control(node.url, "POST", "requests/count", {"match": {}}) == {"count": 1}
-    assert node.log().count("is damaged and is left out: response.0: ") == 1
-    assert "Traceback" not in node.log()
 
 
 @contextmanager
@@ -514,15 +380,14 @@ def test_a_disk_that_fills_up_loses_nothing(tmp_path: Path, postgresql: PostgreS
         filler = disk / "filler"
         fill(filler)
         names = []
-        status, text = 200, ""
+        status = 200
         for number in range(200):  # until the last page of the tables is full
-            status, answer = ask(running.url, "PUT", f"/_emulator/snapshots/s{number}")
+            status, _ = ask(running.url, "PUT", f"/_emulator/snapshots/s{number}")
             if status >= 500:
-                text = answer["tppMessages"][0]["text"]
                 break
             names.append(f"s{number}")
         assert status == 503
-        assert "make room on the server" in text
+        assert "make room on the server" in running.log()
         filler.unlink()
         control(running.url, "PUT", "snapshots/last")
         stored = {one["name"] for one in control(running.url, "GET", "snapshots")["snapshots"]}

@@ -344,6 +344,7 @@ async def test_a_bank_in_which_nothing_happens_rests_after_the_end_of_its_home(o
         await three.end()
     homes = "SELECT name, home IS NOT NULL FROM {schema}.bank WHERE name IN ('resting', 'busy')"
     assert dict(await execute(one.url, homes)) == {"resting": False, "busy": True}
+    await execute(one.url, "DELETE FROM {schema}.bank WHERE name = 'busy'")  # it is no real notification
 
 
 async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process, tmp_path: Path) -> None:
@@ -400,19 +401,66 @@ async def test_a_bank_without_requests_leaves_memory_and_comes_back(
     assert (has(one, bank), has(two, bank)) == (False, True)
 
 
-async def test_a_damaged_bank_is_named_and_harms_no_other(one: Process, two: Process, bank: str) -> None:
-    name = f"{bank}-damaged"
-    await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
-    with pytest.MonkeyPatch.context() as stopped:
-        await taken(one, two, name, stopped)
-        await two.homes._give_back([name])
-        two.homes._drop(name)
-        one.homes._drop(name)
-    await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s AND sequence = 1", name)
+@pytest.mark.parametrize(
+    ("damage", "repair", "what"),
+    [
+        (
+            "UPDATE {schema}.change SET body = '{' || body WHERE bank = %s AND sequence = 1",
+            "UPDATE {schema}.change SET body = substring(body FROM 2) WHERE bank = %s AND sequence = 1",
+            "change 1 of bank BANK is damaged: ",
+        ),
+        (
+            "UPDATE {schema}.bank SET sequence = sequence + 1 WHERE name = %s",
+            "UPDATE {schema}.bank SET sequence = sequence - 1 WHERE name = %s",
+            "bank BANK is damaged: changes after ",
+        ),
+        (
+            "INSERT INTO {schema}.snapshot VALUES (%s, 'odd', 'infinity', '')",
+            "DELETE FROM {schema}.snapshot WHERE bank = %s",
+            "a time in schema bank_emulator is damaged: restore it",
+        ),
+    ],
+)
+async def test_a_damaged_row_is_named_until_it_is_restored(
+    one: Process, two: Process, bank: str, damage: str, repair: str, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
+    await one.homes._give_back([bank])
+    one.homes._drop(bank)
+    await execute(one.url, damage, bank)
     for each in (one, two):
-        answer = await each.control("GET", "clock", bank=name, status=503)
-        assert f"change 1 of bank {name} is damaged" in str(answer)
-        await each.control("GET", "clock", bank=bank)
+        answer = await each.control("GET", "settings", bank=bank, status=503)
+        assert what.replace("BANK", bank) in str(answer)
+        assert (await each.send(Request("GET", "/health", HEADERS))).status == 200
+    await execute(one.url, repair, bank)
+    assert await two.control("GET", "settings", bank=bank) == before
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("memory", ["x", "5", "[]", '{"requests": [[1, "{}"]]}', '{"requests": 5}'])
+async def test_what_a_home_has_left_is_left_out_where_it_cannot_be_read(
+    one: Process, bank: str, memory: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
+    await one.homes._give_back([bank])
+    one.homes._drop(bank)
+    await execute(one.url, "UPDATE {schema}.bank SET memory = %s WHERE name = %s", memory.encode(), bank)
+    assert await one.control("GET", "settings", bank=bank) == before
+    assert f"bank {bank}: what its last home had in memory cannot be read: " in caplog.text
+
+
+async def test_a_damaged_tpp_is_logged_once_and_left_out(
+    one: Process, two: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    await execute(one.url, "INSERT INTO {schema}.secret VALUES ('tpp', 'odd', 1000000, '[]')")
+    for each in (one, two, one):
+        await each.homes.authority.refresh(each.homes.server)
+        assert "odd" not in [tpp["name"] for tpp in (await each.control("GET", "tpps"))["tpps"]]
+    logged = [record for record in caplog.records if "the secret tpp odd is damaged: " in record.getMessage()]
+    assert len(logged) == 2, "by each process"
+    await execute(one.url, "DELETE FROM {schema}.secret WHERE name = 'odd'")
+    for each in (one, two):
+        each.homes.authority.version = 0
 
 
 async def test_an_address_that_another_process_has_is_refused(one: Process, tmp_path: Path) -> None:

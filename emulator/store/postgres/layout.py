@@ -120,6 +120,8 @@ async def prepare(
                 else:
                     await _make(connection, schema, version)
             return
+        except (errors.UndefinedTable, errors.UndefinedColumn):  # a layout of something else has a version, too
+            raise _foreign(schema) from None
         except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema, errors.DuplicateObject):
             if attempt == ATTEMPTS - 1:
                 raise
