@@ -123,18 +123,18 @@ class Rule(Model):
         """The effects of the rule, by name."""
         return self.then.effects
 
-    def unfit(self, product: Product) -> Mapping[str, str]:
-        """The effects that cannot act on payments of a product, each with the reason."""
+    def unfit(self, operation: str, product: Product) -> Mapping[str, str]:
+        """The effects on an operation that cannot act on payments of this product, each with the reason."""
         asked = {name: effect.unfit for name, effect in self.effects.items() if effect.unfit is not None}
-        reasons = ((name, why(product)) for name, why in asked.items())
+        reasons = ((name, why(product)) for name, why in asked.items() if operation in effects()[name].operations)
         return {name: reason for name, reason in reasons if reason is not None}
 
     @cached_property
     def notes(self) -> list[str]:
         """What its author may not expect: payments that it does not change, codes that the bank does not know."""
         warnings = [warning for effect in self.effects.values() for warning in effect.warnings]
-        meant = [one.product for one in self.when.variants if one.product is not None]
-        reasons = [reason for product in meant for reason in self.unfit(product).values()]
+        meant = [(one.row.id, one.product) for one in self.when.variants if one.product is not None]
+        reasons = [reason for operation in meant for reason in self.unfit(*operation).values()]
         return list(dict.fromkeys((*warnings, *reasons)))
 
 
