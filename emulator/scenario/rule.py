@@ -13,7 +13,7 @@ from emulator.bank.conditions import Operators
 from emulator.bank.products import Product
 from emulator.bank.validation import Maybe, Model, Text200, Unfit, refuse
 from emulator.scenario.effects import Effect, effects
-from emulator.scenario.matching import When
+from emulator.scenario.matching import When, is_person
 from emulator.scenario.values import Duration
 
 MOST_COUNTED = 10**9
@@ -108,6 +108,8 @@ class Rule(Model):
         tpp = self.when.tpp
         if not self.unsigned and isinstance(tpp, Operators) and tpp.absent:
             wrong.append(Unfit(text="Without unsigned: true every request has a TPP.", path=("when", "tpp")))
+        if not self.unsigned and "psu" in self.when.model_fields_set and not is_person(self.when.psu):
+            wrong.append(Unfit(text="Expected a PSU-ID or a national identity number.", path=("when", "psu")))
         for name in self.then.effects:
             useful = effects()[name].operations
             meant = self.when.operations

@@ -769,6 +769,15 @@ def test_one_that_some_request_can_meet_is_taken(desk: ControlDesk, when: dict[s
     assert desk.ask("POST", "/rules", {"when": when, **DOWN}).status == 201
 
 
+def test_the_case_of_a_psu_id_does_not_matter(desk: ControlDesk, kari: DeskClient) -> None:
+    psu_id = kari.prepare("GET", "/v1/accounts").headers["PSU-ID"]
+    desk.do("POST", "/rules", {"when": {"psu": psu_id.upper()}, **DOWN})
+    assert kari.get("/v1/accounts").status == 503
+    assert kari.get("/v1/accounts", headers={"PSU-ID": psu_id.upper()}).status == 503
+    assert desk.do("POST", "/requests/count", {"match": {"psu": psu_id}})["count"] == 2
+    assert desk.do("POST", "/requests/count", {"match": {"psu": "nobody"}})["count"] == 0
+
+
 def test_without_a_valid_signature_there_may_be_no_tpp(desk: ControlDesk, kari: DeskClient) -> None:
     desk.do("POST", "/rules", {"unsigned": True, "when": {"tpp": {"absent": True}}, **DOWN})
     assert kari.get("/v1/accounts", headers={"TPP-Signature-Certificate": None}).status == 503
