@@ -153,7 +153,7 @@ class Facts:
         elif call is not None:
             known = [call.bank.documents.get(PSU, psu_id) for psu_id in self.header("PSU-ID")]
             named += [psu["nationalId"] for psu in known if psu is not None]
-        return tuple(named)
+        return tuple(person.lower() for person in named)
 
     def _context(self) -> tuple[Any, ...]:
         """The context of the caller; if access is not checked yet, the context that the check would find."""
@@ -302,11 +302,14 @@ def _no_status(_: Any) -> Any:
     raise Unfit(text="A rule is evaluated before there is an answer; only requests/count can match status.")
 
 
-def _person(stated: Any) -> Any:
-    """Refuse a name of a person, which no request has."""
-    if isinstance(stated, str) and "*" not in stated and not _PERSON.fullmatch(stated):
-        refuse(Unfit(text="Expected a PSU-ID or a national identity number.", value=stated))
-    return stated
+def _in_lower_case(stated: Any) -> Any:
+    """A PSU-ID as facts have it: its case does not matter."""
+    return stated.lower() if isinstance(stated, str) else stated
+
+
+def is_person(stated: Any) -> bool:
+    """Whether a condition can be met by a PSU-ID or a national identity number."""
+    return not isinstance(stated, str) or "*" in stated or _PERSON.fullmatch(stated) is not None
 
 
 def _check_names(named: dict[str, Any]) -> dict[str, Any]:
@@ -316,7 +319,7 @@ def _check_names(named: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-_PERSON = re.compile(r"[0-9]{8,11}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+_PERSON = re.compile(r"[0-9]{8,11}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _NAME = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$", re.ASCII)
 
 # The facts that depend on the operation and its address.
@@ -377,7 +380,7 @@ class When(Model):
     method: Annotated[Maybe[Single], _Existing("method")] = None
     path: Maybe[Single] = None
     tpp: Maybe[Single] = None
-    psu: Annotated[Maybe[Single], AfterValidator(_person)] = None
+    psu: Annotated[Maybe[Single], AfterValidator(_in_lower_case)] = None
     context: Annotated[Maybe[Single], _Existing("context")] = None
     headers: Maybe[
         Annotated[dict[str, Single], AfterValidator(_check_names), Adds({"propertyNames": {"pattern": _NAME.pattern}})]

@@ -13,7 +13,7 @@ from emulator.bank.conditions import Operators
 from emulator.bank.products import Product
 from emulator.bank.validation import Maybe, Model, Text200, Unfit, refuse
 from emulator.scenario.effects import Effect, effects
-from emulator.scenario.matching import When
+from emulator.scenario.matching import When, is_person
 from emulator.scenario.values import Duration
 
 MOST_COUNTED = 10**9
@@ -108,6 +108,8 @@ class Rule(Model):
         tpp = self.when.tpp
         if not self.unsigned and isinstance(tpp, Operators) and tpp.absent:
             wrong.append(Unfit(text="Without unsigned: true every request has a TPP.", path=("when", "tpp")))
+        if not self.unsigned and "psu" in self.when.model_fields_set and not is_person(self.when.psu):
+            wrong.append(Unfit(text="Expected a PSU-ID or a national identity number.", path=("when", "psu")))
         for name in self.then.effects:
             useful = effects()[name].operations
             meant = self.when.operations
@@ -123,18 +125,18 @@ class Rule(Model):
         """The effects of the rule, by name."""
         return self.then.effects
 
-    def unfit(self, product: Product) -> Mapping[str, str]:
-        """The effects that cannot act on payments of a product, each with the reason."""
+    def unfit(self, operation: str, product: Product) -> Mapping[str, str]:
+        """The effects on an operation that cannot act on payments of this product, each with the reason."""
         asked = {name: effect.unfit for name, effect in self.effects.items() if effect.unfit is not None}
-        reasons = ((name, why(product)) for name, why in asked.items())
+        reasons = ((name, why(product)) for name, why in asked.items() if operation in effects()[name].operations)
         return {name: reason for name, reason in reasons if reason is not None}
 
     @cached_property
     def notes(self) -> list[str]:
         """What its author may not expect: payments that it does not change, codes that the bank does not know."""
         warnings = [warning for effect in self.effects.values() for warning in effect.warnings]
-        meant = [one.product for one in self.when.variants if one.product is not None]
-        reasons = [reason for product in meant for reason in self.unfit(product).values()]
+        meant = [(one.row.id, one.product) for one in self.when.variants if one.product is not None]
+        reasons = [reason for operation in meant for reason in self.unfit(*operation).values()]
         return list(dict.fromkeys((*warnings, *reasons)))
 
 

@@ -99,7 +99,7 @@ class ActingRules:
 def _unfit(rule: Rule, call: Call) -> Mapping[str, str]:
     """The effects of a rule that cannot act on the payment of a request, each with the reason."""
     product = products.table().get((call.params.get("payment-service", ""), call.params.get("payment-product", "")))
-    return {} if product is None else rule.unfit(product)
+    return {} if product is None else rule.unfit(call.operation.id, product)
 
 
 class _OperationRules:

@@ -211,8 +211,8 @@ class RunningBank:
     ) -> dict[str, Any]:
         """Apply a scenario: the name of a ready one, a file, or its content, with values for its parameters.
 
-        Returns what was changed: `{scenario, reset, clock, rules, settings}`. With `must_match` the test fails if a
-        rule of the scenario has matched no request. Raises ScenarioRefused.
+        Returns what was changed: `{scenario, reset, clock, rules, settings, notes?}`. With `must_match` the test fails
+        if a rule of the scenario has matched no request. Raises ScenarioRefused.
         """
         if isinstance(scenario, Path):
             read = loader.from_file(scenario, parameters)

@@ -18,7 +18,7 @@ from emulator.scenario.effects import effects, load
 from emulator.scenario.steps import step_kinds
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient
-from tests.known_state import DOMESTIC, KARI
+from tests.known_state import DOMESTIC, KARI, STRAKS
 from tests.unit.effort import calls
 
 
@@ -421,6 +421,53 @@ def test_a_payment_may_take_a_status_that_the_table_does_not_know(desk: Desk) ->
     assert desk.tpp.delete(address).status == 409
     desk.control.do("POST", "/clock/advance", {"by": "1h"})
     assert desk.tpp.get(f"{address}/status").json()["transactionStatus"] == "ACSC"
+    assert desk.control.get("/ledger")["balanced"] is True
+
+
+def test_of_several_ways_a_payment_takes_the_first_that_its_product_has(desk: Desk) -> None:
+    late, waits = ["ACTC", {"ACCP": "1s"}, {"RJCT": "1s"}], ["ACTC", {"PDNG": "1s"}]
+    desk.rule({"progress": {"any": [waits, late]}, "fee": "1.00"})
+    ends = {}
+    for path, more in ((DOMESTIC, {}), (STRAKS, {"creditorAddress": {"country": "NO"}})):
+        created = desk.tpp.post(path, json={**payment(), **more}).json()
+        desk.control.do("POST", f"/sca/{created['paymentId']}/approve")
+        desk.control.do("POST", "/clock/advance", {"by": "5s"})
+        ends[path] = desk.tpp.get(f"{path}/{created['paymentId']}/status").json()["transactionStatus"]
+    assert ends == {DOMESTIC: "PDNG", STRAKS: "RJCT"}
+
+
+@pytest.mark.parametrize(
+    ("progress", "end"),
+    [
+        (["ACTC", {"PDNG": "1s"}], "ACSC"),
+        (["ACWC"], "ACSC"),
+        (["RCVD"], "ACSC"),
+        (["ACTC", "ACSC"], "ACSC"),
+        (["ACTC", {"CANC": "1s"}], "ACSC"),
+        (["ACTC", {"PART": "1s"}], "ACSC"),
+        ([{"PATC": "1s"}], "ACSC"),
+        ([{"ACSP": "1s"}, {"RJCT": "1s"}], "RJCT"),
+        ([{"RJCT": "1s"}], "RJCT"),
+        (["ACCC", {"RJCT": "1s"}], "RJCT"),
+    ],
+)
+def test_a_script_takes_only_steps_of_the_products_table(desk: Desk, progress: list[Any], end: str) -> None:
+    """Of straks, which executes at once; the other effects of the rule act all the same."""
+    desk.rule({"progress": progress, "fee": "1.00"})
+    assert desk.read().status == 200, "a rule about payments does nothing to other requests"
+    desk.control.do("DELETE", "/rules")
+    desk.rule({"progress": progress, "fee": "1.00"}, when={"operation": "createPayment"})
+    body = {**payment(), "creditorAddress": {"country": "NO"}}
+    created = desk.tpp.post(STRAKS, json=body).json()
+    assert created["transactionFees"]["amount"] == "1.00"
+    desk.control.do("POST", f"/sca/{created['paymentId']}/approve")
+    desk.control.do("POST", "/clock/advance", {"by": "5s"})
+    assert desk.tpp.get(f"{STRAKS}/{created['paymentId']}/status").json()["transactionStatus"] == end
+    (count,) = desk.control.get("/rules")["counts"]
+    assert count["acted"] == 1
+    assert "notes" in count or end == "RJCT"
+    logged = desk.control.get("/requests?operation=createPayment")["requests"][0]
+    assert ("notes" in logged) == (end == "ACSC")
     assert desk.control.get("/ledger")["balanced"] is True
 
 

@@ -221,7 +221,7 @@ def test_a_list_and_a_count_of_requests_go_by_one_rule(desk: ControlDesk, kari: 
 def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) -> None:
     source = dict(loader.named("lost-answer").source)
     clock = {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
-    done = {"scenario": "lost-answer", "reset": False, "clock": clock, "rules": 2, "settings": {}}
+    done = {"scenario": "lost-answer", "reset": False, "clock": clock, "rules": 1, "settings": {}}
     assert desk.do("POST", "/scenario", {"name": "lost-answer"}) == done
     assert desk.get("/scenario") == source
     assert desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
@@ -232,7 +232,7 @@ def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) ->
         assert (response.status, json.loads(response.body)) == (200, done)
     by_name = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=b"name: lost-answer")
     assert (by_name.status, json.loads(by_name.body)) == (200, done)
-    rule, _ = desk.get("/rules")["rules"]
+    (rule,) = desk.get("/rules")["rules"]
     assert rule == {**source["rules"][0], "when": {"operation": "createPayment", "body": {"creditorName": "*"}}}
     desk.do("DELETE", "/scenario")
     assert desk.ask("GET", "/scenario").status == 404
@@ -767,6 +767,15 @@ def test_a_condition_that_no_request_can_meet_is_refused(desk: ControlDesk, when
 )
 def test_one_that_some_request_can_meet_is_taken(desk: ControlDesk, when: dict[str, Any]) -> None:
     assert desk.ask("POST", "/rules", {"when": when, **DOWN}).status == 201
+
+
+def test_the_case_of_a_psu_id_does_not_matter(desk: ControlDesk, kari: DeskClient) -> None:
+    psu_id = kari.prepare("GET", "/v1/accounts").headers["PSU-ID"]
+    desk.do("POST", "/rules", {"when": {"psu": psu_id.upper()}, **DOWN})
+    assert kari.get("/v1/accounts").status == 503
+    assert kari.get("/v1/accounts", headers={"PSU-ID": psu_id.upper()}).status == 503
+    assert desk.do("POST", "/requests/count", {"match": {"psu": psu_id}})["count"] == 2
+    assert desk.do("POST", "/requests/count", {"match": {"psu": "nobody"}})["count"] == 0
 
 
 def test_without_a_valid_signature_there_may_be_no_tpp(desk: ControlDesk, kari: DeskClient) -> None:

@@ -1,7 +1,8 @@
 """`progress: [ACTC, {PDNG: 30s}, {RJCT: 5s}]`: the statuses of a payment, and the wait before each.
 
-Each step must be one of the product's table; payments of other products keep their own way. A status may also be any
-four letters that no table knows, such as ACCC: clients must handle new ones.
+Each step must be one of the product's table; payments of other products keep their own way. `{any: [...]}` has several
+ways, of which a payment takes the first that its product has. A status may also be any four letters that no table
+knows, such as ACCC: clients must handle new ones.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from emulator.api.operation import Call
+from emulator.bank import products
 from emulator.bank.payment import flows
 from emulator.bank.problems import Path
 from emulator.bank.products import Product
 from emulator.bank.scheme.transitions import FINAL, STATUSES
-from emulator.bank.validation import Reads, Unfit, refuse
-from emulator.scenario.effects import Effect, EffectKind, inside
+from emulator.bank.validation import Model, Reads, Unfit, refuse
+from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
+OPERATIONS = ("createPayment",)
 MOST_STEPS = 50
 _WAIT = duration()
 _CODE = re.compile(r"[A-Z]{4}")
@@ -68,33 +72,58 @@ def _ends_once(steps: list[tuple[str, timedelta]]) -> list[tuple[str, timedelta]
     return steps
 
 
-def effect(steps: list[tuple[str, timedelta]]) -> Effect:
+Steps = Annotated[
+    list[Annotated[Any, Reads(_step, _SCHEMA)]],
+    Field(min_length=1, max_length=MOST_STEPS),
+    AfterValidator(_ends_once),
+]
+
+
+class Ways(Model):
+    """Several ways; a payment takes the first that its product has."""
+
+    any: Annotated[list[Steps], Field(min_length=1, max_length=10)]
+
+
+def _kind(value: Any) -> str:
+    return "(ways)" if isinstance(value, dict | Ways) else "(steps)"
+
+
+def effect(value: list[tuple[str, timedelta]] | Ways) -> Effect:
     """The payment gets each status after its wait in bank time."""
-    progress = [(status, wait.total_seconds()) for status, wait in steps]
+    ways = [
+        [(status, wait.total_seconds()) for status, wait in steps]
+        for steps in (value.any if isinstance(value, Ways) else [value])
+    ]
+
+    def before(call: Call) -> None:
+        if call.operation.id not in OPERATIONS:
+            return
+        flow = flows.of_product(products.find(call.params["payment-service"], call.params["payment-product"]))
+        progress = next(way for way in ways if flow.missing_step(way) is None)
+        call.script = replace(call.script, progress=progress)
 
     def unfit(product: Product) -> str | None:
-        step = flows.of_product(product).missing_step(progress)
-        if step is None:
+        missing = [flows.of_product(product).missing_step(way) for way in ways]
+        if missing[0] is None or None in missing:
             return None
+        start, end = missing[0]
         address = f"{product.service}/{product.name}"
-        return f"{address} has no step from {step[0]} to {step[1]}, so progress does not change its payments."
+        return f"{address} has no step from {start} to {end}, so progress does not change its payments."
 
-    return replace(inside(lambda script: replace(script, progress=progress)), unfit=unfit)
+    return Effect(before, unfit=unfit)
 
 
 EFFECT = EffectKind(
     name="progress",
     summary=(
         "After its approval the payment gets these statuses, each after its wait in bank time; with `progression`"
-        " polls or manual, each by reads or by hand, without a wait."
+        " polls or manual, each by reads or by hand, without a wait. Of several ways ({any: [...]}) it takes the first"
+        " that its product has."
     ),
-    form=Annotated[
-        list[Annotated[Any, Reads(_step, _SCHEMA)]],
-        Field(min_length=1, max_length=MOST_STEPS),
-        AfterValidator(_ends_once),
-    ],
+    form=Annotated[Annotated[Steps, Tag("(steps)")] | Annotated[Ways, Tag("(ways)")], Discriminator(_kind)],
     effect=effect,
     example=["ACTC", {"PDNG": "30s"}, {"RJCT": "5s"}],
-    operations=("createPayment",),
+    operations=OPERATIONS,
     inside=True,
 )

@@ -245,6 +245,7 @@ EVERYTHING: dict[str, Any] = {
             },
         },
         {"name": "e", "times": {"for": "10m"}, "then": {"quota": "exhausted"}},
+        {"name": "f", "then": {"progress": {"any": [["ACTC", {"ACSP": "1s"}], ["ACTC"]]}}},
     ],
     "as": {
         "tpp": {"name": "shop", "roles": ["PISP", "AISP"], "organizationIdentifier": "PSD", "flaw": "expired"},
