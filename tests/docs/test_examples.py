@@ -86,7 +86,7 @@ def walked(folder: Path, *files: Path) -> str:
             for command in commands(file.read_text()):
                 there = command.replace("127.0.0.1:8080", bank.url.removeprefix("http://"))
                 there = there.replace("127.0.0.1:9090", f"127.0.0.1:{proxy}").replace("9090", str(proxy))
-                lines += [f"echo {shlex.quote('$ ' + command.splitlines()[0])}", there]
+                lines += [f"echo; echo {shlex.quote('$ ' + command.splitlines()[0])}", there]
                 if there.endswith("&"):
                     lines.append(
                         f"curl -s --retry 50 --retry-connrefused --retry-delay 0 http://127.0.0.1:{proxy}/ready"
@@ -118,9 +118,13 @@ def test_the_commands_of_the_readme_are_those_of_the_first_tutorial() -> None:
 def test_the_commands_of_the_tutorials_lead_to_a_repeated_payment(tmp_path: Path) -> None:
     printed = walked(tmp_path, TUTORIALS / "first-payment.md", TUTORIALS / "first-failure.md")
     assert errors(printed) == ["SCA_NOT_FOUND", "SCA_NOT_FOUND", "SYSTEM_ERROR"]
-    assert '"iban":"NO8599901000014"' in printed
-    assert '"transactionStatus":"RCVD"' in printed
-    assert printed.partition("$ bank-emulator payments list")[2].count("  sepa-credit-transfers  ") == 2
+    by_command = dict(zip(*[iter(re.split(r"^\$ (.*)$", printed, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    approved = by_command['curl "$(bank-emulator sca approve latest --national-id 14888520059)"']
+    assert "The proxy now sends the customer" in approved
+    assert by_command["curl 'http://127.0.0.1:9090/v1/accounts?withBalance=true'"].count('"resourceId"') == 2
+    assert "psu-id=" in by_command["bank-emulator sca approve latest"]
+    assert "NO8599901000014" in by_command["bank-emulator ledger"]
+    assert by_command["bank-emulator payments list"].count("12.50 EUR") == 2
 
 
 def test_the_commands_of_the_guides_can_be_given_one_after_another(tmp_path: Path) -> None:
