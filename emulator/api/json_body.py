@@ -17,6 +17,9 @@ from emulator.bank.text import composed
 
 LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another
+# Far above what any body needs: reading more, and telling what is wrong with each, would hold up other requests.
+MOST_VALUES = 100_000
+MOST_MEMBERS = 1000
 
 UTF_8 = "utf-8"
 # Content-Type charset -> Python's name for it.
@@ -43,8 +46,14 @@ class _NumberRefused(ValueError):
     """A number that JSON does not allow, or that is too long or out of range."""
 
 
+class _ObjectRefused(ValueError):
+    """An object with more than MOST_MEMBERS members."""
+
+
 def _object(marked: list[_ObjectWithDuplicates], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object with these members, added to `marked` if one of them appears more than once."""
+    if len(pairs) > MOST_MEMBERS:
+        raise _ObjectRefused
     if len(value := dict(pairs)) == len(pairs):
         return value
     value = _ObjectWithDuplicates(value)
@@ -108,6 +117,8 @@ def read_with_duplicates(body: bytes, headers: Headers) -> tuple[Any, list[Messa
         raise BankError("FORMAT_ERROR", "A JSON body is required.")
     if text[0] == "\ufeff":
         raise _malformed("it begins with a byte order mark")
+    if text.count(",") > MOST_VALUES:
+        raise BankError("FORMAT_ERROR", f"A body has at most {MOST_VALUES} members and entries.")
     if text.count("{") + text.count("[") > DEEPEST and too_deep(text):
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
     marked: list[_ObjectWithDuplicates] = []
@@ -127,6 +138,8 @@ def _decoded(text: str, marked: list[_ObjectWithDuplicates]) -> Any:
         return decoder.decode(text)
     except _NumberRefused as error:
         raise _malformed(str(error)) from None
+    except _ObjectRefused:
+        raise BankError("FORMAT_ERROR", f"An object has at most {MOST_MEMBERS} members.") from None
     except json.JSONDecodeError as error:
         problem = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
         raise _malformed(f"{problem} at line {error.lineno}, column {error.colno}") from None

@@ -22,6 +22,7 @@ from emulator.api.json_body import (
     read_with_duplicates,
 )
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message, quoted, shortened
+from emulator.bank.problems import beginning
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -51,8 +52,10 @@ class Shape:
 
     def check(self, value: Any) -> Any:
         """The value in its types; raises `invalid`."""
-        types = self.listed if self.listed is not None and isinstance(value, list) else self.types
-        return types.validator.validate_python(value)
+        if self.listed is None or not isinstance(value, list):
+            return self.types.validator.validate_python(value)
+        check = self.listed.validator.validate_python  # in pieces, as no other request is answered during one
+        return [item for start in range(0, len(value), _PIECE) for item in check(value[start : start + _PIECE])]
 
 
 @lru_cache(maxsize=256)
@@ -128,7 +131,12 @@ def validate(
 
 def _details(expected_shape: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
     """pydantic's errors; a long list is checked in pieces until there are enough errors for an answer."""
-    if expected_shape.listed is None or not isinstance(value, list) or len(value) <= _PIECE:
+    if expected_shape.listed is None or not isinstance(value, list):
+        if error.error_count() > MOST_MESSAGES:
+            try:
+                expected_shape.check(beginning(value, MOST_MESSAGES))
+            except expected_shape.invalid as first:
+                return first.errors(include_url=False)
         return error.errors(include_url=False)
     details: list[ErrorDetails] = []
     problems = 0
@@ -158,7 +166,7 @@ def _with_mistakes(
             wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
     reported = {message.path for message in wrong}
     if wrong:
-        value = _beginning(value)
+        value = beginning(value, _LOOKED_AT)
     for rule in expected_shape.rules:
         # A member that has been reported is not reported again.
         wrong.extend(message for message in rule(value) if message.path not in reported)
@@ -166,13 +174,6 @@ def _with_mistakes(
         raise BankError.several(wrong)
     clean = expected_shape.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
     return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
-
-
-def _beginning(value: Any) -> Any:
-    """A refused body with its lists cut to _LOOKED_AT items."""
-    if isinstance(value, dict):
-        return {name: inner[:_LOOKED_AT] if isinstance(inner, list) else inner for name, inner in value.items()}
-    return value[:_LOOKED_AT] if isinstance(value, list) else value
 
 
 def _without(value: Any, unknown: Sequence[Loc]) -> Any:

@@ -184,6 +184,7 @@ Single = Annotated[
 
 _NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
 
+_MOST_ENTRIES = 1000  # of a list
 # A condition, or members and entries that are themselves conditions.
 if TYPE_CHECKING:
     Nested = Any
@@ -193,7 +194,7 @@ else:
         Annotated[
             Value
             | _Condition
-            | Annotated[list["Nested"], Tag("(list)")]
+            | Annotated[list["Nested"], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
             | Annotated[dict[str, "Nested"], _NO_OPERATORS, Tag("(members)")],
             Discriminator(_kind),
         ],

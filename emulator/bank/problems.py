@@ -95,6 +95,13 @@ def described(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a mapping"
 
 
+def beginning(value: Any, most: int) -> Any:
+    """A refused value with each of its lists cut to `most` entries: enough to tell what is wrong."""
+    if isinstance(value, dict):
+        return {name: beginning(inner, most) for name, inner in value.items()}
+    return [beginning(inner, most) for inner in value[:most]] if isinstance(value, list) else value
+
+
 def guess(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?` if a known word is similar, else nothing."""
     words = sorted(known)

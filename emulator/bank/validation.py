@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 from typing_extensions import TypeAliasType
 
 from emulator.bank.errors import counted
-from emulator.bank.problems import MOST_SHOWN, Path, Problem, described, guess, unknown
+from emulator.bank.problems import MOST_SHOWN, Path, Problem, beginning, described, guess, unknown
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -175,20 +175,34 @@ Text200 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=200)]
 Text512 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=512)]
 
 
+_MOST_TOLD = 1000  # errors of pydantic that are told before any is left out
+
+
 def validate(form: type[M], value: Any) -> tuple[M | None, list[Problem]]:
     """The model of `value`, or its problems, at most a hundred."""
     try:
         return form.model_validate(value), []
     except Invalid as error:
-        return None, list(problems(form, error, value))
+        return None, list(problems(form, _first(form.model_validate, error, value), value))
 
 
 def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
     """The same for a type that is not a model, such as a union of models."""
+    adapter = _adapter(form)
     try:
-        return _adapter(form).validate_python(value), []
+        return adapter.validate_python(value), []
     except Invalid as error:
-        return None, list(problems(form, error, value))
+        return None, list(problems(form, _first(adapter.validate_python, error, value), value))
+
+
+def _first(check: Callable[[Any], Any], error: Invalid, value: Any) -> Invalid:
+    """The error about the beginning of `value`, if telling all of it would take long."""
+    if error.error_count() > _MOST_TOLD:
+        try:
+            check(beginning(value, MOST_SHOWN))
+        except Invalid as first:
+            return first
+    return error
 
 
 @lru_cache(maxsize=256)

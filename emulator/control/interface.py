@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "/_emulator"
 NO_STORE = ("Cache-Control", "no-store")
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
 _Router = Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]
@@ -183,7 +185,10 @@ class Control:
             query=parse(operation.query, query),
         )
         if operation.method in CHANGING:
-            _read_body(call, operation, headers)
+            if len(request.body) > _LARGE:
+                yield from in_thread(partial(_read_body, call, operation, headers))
+            else:
+                _read_body(call, operation, headers)
         handled = operation.handler(call)
         answer = operation.response((yield from handled) if isinstance(handled, Generator) else handled)
         if request.method == "HEAD" and isinstance(answer, Stream):

@@ -51,6 +51,10 @@ _READ_AHEAD = 65536  # bytes of further requests that are accepted while one is 
 _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5
 
 
+def _nothing() -> None:
+    """What follows a deadline of a closed connection."""
+
+
 class RequestHandler(Protocol):
     """Answers the requests of all connections."""
 
@@ -70,6 +74,7 @@ class Connection(BaseProtocol):
         super().__init__(loop)
         self.base = listener.base
         self.limits = listener.limits
+        self.peer: str | None = None  # the client's address
         self._listener = listener
         self._http = HttpRequestParser(
             self,
@@ -104,6 +109,8 @@ class Connection(BaseProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if isinstance(name, tuple) else None
         self._listener.open.add(self)
         if self._listener.ending:
             self.drop()
@@ -118,6 +125,8 @@ class Connection(BaseProtocol):
             self._timer.cancel()
         self._listener.closed(self)
         self.leave()
+        self._late, self._body = _nothing, None
+        del self._http  # or the two would keep one another until a collection
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -276,12 +285,6 @@ class Connection(BaseProtocol):
             self._expect(max(self.limits.idle_seconds - self.limits.head_seconds, 0), self.close)
         else:
             self.close()
-
-    @property
-    def peer(self) -> str | None:
-        """The client's address; None if it has disconnected."""
-        name = self.transport.get_extra_info("peername") if self.transport is not None else None
-        return str(name[0]) if isinstance(name, tuple) else None
 
     def send(self, data: bytes) -> None:
         """Write to the client; raises ConnectionResetError if it has disconnected."""

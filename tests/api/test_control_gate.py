@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import jsonschema
@@ -11,7 +12,8 @@ import pytest
 
 from emulator.api import attempts
 from emulator.api.description.writer import resolved
-from emulator.api.messages import Request, Response, finished
+from emulator.api.headers import Headers
+from emulator.api.messages import Request, Response, Unfinished, finished
 from emulator.api.service import BankService
 from emulator.assemble import assemble
 from emulator.assemble.registry import BankRegistry
@@ -19,7 +21,7 @@ from emulator.bank.notification_targets import NOTIFICATION_AGENT
 from emulator.bank.settings import TAKES, Settings
 from emulator.bank.validation import json_schema
 from emulator.ca import CertificateAuthority
-from emulator.control import Control
+from emulator.control import Control, interface
 from emulator.control.operation import ControlOperation
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
@@ -302,3 +304,20 @@ def test_without_a_token_nobody_learns_which_banks_there_are(authority: Certific
         assert asked("there", *wrong)[0] == 401
     assert asked("not-there", token)[0] == (401 if path.startswith("/console") else 404)
     application.close()
+
+
+def test_a_large_body_is_read_beside_other_requests(desk: ControlDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = Event()
+    read = interface.read_json
+
+    def slow(body: bytes, headers: Headers) -> Any:
+        assert go_on.wait(20)
+        return read(body, headers)
+
+    monkeypatch.setattr(interface, "read_json", slow)
+    body = json.dumps({"match": {"body": {"creditorName": "x" * 70_000}}}).encode()
+    answer = desk.control.handle(desk.service, Request("POST", "/_emulator/requests/count", (JSON,), body))
+    assert isinstance(answer, Unfinished)
+    assert answer.awaits is not None  # others have their turns until it is there
+    go_on.set()
+    assert finished(answer).status in (200, 400)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.messages import Response, Steps
+from emulator.bank.threads import in_thread
 from emulator.scenario import loader, target
 from emulator.scenario.loader import ScenarioRefused
 from emulator.web.console.screen import ControlRefused, Screen
@@ -64,10 +66,11 @@ def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False)
     )
 
 
-def check(screen: Screen) -> Response:
+def check(screen: Screen) -> Steps:
     """Check the text of the form without applying it; shows every problem with its line."""
+    text = screen.form.typed("text")
     try:
-        loader.from_text(screen.form.typed("text"), "scenario.yaml")
+        yield from in_thread(partial(loader.from_text, text, "scenario.yaml"))  # a long one takes half a second
     except ScenarioRefused as refused:
         raise ControlRefused(400, refused.lines()) from refused
     return own(screen, checked=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
-from emulator.api.json_body import DEEPEST, LARGEST_BODY, check_strings, read_json
+from emulator.api.json_body import DEEPEST, LARGEST_BODY, MOST_MEMBERS, MOST_VALUES, check_strings, read_json
 from emulator.bank.errors import BankError
 
 JSON = Headers([("Content-Type", "application/json")])
@@ -142,7 +142,7 @@ def test_members_that_stand_twice_are_named_with_their_paths():
 
 
 def test_a_flood_of_mistakes_is_cut():
-    body = ("{" + ",".join(f'"{n % 3000}":1' for n in range(9000)) + "}").encode()
+    body = b"[" + b",".join([b'{"a":1,"a":2}'] * 3000) + b"]"
     assert len(refused(body).messages) == 1000
 
 
@@ -236,3 +236,12 @@ def test_member_names_are_looked_at_too_and_shown_with_escapes():
     assert [message.path for message in check_strings({"a": {"x\ny": 1}})] == ["a.x\\ny"]
     messages = check_strings({"a": {"x\ny": 1}, "😀": "😀"})
     assert [message.path for message in messages] == ["a.x\\ny", "😀", "😀"]
+
+
+def test_a_body_of_more_members_than_any_needs_is_refused_before_it_is_read():
+    entries = b"1," * MOST_VALUES
+    assert len(read_json(b"[" + entries + b"1]", JSON)) == MOST_VALUES + 1
+    assert "at most 100000 members and entries" in str(refused(b"[1," + entries + b"1]"))
+    members = [b'"%d":0' % number for number in range(MOST_MEMBERS + 1)]
+    assert len(read_json(b"{" + b",".join(members[1:]) + b"}", JSON)) == MOST_MEMBERS
+    assert str(refused(b'{"a":{' + b",".join(members) + b"}}")).endswith("An object has at most 1000 members.")

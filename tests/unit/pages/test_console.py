@@ -8,23 +8,27 @@ from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from threading import Event
 from typing import Any
 from unittest import mock
 from urllib.parse import urlencode
 
 import pytest
 
+from emulator.api.messages import Request, Unfinished, finished
 from emulator.bank import notifications
 from emulator.bank.authentication import sca
 from emulator.bank.booking import bulk
+from emulator.bank.fixtures.strict_yaml import Parsed
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
 from emulator.bank.notification_targets import Host
 from emulator.bank.notifications import DeliveryResult
 from emulator.packaged import folder
+from emulator.scenario import loader
 from emulator.store import Kind, StoreUnwritable
 from tests.known_state import EVEN, KARI, STRAKS
 from tests.unit.pages.living import DEBTOR, Living, living, straks
-from tests.unit.pages.visitor import Page, Visitor
+from tests.unit.pages.visitor import HOST, Page, Visitor
 
 PLACES = (
     "",
@@ -572,6 +576,29 @@ def test_a_scenario_without_a_summary_is_shown_by_its_name(browser: Visitor) -> 
     for place in ("", "/scenarios"):
         page = browser.get(f"/console{place}")
         assert (page.status, "bare" in page.text) == (200, True)
+
+
+def test_a_long_text_is_checked_beside_other_requests(emulator: Living, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = Event()
+    parse = loader.read_yaml
+
+    def slow(text: str) -> Parsed:
+        assert go_on.wait(20)
+        return parse(text)
+
+    browser = emulator.visitor()
+    page = browser.get("/console/scenarios/new")
+    [form] = [form for form in page.forms if form.action.endswith("/check")]
+    monkeypatch.setattr(loader, "read_yaml", slow)
+    body = urlencode([*(pair for pair in form.sent() if pair[0] != "text"), ("text", "scenario: x")]).encode()
+    headers = (("Host", HOST), ("Content-Type", "application/x-www-form-urlencoded"))
+    answer = emulator.console.handle(
+        emulator.service, Request("POST", "/console/scenarios/check", headers, body, f"http://{HOST}")
+    )
+    assert isinstance(answer, Unfinished)
+    assert answer.awaits is not None
+    go_on.set()
+    assert finished(answer).status == 200
 
 
 def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from emulator.api.headers import Headers
 from emulator.api.json_body import is_plain, read_with_duplicates
 from emulator.api.operations import table
-from emulator.api.validate import read_and_validate, shape, validate
-from emulator.bank.errors import BankError, Message
+from emulator.api.validate import _details, read_and_validate, shape, validate
+from emulator.bank.errors import MOST_MESSAGES, BankError, Message
 from tests.unit.effort import calls
 from tests.unit.shapes.bodies import INSTANT, PAYMENTS, SEPA, changed, mistakes
 
@@ -254,3 +254,23 @@ def test_pydantic_is_not_loaded_before_the_first_body():
     root = Path(__file__).parents[3]
     shown = run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_of_very_many_mistakes_the_first_are_told_and_the_others_cost_nothing(nested):
+    """pydantic tells all of them in one call, in which no other request is answered."""
+    listed, looked_at = [], []
+    for size in (2000, 40_000):
+        path, body = "PostedAgreement", {"owner": "x", "name": "y", "engagements": [1] * size}
+        if not nested:
+            path, body = "PostedTransactions", [{}] * size
+        expected_shape = shape(f"emulator.api.shapes.sandbox:{path}")
+        with pytest.raises(BankError) as refused:
+            validate(f"emulator.api.shapes.sandbox:{path}", body, (), plain=True)
+        listed.append([(message.path, message.text) for message in refused.value.messages])
+        with pytest.raises(expected_shape.invalid) as invalid:
+            expected_shape.check(body)
+        looked_at.append(len(_details(expected_shape, body, invalid.value)))
+    assert listed[0] == listed[1]
+    assert len(listed[0]) == MOST_MESSAGES
+    assert looked_at[0] == looked_at[1] < 20_000

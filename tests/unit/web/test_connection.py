@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
+import weakref
 
 import pytest
 from aiohttp.base_protocol import BaseProtocol
@@ -388,3 +390,23 @@ def test_no_name_of_ours_hides_one_of_aiohttp() -> None:
     private = {name for name in written if name.startswith("_") and not name.startswith("__")}
     assert len(private) > 20
     assert private.isdisjoint(dir(BaseProtocol))
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET / HT", GOING_ON["get"], GOING_ON["post"][:-1], ENDING["garbage"][0], GOING_ON["late"]]
+)
+async def test_a_closed_connection_is_gone_without_a_collection(begun: bytes) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        client = client_of(Application())
+        client.connection.data_received(begun)
+        await turn()
+        closed = weakref.ref(client.connection)
+        client.leave()
+        await turn()
+        del client
+        await turn()
+        assert closed() is None
+    finally:
+        gc.enable()
