@@ -209,7 +209,6 @@ def _without_numbers(text: str) -> str:
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """`value` with every string in it changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
