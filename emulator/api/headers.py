@@ -352,7 +352,6 @@ def demanded(column: str, needs: frozenset[str], session_optional: bool) -> froz
 
 
 def _malformed(headers: Headers) -> Iterator[Message]:
-    """A message for each malformed header."""
     for lower in sorted(_CHECKS.keys() & headers.keys(), key=_POSITION.__getitem__):
         name, value = _SPELLING[lower], headers[lower]
         expected = _CHECKS[lower](value)

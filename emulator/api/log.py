@@ -1,4 +1,12 @@
-"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis."""
+"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis.
+
+An exchange is added before the first gate (`begin`), and the pipeline fills it in as far as the request gets, so that
+a request that broke something is in the log too. It is in memory only; where processes share banks, an orderly end
+hands it to the next home. Nobody but the pipeline changes an exchange, except `cut`: large bodies beyond
+MOST_LARGE_BODIES are shortened, the oldest first. A reset clears the log; the numbers go on, so that an id is never
+another request's. National identity numbers are masked when an exchange is shown, not when it is stored, because the
+diagnosis and the report on TPPs need the bytes that were signed.
+"""
 
 from __future__ import annotations
 
@@ -209,7 +217,6 @@ def _without_numbers(text: str) -> str:
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """`value` with every string in it changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

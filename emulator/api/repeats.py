@@ -1,4 +1,15 @@
-"""A creation that is repeated with the same X-Request-ID gets the stored answer (requests.md#repeating-a-request)."""
+"""A creation that is repeated with the same X-Request-ID gets the stored answer (requests.md#repeating-a-request).
+
+Only a 201 is remembered, in the transaction that creates the resource: an answer that was lost on its way is there for
+the repeat, and one whose change was undone is not. After a refusal the id is free.
+
+    the id was used                 answer
+    never, or over 24 hours ago     the handler's
+    for the very same request       the stored 201, byte for byte; nothing is created
+    for another request             409 CONFLICT
+
+A repeat passes the gates before this one again: its signature, customer and access must still be valid.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,34 @@
-"""One bank with its TPP interface, scripted rules and request log.
+"""One bank with its TPP interface, scripted rules and request log: the pipeline of a request.
 
-A request passes the gates in a fixed order (requests.md#order-of-checks), and the first that fails determines the
-answer: wire format (checked by the web server), route, signature, TPP role, headers, query, body, scripted rules, PSU
-and access, quotas, and then the handler with its resource and business rules, inside one transaction.
+A request passes these gates in this order (requests.md#order-of-checks). The first that refuses determines the answer;
+headers, query, body and business rules report everything that they find.
+
+    gate                        code                        refuses with
+    wire format, size           the web server, `refused`   400, 408, 413, 414, 431
+    due steps of bank time      `settling`                  nothing: what cannot be written stays due
+    route                       `_routed`                   404 NOT_FOUND, PRODUCT_UNKNOWN; 405
+    rules with `unsigned`       `_scripted`                 what the rule says
+    signature                   `_signed`                   400
+    role of the certificate     `_acted`                    403 FORBIDDEN
+    headers, query, body        `_well_formed`              400, 406, 413, 415
+    all other rules             `_scripted`                 what the rule says
+    PSU, session, consent       `customer.admit`            401 with a scaRedirect, 404, 429
+    repeat of a creation        `repeats.once`              the stored answer; 409
+    resource, business rules    the operation's handler     400, 403, 404, 409
+
+Rules come that late because they match what the gates before have read; a rule that plays a bank that is down is
+`unsigned`. The last three gates and all that they write are one transaction. Bank time stands still from the first
+gate to the answer.
+
+    failure                     consequence
+    BankError, from any depth   its answer; the transaction is undone
+    ScaNeeded                   the same; then a transaction of its own opens the SCA, the only trace of a refusal
+    StoreUnwritable             503; the change is undone, reads go on
+    any other exception         500, logged with its traceback; the transaction is undone
+
+Whatever the answer is, it then gets the headers of every answer and its signature, the effects of rules change it, and
+the request log, the report on TPPs and the event stream receive it. It is sent by the web server after the change is
+stored (`emulator.assemble.turns`).
 """
 
 from __future__ import annotations

@@ -52,7 +52,6 @@ def check_name(context: click.Context, option: click.Parameter, value: str | Non
 
 
 def state_option(command: Command) -> Command:
-    """The option --state of a command."""
     about = f"The state directory of `serve`.  [BANK_EMULATOR_STATE; default: {ServeSettings().state}]"
     return click.option("--state", metavar="DIR", help=about)(command)
 

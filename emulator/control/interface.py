@@ -1,4 +1,21 @@
-"""Handles requests under /_emulator: checks, routing, body, operation and answer; synchronous (control.md)."""
+"""Handles requests under /_emulator: checks, routing, body, operation and answer; synchronous (control.md).
+
+Nothing is signed here, so the checks of `_Gate` come first, on every request: the Host (a name that resolves to this
+machine must not open the bank to a page), the token, and for changes the origin. Then route, query and body, whose
+problems are all reported, and the handler of the operation (`operations/`).
+
+    failure                             answer
+    foreign Host, origin, notification  403 FORBIDDEN
+    no or wrong token                   401; 429 with Retry-After after too many
+    content type of a change            415
+    BankError                           its own
+    problems of a scenario or fixture   400 FORMAT_ERROR, one message each
+    StoreUnwritable                     503, nothing has changed
+    any other exception                 500, logged
+
+A handler with long work is a generator: each step is a turn of its own, and other requests are answered in between
+(control.md#long-operations). The same code serves the command line, the console and tests in this process.
+"""
 
 from __future__ import annotations
 

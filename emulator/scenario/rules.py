@@ -1,4 +1,30 @@
-"""The scripted rules of one bank: evaluated for every request, the first match wins per effect."""
+"""The scripted rules of one bank: evaluated for every request, the first match wins per effect.
+
+A request comes here twice, before (`signed` False: rules with `unsigned`) and after its signature is checked. For each
+rule of its operation, in the order in which they were added, the rules of the setting `weather` last:
+
+1. A rule is skipped if earlier ones, of this or the first round, have taken all of its effects, or if its `when` does
+   not match. Nothing is counted.
+2. Effects that cannot act on the payment's product are left out, with a note for the request log. A rule without any
+   other effect is skipped too.
+3. The match is counted (`matched`), and `times` decides whether the rule acts on it (`acted`). Dice are drawn from the
+   bank's seed, the rule and the number of the match, so that other rules and other requests do not change them.
+4. Its effects that no earlier rule has taken act: first those inside the bank (they set `call.script`), then those
+   that answer instead of it, and after the answer those that change it or its delivery.
+
+Where the rules are, and who may change them:
+
+    what                    where                         changed by
+    rules                   document `meta/rules`         `add`, `remove`, ..., undone with their transaction
+    rules of `weather`      built from the setting        `PUT settings`, and what restores settings
+    counters, dice          in memory, by `serial`        matches; a refused request, which changes no document, counts
+    rules in use, index     derived (`_set`)              a change of the document or the setting, also an undone one
+
+A rule keeps its counters when others come or go, and when its removal is undone; a rule that is added again begins at
+zero, as do all after a snapshot is restored (`restart`). Where processes share banks, an orderly end hands them to the
+bank's next home (`counters`, `count_from`); else they end with the process. An entry that this version cannot read is
+left out: a bank always starts.
+"""
 
 from __future__ import annotations
 

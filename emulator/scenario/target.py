@@ -1,4 +1,10 @@
-"""Applies scenarios to a bank, in one transaction each."""
+"""Applies scenarios to a bank, in one transaction each.
+
+In this order: the base (a fixture, a snapshot, or what the bank has), clock, settings, additions, changes (`start.py`),
+then the rules, which replace those of an earlier application. What is due at the new time is done in the same
+transaction. If anything does not fit the bank, ScenarioRefused names the place in the file, the transaction is undone,
+and nothing has changed. Only afterwards follows what cannot be undone: counters, request log, events.
+"""
 
 from __future__ import annotations
 

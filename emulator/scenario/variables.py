@@ -32,7 +32,6 @@ def fill(value: Any, value_of: Callable[[str], Any]) -> Any:
 
 
 def _names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Every `${name}` in a value, with its path."""
     if isinstance(value, str):
         for name in _PLACE.findall(value):
             yield name, path

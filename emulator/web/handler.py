@@ -1,4 +1,24 @@
-"""Handles parsed requests in turns; the only module of the HTTP server that calls the core."""
+"""Handles parsed requests in turns; the only module of the HTTP server that calls the core.
+
+The core is synchronous and does no I/O: a request runs whole, and only one runs at a time. A request is in one of these
+places, and moves as the loop calls:
+
+    place           what it waits for                           left by
+    `_waiting`      the next turn                               `_next_turn`: up to LONGEST of them, in order of arrival
+    (in a turn)     its handler, then the end of the turn       `_handle`; `_deliver` once the changes are stored
+    `_unfinished`   the next step of its long work              `_next_turn`: one step, alternating with waiting ones
+    `_awaiting`     a thread that prepares its next step        `_await`, which brings it back to `_deliver`
+
+No answer leaves before the changes of its turn are stored: with the end of the turn, or, where an fsync or a commit
+follows, when that is awaited (`_deliver_later`); the next turn may be computed meanwhile.
+
+    failure                             consequence
+    a handler raises                    that request alone gets the error (500); the others of the turn go on
+    the turn cannot be stored           the application undoes the changes and has made 503 of its answers
+    the end of the turn itself raises   all requests of the turn get the error: none may wait for ever
+    a client goes away                  its answer is dropped; its changes stay, as they are stored; long work ends
+    the server stops                    waiting requests are answered, long work is abandoned with 503
+"""
 
 from __future__ import annotations
 

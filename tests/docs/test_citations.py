@@ -14,8 +14,8 @@ from tests.docs.sections import ROOT
 
 FOLDERS = ("emulator", "tests", "fixtures", "scenarios", ".ci", ".docker", ".github")
 FILES = ("Makefile", "README.md", "CHANGELOG.md", "pyproject.toml")
-# The two texts from which the project began. The brackets keep this pattern from finding itself.
-UNREADABLE = re.compile(r"\b(?:SP[E]C|CONTR[A]CT)\b.{0,40}")
+# The texts from which the project began, and its issues. The brackets keep this pattern from finding itself.
+UNREADABLE = re.compile(r"\b(?:SP[E]C|CONTR[A]CT|DES[I]GN|issu[e] #?[0-9])\b.{0,40}")
 # `page.md#anchor` in comments and texts; the whole path without `.md` in checks, templates and links of the program.
 SHORT = re.compile(r"(?<![\w/-])([a-z][a-z-]*)\.md\b(?:#([\w-]+))?")
 LONG = re.compile(r"\b((?:tutorials|how-to|reference|explanation)/[a-z-]+)(?:\.md)?(?:#([\w-]+))?")

@@ -85,7 +85,6 @@ def resolved(reference: Any) -> Any:
 
 
 def query_parameter(parameter: QueryParameter) -> Part:
-    """A parameter of the query."""
     schemas: Mapping[str, Part] = {
         "boolean": {"type": "boolean"},
         "int": {"type": "integer", "minimum": parameter.minimum, "maximum": parameter.maximum},

@@ -1,8 +1,35 @@
 """Strong customer authentication: one state machine for the pages, the control interface and scenarios.
 
-An SCA is opened by a request, has a single-use token, and goes through the steps identity, method, context and
-approve; a step is skipped when its result is already known (sca.md#the-pages). It ends `finalised` or `failed`, with a
-redirect for the customer's browser: the TPP's own address with the outcome appended (sca.md#redirect-after-success).
+A request opens an SCA (`open_sca`). Its id is the single-use token of the address to which the TPP sends the customer.
+It goes through the steps identity, method, context and approve. The step is not stored but follows from what is known
+(`step`), so a step whose result the request has brought is skipped (sca.md#the-pages). Three states:
+
+    status       meaning                              changed by
+    started      waits for the customer               the steps; they only add members
+    finalised    approved                             `complete`
+    failed       declined, expired, refused, voided   `decline`, `expire`, `fail`, `void`
+
+Nothing leaves `finalised` and `failed`: their pages answer 410. An SCA older than 10 minutes stays `started` until
+somebody touches it, and every reader asks `is_late`: lateness needs no step of bank time.
+
+`complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
+session, the consent, the redirect. What is approved (payment, basket, cancellation) registers its effects in
+`OUTCOMES`; an SCA for access, consent or a user only has session and consent.
+
+    failure                                     SCA      target                        redirect
+    unknown identity number                     failed   unchanged                     PSU_CREDENTIALS_INVALID
+    (on the pages the first one is asked again, `may_try_again`)
+    another person than the request's           failed   unchanged                     PSU_CREDENTIALS_INVALID
+    nothing to approve in the wanted context    failed   unchanged                     PSU_CREDENTIALS_INVALID
+    older than 10 minutes                       failed   unchanged                     SCA_EXPIRED
+    target needs it no more                     failed   unchanged                     SCA_INVALID
+    customer declines                           failed   `declined`: RCVD becomes RJCT SCA_INVALID
+    business rules refuse the approval          failed   unchanged                     the code of the rule
+    a wrong form (method, context, accounts)    started  unchanged                     none: FORMAT_ERROR
+    scripted: reject, expire, fail, abandon     as those; abandon leaves it started and gives no redirect
+
+Every end has a redirect for the customer's browser, the TPP's own address with the outcome appended
+(sca.md#redirect-after-success), except `void`: then the target has ended otherwise, and nobody is sent anywhere.
 """
 
 from __future__ import annotations

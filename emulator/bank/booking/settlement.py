@@ -2,6 +2,17 @@
 
 A payment's `held` is its reservation (payments.md#money), shown as the pending transaction `pendingId`. The bank's
 fee is a separate transaction (assumed).
+
+    moment                          function     account                       payment
+    accepted, or money has come     `hold`       reserved, pending shown       `held`, `pendingId`, `feePendingId`
+    without money                   `hold`       unchanged                     unchanged; the answer is False
+    ACSC                            `settle`     booked, and the creditor's    without them
+                                                 if this bank holds it
+    ACCP, RJCT, CANC                `release`    as before                     without them
+
+`force`, for a status that a script or a person sets, reserves below the credit line. A debtor account that was deleted
+takes part in nothing. Nothing here prevents a second reservation or booking: `Flow.hold` asks for `held`, and
+`lifecycle.change` does nothing for the status that a payment already has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Consents: which accounts a person shares with a TPP in a context, for 180 days from the last SCA (consents.md)."""
+"""Consents: which accounts a person shares with a TPP in a context, for 180 days from the last SCA (consents.md).
+
+The state is not stored but follows from what has happened to the document (`status`):
+
+    status     when                                             changed by
+    valid      the newest of its owner, SCA within 180 days     `grant`, at the end of an SCA
+    expired    180 days are over, or a later one replaced it    time alone; `grant`; `expire`, by a scenario
+    revoked    the person withdrew it, or the TPP deleted it    `revoke`, `terminate`
+
+Nothing leaves `revoked`, and only an SCA gives access again, by a new document. There is one valid consent for each
+TPP, person, context and agreement (`owner_key`). The next request is refused already: access asks `current` each time.
+The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
+"""
 
 from __future__ import annotations
 

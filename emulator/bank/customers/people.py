@@ -20,7 +20,6 @@ ROLES: tuple[Role, ...] = ("VIEW", "REGISTER")
 
 
 def customer(bank: Bank, number: str) -> Customer | None:
-    """The customer with this customerNumber."""
     return bank.documents.first(CUSTOMER, customerNumber=number)
 
 
@@ -60,7 +59,6 @@ def acting_under(bank: Bank, agreement: Agreement) -> list[str]:
 
 
 def _private(owner: Customer | None) -> Customer | None:
-    """The customer if it is a private one."""
     return owner if owner is not None and owner["type"] == "private" else None
 
 

@@ -1,4 +1,17 @@
-"""The creation of a payment: the rules of its product and debtor, its cost, and its first SCA (payments.md)."""
+"""The creation of a payment: the rules of its product and debtor, its cost, and its first SCA (payments.md).
+
+`initiate` checks everything before it writes anything. In this order, and the first step that refuses answers:
+
+    step             refuses with
+    `_debtor`        403 FORBIDDEN: unknown or another's, in the same words, or closed; PRODUCT_INVALID for a loan
+    `_drafts`        400 with the problems of all rules of the product, of the payment or of each entry of a bulk
+    `_price`         400 PAYMENT_FAILED, with `funds_check: initiation` only
+    register limit   403 FORBIDDEN, under an agreement
+    duplicate        409 CONFLICT, with `allowLogicalDuplicate=false` only
+
+Then it opens the SCA and stores the payment in RCVD. No money is reserved before the approval (`progression.accept`).
+Accounts are looked up through a cache of the bank, which is empty after any change of an account or of people's rights.
+"""
 
 from __future__ import annotations
 

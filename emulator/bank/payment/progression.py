@@ -1,8 +1,34 @@
 """Steps that follow bank time: documents have due times, and due steps are applied in their order (bank-time.md).
 
-The setting `progression` determines when the steps of an accepted payment happen: `time` (after seconds), `immediate`,
-`polls` (a step after every N status reads) or `manual`. A change of it applies to steps that are scheduled afterwards.
-Dates, execution runs and retries follow bank time except with `manual` (assumed).
+No timer runs. `due` of a payment, or of a pending transaction of a fixture, is the moment of its next step, and an
+index of the store finds the earliest. Whoever reads or changes a bank first applies what is due, the earliest first, of
+several at one moment the payment that was created first, so that it gets the money. During a step the clock stands at
+its `due`: a step that is applied a month late has the date that it should have.
+
+A status is only changed by `lifecycle.change`, which moves the money with it. It is called here, and where a person
+decides: first signature, decline and cancellation in `payments`. The last signature leads to `accept`.
+
+    status        next step (`_natural`)                             due (`schedule`, `_due`)
+    RCVD          RJCT, its SCA ends                                 24 h after it was created
+    PATC          RJCT, its SCA ends                                 30 days after the first signature
+    ACTC, ACWC    PDNG if its execution is later; else as PDNG       after 1 s
+    PDNG          ACSP with its money reserved; without money ACCP   1 s after `executeAt`
+    ACCP          ACSP with its money; RJCT from `giveUpAt` on       at the flow's next retry
+    ACSP, ACWP    the flow's own: ACWP, ACSC, PART                   after 2 s, 1 s
+    final         none                                               none
+
+The flow of a product (`flows`) may take steps of its own in any of them, and sets their moments. A script
+(`progress`, from a rule) replaces the table from `accept` on; the payment stays in the script's last status.
+
+The setting `progression` determines when the steps of an accepted payment happen: `time` (after seconds, as above),
+`immediate`, `polls` (a step after every N status reads, `read`) or `manual` (only `advance`). A change of it applies
+to steps that are scheduled afterwards. Dates, execution runs and retries follow bank time except with `manual`
+(assumed).
+
+Due steps are applied in pieces of `PIECE`, each one change of the store. If a piece fails or cannot be written it is
+undone as a whole and its steps are still due: the next request tries again, reads see the state before, writes are 503.
+While the clock is moved far ahead (`move_clock`) others may use the bank between two pieces: bank time is then just
+before the next step, and only the mover applies steps.
 """
 
 from __future__ import annotations

@@ -153,7 +153,6 @@ def restore_snapshot(screen: Screen) -> Steps:
 
 
 def delete_snapshot(screen: Screen) -> Response:
-    """Delete a snapshot."""
     name = screen.params["name"]
     if not screen.confirmed:
         lost = [f"the snapshot {name}"]

@@ -236,10 +236,8 @@ def _of_products() -> dict[tuple[str, str], Flow]:
 
 
 def of(payment: Payment) -> Flow:
-    """The flow of a payment."""
     return _of_products()[payment["service"], payment["product"]]
 
 
 def of_product(product: Product) -> Flow:
-    """The flow of a product."""
     return _of_products()[product.service, product.name]
