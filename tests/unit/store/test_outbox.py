@@ -149,21 +149,3 @@ def test_a_listener_that_fails_harms_neither_the_change_nor_the_others(caplog: p
         store.publish(A)
     assert (heard, store.count(BOOK)) == ([A], 1)
     assert "could not be delivered" in caplog.text
-
-
-def test_a_change_of_another_process_is_applied_with_its_events_and_can_be_followed() -> None:
-    first, second = memory_store(KINDS), memory_store(KINDS)
-    changes = []
-    first.log.append = changes.append
-    heard, followed = listened(second), []
-    second.follow(BOOK, lambda: followed.append(second.count(BOOK)))
-    with first.transaction():
-        first.put(BOOK, book("b1", author="a"))
-        first.publish(A)
-    first.delete(BOOK, "b1")
-    for change in changes:
-        second.apply(change.payload, change.events)
-    assert (heard, followed, second.sequence) == ([A], [1, 0], 2)
-    assert second.dump() == first.dump()
-    second.put(BOOK, book("b2"))
-    assert second.sequence == 3
