@@ -16,6 +16,7 @@ import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -51,33 +52,44 @@ def content_named(change: bytes) -> str | None:
 def payload(sequence: int, steps: list[Step]) -> bytes | None:
     """The change from what was before the first step to what is now; None if there is no difference."""
     head = b'{"sequence":%d,' % sequence
-    for place in range(len(steps) - 1, -1, -1):
-        content = steps[place]
-        if isinstance(content, StoredContent):
-            content.sequence = sequence
-            then = _differences(b"{", steps[place + 1 :]) or b'{"put":[]}'
-            return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
-    return _differences(head, steps)
+    if StoredContent not in map(type, steps):
+        return _differences(head, steps)
+    for place, step in enumerate(steps):
+        if isinstance(step, StoredContent):
+            step.sequence = sequence
+            content, since = step, steps[place + 1 :]
+    then = _differences(b"{", since) or b'{"put":[]}'
+    return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
+
+
+_document: Callable[[Any], Any] = itemgetter(0, 1)
+
+
+def _single(steps: Iterable[Any], cleared: dict[DocumentTable, None]) -> Iterator[Any]:
+    """The steps, each about one document; `cleared` gets the tables that are better written as a whole."""
+    for step in steps:
+        if not isinstance(step, Replaced):
+            yield step
+            continue
+        table, was = step
+        if len(was.numbers) > 2 * len(table.numbers):
+            cleared[table] = None
+        else:
+            yield from ((table, identity, number, was.rows[number]) for identity, number in was.numbers.items())
+            yield from ((table, identity, None, None) for identity in table.numbers)
 
 
 def _differences(head: bytes, steps: list[Step]) -> bytes | None:
-    before: dict[tuple[DocumentTable, str], tuple[int | None, bytes | None]] = {}
     cleared: dict[DocumentTable, None] = {}
-    for step in steps:
-        if isinstance(step, Replaced):
-            table, was = step
-            if len(was.numbers) > 2 * len(table.numbers):  # writing what there is takes less than what is gone
-                cleared[table] = None
-                continue
-            for identity, place in was.numbers.items():
-                before.setdefault((table, identity), (place, was.rows[place]))
-            for identity in table.numbers:
-                before.setdefault((table, identity), (None, None))
-        elif not isinstance(step, StoredContent):
-            before.setdefault((step[0], step[1]), (step[2], step[3]))
+    touched: Iterable[Any] = steps
+    if Replaced in map(type, steps) or len(set(map(_document, steps))) < len(steps):
+        first: dict[tuple[DocumentTable, str], Any] = {}
+        for one in _single(steps, cleared):
+            first.setdefault(one[:2], one)
+        touched = first.values()
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
-    for (table, identity), (number, raw) in before.items():
+    for table, identity, number, raw in touched:
         if table in cleared:
             continue
         now = table.numbers.get(identity)

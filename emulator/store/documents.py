@@ -432,14 +432,22 @@ class Documents(ABC):
         """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
         if self.marks:
             self.undo_abandoned()
-        table, raw = self.tables[kind.name], encoded(document)
+        table, raw, was = self.tables[kind.name], encoded(document), None
         identity: str = document["id"]
         number = table.numbers.get(identity)
-        if number is None:
-            number = table.next_number
-        elif table.rows[number] == raw:
+        if number is not None and (was := table.rows[number]) == raw:
             return
-        self._change(table, identity, number, raw, document)
+        steps = self.steps
+        before = len(steps)
+        try:
+            steps.append((table, identity, number, was))
+            table.place(identity, table.next_number if number is None else number, raw, document)
+        except BaseException:
+            if before < self._undo_to:  # as `halt`, for which there may be no memory
+                self._undo_to = before
+            self.tables = self._halted
+            self.finish_undo()
+            raise
         if not self.marks:
             self.commit()
 
@@ -450,9 +458,8 @@ class Documents(ABC):
         table = self.tables[kind.name]
         if identity not in table.numbers:
             return False
-        self._change(table, identity, None, None)
-        if not self.marks:
-            self.commit()
+        with self.transaction():
+            self._change(table, identity, None, None)
         return True
 
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
@@ -492,26 +499,11 @@ class Documents(ABC):
             table = self.table(name)
             yield table, contents.get(name) or TableContent.empty(table.kind)
 
-    def _change(
-        self,
-        table: DocumentTable,
-        identity: str,
-        number: int | None,
-        raw: bytes | None,
-        document: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Change one document, after noting what it was."""
-        steps, was = self.steps, table.numbers.get(identity)
-        before = len(steps)
-        try:
-            steps.append((table, identity, was, None if was is None else table.rows[was]))
-            table.place(identity, number, raw, document)
-        except BaseException:
-            if before < self._undo_to:  # as `halt`, for which there may be no memory
-                self._undo_to = before
-            self.tables = self._halted
-            self.finish_undo()
-            raise
+    def _change(self, table: DocumentTable, identity: str, number: int | None, raw: bytes | None) -> None:
+        """Change one document of an open transaction, after noting what it was."""
+        was = table.numbers.get(identity)
+        self.steps.append((table, identity, was, None if was is None else table.rows[was]))
+        table.place(identity, number, raw)
 
     def _replace(self, table: DocumentTable, content: TableContent) -> None:
         self.steps.append(Replaced(table, table.content))

@@ -132,7 +132,7 @@ class Keys:
     `indexes`: member -> value -> numbers; `orders`: name -> entries. Text and numbers are compared as in Python.
     """
 
-    __slots__ = ("_indexed", "_plain", "_sorted", "indexes", "kind", "members", "orders")
+    __slots__ = ("_indexed", "_sorted", "indexes", "kind", "members", "orders", "plain_types")
 
     def __init__(self, kind: Kind[Any]) -> None:
         self.kind = kind
@@ -149,7 +149,7 @@ class Keys:
             for name, rule in kind.ordered.items()
         ]
         # the types of values that need no check: none once an order has numbers, among which text cannot be sorted
-        self._plain = _TEXTS
+        self.plain_types = _TEXTS
 
     def copy(self) -> Keys:
         """A copy that can be changed for itself."""
@@ -162,7 +162,7 @@ class Keys:
                     copied[value] = bucket.copy()
         for name, order in self.orders.items():
             other.orders[name].update(order)
-        other._plain = self._plain
+        other.plain_types = self.plain_types
         return other
 
     def of(self, document: Mapping[str, Any]) -> list[Any]:
@@ -171,8 +171,6 @@ class Keys:
 
     def check(self, values: list[Any]) -> None:
         """Raise ValueError for values that cannot be indexed or cannot be sorted among the others."""
-        if self._plain.issuperset(map(type, values)):  # as nearly always
-            return
         for place, _ in self._indexed:
             value = values[place]
             if value is not None and not all(map(_is_value, value if isinstance(value, (list, tuple)) else (value,))):
@@ -213,7 +211,7 @@ class Keys:
             value = values[by]
             if value is not None:
                 if type(value) is not str:
-                    self._plain = _NOTHING
+                    self.plain_types = _NOTHING
                 if group is None:
                     order.add((value, identity))
                 elif values[group] is not None:
@@ -245,7 +243,7 @@ class Keys:
                 if new is not None:
                     order.add(new)
                     if type(new[-2]) is not str:
-                        self._plain = _NOTHING
+                        self.plain_types = _NOTHING
 
     @classmethod
     def built(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, Mapping[str, Any]]]) -> Keys:
@@ -257,7 +255,8 @@ class Keys:
         entries: list[list[Entry]] = [[] for _ in keys._sorted]
         for number, identity, document in documents:
             values = keys.of(document)
-            keys.check(values)
+            if not _TEXTS.issuperset(map(type, values)):
+                keys.check(values)
             for place, buckets in keys._indexed:
                 for value in _searched(values[place]):
                     _add(buckets, value, number)
@@ -271,7 +270,7 @@ class Keys:
                 message = f"the member {keys.members[by]!r} cannot be sorted among the others of its order"
                 raise ValueError(message) from None
             if order and not isinstance(order[0][-2], str):
-                keys._plain = _NOTHING
+                keys.plain_types = _NOTHING
         return keys
 
     def between(
@@ -384,8 +383,9 @@ class DocumentTable(Table):
             raise ValueError(f"document number {number} exists already")
         if sound and keys.members:
             if raw is not None:
-                becomes = keys.of(decoded(raw) if document is None else document)
-                keys.check(becomes)
+                becomes = list(map((decoded(raw) if document is None else document).get, keys.members))
+                if not keys.plain_types.issuperset(map(type, becomes)):
+                    keys.check(becomes)
             if old is not None:
                 was = keys.of(decoded(rows[old]))
         self.sound = False
