@@ -23,12 +23,12 @@ from emulator.assemble.stored_authority import CA, KEEP, READ, TPP, check_secret
 from emulator.bank.kinds import KINDS
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
+from emulator.store.db import content_named
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
 from emulator.store.snapshot import image_from_bytes
-from emulator.store.tx import content_named
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
 _ENDING = 4.0  # seconds after the end of a process in which its connections may still look used

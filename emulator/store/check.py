@@ -14,13 +14,10 @@ import orjson
 from emulator.store.db import memory_store
 from emulator.store.disk import LOCK, Disk, Lock, closing, shared_lock, write_whole
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
-from emulator.store.image import TableImage
-from emulator.store.index import Index, Keys, Value
-from emulator.store.journal import segment_first
 from emulator.store.kinds import Kind
-from emulator.store.recovery import SNAPSHOT, recover, unfinished_name
+from emulator.store.recovery import SNAPSHOT, recover, segment_first, unfinished_name
 from emulator.store.snapshot import INDEX_OPENING, INDEX_TABLE, STORE_TABLE, write_snapshot
-from emulator.store.table import DocumentTable, indexed
+from emulator.store.table import DocumentTable, TableContent
 
 NO_KINDS: tuple[Kind[Any], ...] = ()
 
@@ -52,7 +49,7 @@ class CheckReport:
 def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> CheckReport:
     """Read snapshot and journal and decode every document; writes nothing. Raises StoreExhausted, StoreTooNew, OSError.
 
-    With `kinds` the stored indexes are compared with the documents as well.
+    With `kinds` the documents are indexed as well.
     """
     return _report(directory, shared_lock(directory), lambda report: look(report, kinds))
 
@@ -99,30 +96,17 @@ def look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     if recovered.torn is not None:
         file, offset, size = recovered.torn
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
-    for kind, table in tables.items():
-        wrong = disagreement(table)
-        if wrong is not None:
-            report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, f"kind {kind}: {wrong}"))
 
 
 def disagreement(table: DocumentTable) -> str | None:
     """How the ids, indexes or orders of a table disagree with its documents; None if they agree."""
     try:
-        numbers, keys = indexed(table.kind, table.sorted_rows())
+        content = TableContent.of(table.kind, table.sorted_rows())
     except ValueError as wrong:
         return str(wrong)
-    if numbers != table.numbers:
+    if content.numbers != table.numbers:
         return "the ids do not match the documents"
-    return None if _content(keys) == _content(table.keys) else "the indexes do not match the documents"
-
-
-def _plain(index: Index) -> dict[Value, list[int]]:
-    return {value: [bucket] if isinstance(bucket, int) else list(bucket) for value, bucket in index.buckets.items()}
-
-
-def _content(keys: Keys) -> object:
-    indexes = {member: (_plain(index), index.many) for member, index in keys.indexes.items()}
-    return indexes, {name: list(order.entries) for name, order in keys.orders.items()}
+    return None if content.keys.plain() == table.keys.plain() else "the indexes do not match the documents"
 
 
 _TABLE = re.compile(rb',("[^"\\]+"):\{')
@@ -225,7 +209,7 @@ class _Repair:
             self._disk.remove(file)
             self._record(f"removed {SNAPSHOT}, in which no document can be read: its content is lost")
             return
-        images = {kind: TableImage.bare(dict(sorted(rows.items()))) for kind, rows in tables.items()}
+        images = {kind: TableContent.of(Kind(kind), dict(sorted(rows.items()))) for kind, rows in tables.items()}
         unfinished = self._directory / unfinished_name(0, id(self))
         write_snapshot(self._disk, unfinished, images, self._sequence(data))
         self._disk.rename(unfinished, file)
@@ -253,7 +237,7 @@ def _lost(records: bytes) -> str:
 
 def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:
     """Read a damaged snapshot: the documents (kind -> number -> text), the unreadable lines, whether it has an end."""
-    whole = data.endswith(b"}}\n")
+    whole = data.endswith((b"}}\n", b"\n}\n}\n"))
     tables: dict[str, dict[int, bytes]] = {}
     ids: set[tuple[str, str]] = set()
     kind, lost = "", 0

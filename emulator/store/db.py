@@ -1,37 +1,116 @@
-"""The documents of one bank in memory, with indexes, orders and transactions; a log stores and orders their changes.
+"""A store: documents in memory whose changes a log makes last.
 
-A transaction collects how to undo each of its changes (tx.py), and the events that are published meanwhile. At its end
-they are written as one change of the log; if that fails they are undone and the events dropped. Within a turn, a
-finished transaction waits for `flush`, which writes those of all requests as one change. With a log that `confirms`, a
-change that was written can still be undone until `confirm` or `revert`, and its events wait until then.
+At the end of a transaction the difference between what was and what is becomes one change of the log; if that fails, it
+is undone and its events are dropped. Within a turn, a finished transaction waits for `flush`, which writes those of all
+requests as one change. With a log that `confirms`, a change that was written can still be undone until `confirm` or
+`revert`, and its events wait until then.
+
+A change is `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, with
+"clear" and "delete" only if something is deleted; for a cleared kind, "put" has every document. If the whole content
+was replaced by a stored one, it is `{"sequence", "content": file, "then": the differences since}`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
-from emulator.store.documents import Documents, Event
+import orjson
+
+from emulator.store.documents import Documents, Event, Image, PreparedImage, Replaced, Step, StoredContent
 from emulator.store.errors import StoreUnwritable
-from emulator.store.image import FrozenTable, Image, PreparedImage, TableImage
-from emulator.store.kinds import D, Kind, by_name
-from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
-from emulator.store.table import DocumentTable, TableContent, decoded
-from emulator.store.tx import ReplacedTable, StoredContent, Undo, payload, repeat, undo
+from emulator.store.kinds import Kind
+from emulator.store.table import DocumentTable, TableContent, decoded, encoded
 
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
 
+RESERVED = ("_store", "_index")  # names of tables in a snapshot
+
 
 class Change(NamedTuple):
-    """One change: its number, and its content as JSON (see `tx.payload`)."""
+    """One change: its number, and its content as JSON."""
 
     sequence: int
     payload: bytes
+
+
+_NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
+
+
+def content_named(change: bytes) -> str | None:
+    """The content that a change names, or None; without decoding the change."""
+    named = _NAMED.match(change)
+    return None if named is None else named[1].decode()
+
+
+def payload(sequence: int, steps: list[Step]) -> bytes | None:
+    """The change from what was before the first step to what is now; None if there is no difference."""
+    head = b'{"sequence":%d,' % sequence
+    if StoredContent not in map(type, steps):
+        return _differences(head, steps)
+    for place, step in enumerate(steps):
+        if isinstance(step, StoredContent):
+            step.sequence = sequence
+            content, since = step, steps[place + 1 :]
+    then = _differences(b"{", since) or b'{"put":[]}'
+    return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
+
+
+_document: Callable[[Any], Any] = itemgetter(0, 1)
+
+
+def _single(steps: Iterable[Any], cleared: dict[DocumentTable, None]) -> Iterator[Any]:
+    """The steps, each about one document; `cleared` gets the tables that are better written as a whole."""
+    for step in steps:
+        if not isinstance(step, Replaced):
+            yield step
+            continue
+        table, was = step
+        if len(was.numbers) > 2 * len(table.numbers):
+            cleared[table] = None
+        else:
+            yield from ((table, identity, number, was.rows[number]) for identity, number in was.numbers.items())
+            yield from ((table, identity, None, None) for identity in table.numbers)
+
+
+def _differences(head: bytes, steps: list[Step]) -> bytes | None:
+    cleared: dict[DocumentTable, None] = {}
+    touched: Iterable[Any] = steps
+    if Replaced in map(type, steps) or len(set(map(_document, steps))) < len(steps):
+        first: dict[tuple[DocumentTable, str], Any] = {}
+        for one in _single(steps, cleared):
+            first.setdefault(one[:2], one)
+        touched = first.values()
+    removed: list[tuple[str, int, str]] = []
+    puts: list[bytes] = []
+    for table, identity, number, raw in touched:
+        if table in cleared:
+            continue
+        now = table.numbers.get(identity)
+        if now is None:
+            if number is not None:
+                removed.append((table.name, number, identity))
+        elif now != number or table.rows[now] != raw:
+            puts += (b"[%b,%d," % (table.json_name, now), table.rows[now], b"],")
+    if cleared:
+        for table in cleared:
+            for place, text in table.sorted_rows().items():
+                puts += (b"[%b,%d," % (table.json_name, place), text, b"],")
+        head += b'"clear":[%b],' % b",".join(table.json_name for table in cleared)
+    if cleared or removed:
+        head += b'"delete":%b,' % orjson.dumps(removed)
+    elif not puts:
+        return None
+    # the documents are copied once, into the whole text
+    if puts:
+        puts[-1] = b"]"
+    return b"".join((head, b'"put":[', *puts, b"]}"))
 
 
 class Log(Protocol):
@@ -156,34 +235,6 @@ class MemoryLog:
         """Do nothing."""
 
 
-class _StoreTransaction:
-    """The context manager of `Store.transaction`: one object for all levels of nesting."""
-
-    __slots__ = ("_store",)
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __enter__(self) -> None:
-        store = self._store
-        store.marks.append((len(store.steps), len(store.outbox)))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        store = self._store
-        steps, events = store.marks.pop()
-        if kind is not None:
-            undo(store.steps, down_to=steps)
-            del store.outbox[events:]
-        if not store.marks:
-            if store.steps:
-                if kind is None:
-                    store.commit()
-            elif store.outbox:
-                store.deliver()
-
-
 class WriteGroup:
     """Stores that are flushed together: while the group is `open` their finished transactions wait.
 
@@ -203,59 +254,23 @@ class Store(Documents):
     """
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
-        super().__init__()
-        self.kinds = by_name(kinds)
-        for name in (STORE_TABLE, INDEX_TABLE):
+        super().__init__(kinds)
+        for name in RESERVED:
             if name in self.kinds:
                 raise ValueError(f"the name {name} is reserved for snapshots")
         self.sequence = 0
         self.discarded = False  # changes are no longer stored
         self.log = log
-        # undo steps and events of the open transaction or of those that wait, and where each nested block began
-        self.steps: list[Undo] = []
-        self.outbox: list[Event] = []
-        self.marks: list[tuple[int, int]] = []
         # where a finished transaction may wait for `flush`
         self.group: WriteGroup | None = None
         self.waiting = False
         self._lost: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
         self._separate = False  # after a failed `flush` changes do not wait until one succeeds
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
-        self._unconfirmed: list[tuple[int, list[Undo], list[Event]]] = []
+        self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
+        self._revert_to: int | None = None  # unconfirmed changes after this one are still to be undone
         self._listeners: list[Listener] = []
-        self._transaction = _StoreTransaction(self)
-        for name in self.kinds:
-            self.table(name)
         log.load(self)
-
-    def table(self, name: str) -> DocumentTable:
-        """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
-        table = self.tables.get(name)
-        if table is None:
-            kind = self.kinds.get(name) or Kind(name)
-            table = DocumentTable(kind, record=self.steps.append, changing=self.transaction)
-            self.tables[name] = table
-        return table
-
-    # Changing
-
-    def put(self, kind: Kind[D], document: D) -> None:
-        self.tables[kind.name].put(document)
-        if not self.marks and self.steps:
-            self.commit()
-
-    def delete(self, kind: Kind[Any], identity: str) -> bool:
-        existed = self.tables[kind.name].delete(identity)
-        if existed and not self.marks:
-            self.commit()
-        return existed
-
-    def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
-        with self._transaction:
-            return self.tables[kind.name].delete_several(identities)
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return self._transaction
 
     def publish(self, event: Event) -> None:
         self.outbox.append(event)
@@ -269,7 +284,6 @@ class Store(Documents):
         return None if self.discarded else super().content()
 
     def deliver(self) -> None:
-        """Deliver the events published since the last change."""
         events = self.outbox[:]
         self.outbox.clear()
         if self._unconfirmed:
@@ -286,37 +300,12 @@ class Store(Documents):
                     logger.exception("an event could not be delivered")
 
     def prepare(self, image: Image) -> PreparedImage:
-        return PreparedImage(self._contents(image), self.log.store_content(image))
-
-    def _contents(self, image: Image, *, copy: bool = True) -> dict[str, TableContent]:
-        contents: dict[str, TableContent] = {}
-        for name, table_image in image.tables.items():
-            kind = self.tables[name].kind if name in self.tables else Kind(name)
-            try:
-                contents[name] = table_image.content(kind, copy=copy)
-            except ValueError as wrong:
-                raise ValueError(f"a document of kind {name}: {wrong}") from wrong
-        return contents
-
-    def restore(self, image: Image | PreparedImage) -> None:
-        prepared = image if isinstance(image, PreparedImage) else PreparedImage(self._contents(image), None)
-        with self._transaction:
-            for table, content in self._with_contents(prepared.tables):
-                self.steps.append(ReplacedTable(table))
-                table.content = content
-            if prepared.stored is not None:
-                self.steps.append(prepared.stored)
-
-    def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
-        """Every table with its content among `contents`."""
-        for name in {**self.tables, **contents}:
-            table = self.table(name)
-            yield table, contents.get(name) or TableContent.empty(table.kind)
+        return PreparedImage(image.contents(self.kinds), self.log.store_content(image))
 
     def image(self) -> Image:
         if not self.marks:
             self.write_waiting()
-        return Image({name: TableImage.of(table) for name, table in self.tables.items()})
+        return Image({name: table.content.copy(table.kind) for name, table in self.tables.items()})
 
     # Turns: the changes of several requests are one change of the log
 
@@ -329,7 +318,6 @@ class Store(Documents):
             group.waiting.append(self)
 
     def commit(self) -> None:
-        """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
         group = self.group
         if group is None or not group.open or self._separate:
             self._write()
@@ -349,7 +337,7 @@ class Store(Documents):
         """Append the waiting changes as one; raises StoreUnwritable, with all of them undone."""
         lost, self._lost = self._lost, None
         if self.discarded:
-            self._undo()
+            self._undo_waiting()
             return
         try:
             if lost is not None:
@@ -368,34 +356,46 @@ class Store(Documents):
 
     def _write(self) -> None:
         waited, self.waiting = self.waiting, False
-        steps, sequence = self.steps, self.sequence + 1
+        sequence = self.sequence + 1
+        unconfirmed = self._unconfirmed
         try:
-            change = payload(sequence, steps)
+            if self.tables is not self.every_table:  # a block in it was not undone yet
+                self.finish_undo()
+            change = payload(sequence, self.steps)
             if change is not None:
+                if self.log.confirms:  # before it is stored, as nothing may fail after that
+                    unconfirmed.append((sequence, self.steps[:], self.outbox[:]))
                 self.log.append(Change(sequence, change))
         except BaseException as failed:
-            self._undo()
+            self._undo_to, self.tables = 0, self._halted  # as `halt`, for which there may be no memory
+            if unconfirmed and unconfirmed[-1][0] == sequence:
+                del unconfirmed[-1]
             if waited:  # waiting changes were undone with one that could not wait
                 self._lost = StoreUnwritable(str(failed))
+            self._undo_waiting()
             raise
-        if change is None:
-            steps.clear()
-            if self.outbox:
-                self.deliver()
-            return
-        self.sequence = sequence
-        self._separate = False
-        if self.log.confirms:
-            self._unconfirmed.append((sequence, steps.copy(), self.outbox.copy()))
-            self.outbox.clear()
-        elif self.outbox:
+        self.steps.clear()
+        if change is not None:
+            self.sequence = sequence
+            self._separate = False
+            if self.log.confirms:
+                self.outbox.clear()
+        if self.outbox:
             self.deliver()
-        steps.clear()
 
-    def _undo(self) -> None:
-        undo(self.steps)
+    def _undo_waiting(self) -> None:
+        self.halt(0)
         self.outbox.clear()
         self.waiting = False
+        self.finish_undo()
+
+    def finish_undo(self) -> None:
+        if self._revert_to is not None:
+            while self._unconfirmed and self._unconfirmed[-1][0] > self._revert_to:
+                self.steps[:0] = self._unconfirmed[-1][1]
+                del self._unconfirmed[-1]
+            self.sequence, self._revert_to = self._revert_to, None
+        super().finish_undo()
 
     # Called by a log
 
@@ -409,21 +409,31 @@ class Store(Documents):
         """Undo every change after this one, and waiting changes; the next `flush` raises the reason."""
         if self.steps or (self.group is not None and self in self.group.waiting):
             self._lost = StoreUnwritable(reason)
-        self._undo()
-        while self._unconfirmed and self._unconfirmed[-1][0] > sequence:
-            undo(self._unconfirmed.pop()[1])
-        self.sequence = sequence
+        self._revert_to = sequence
+        self._undo_waiting()
 
     def apply(self, change: bytes) -> None:
-        """Apply the next change of the log; the store must have no changes of its own waiting.
+        """Apply the next change of the log, without steps; the store must have no changes of its own waiting.
 
-        A content that the change names must have been loaded before (see `replace`). Raises ValueError, KeyError,
-        TypeError or AttributeError for a change that cannot be applied.
+        A content that the change names must have been loaded before (see `replace`). Removed and moved documents come
+        first, since another document may have got their number. Raises ValueError, KeyError, TypeError or
+        AttributeError for a change that does not fit these documents.
         """
         if self.steps or self._unconfirmed:
             raise RuntimeError("a change of the log is applied while another change is in progress")
-        differences = decoded(change)
-        repeat(differences.get("then", differences), self.table)
+        whole = decoded(change)
+        differences = whole.get("then", whole)
+        for kind in differences.get("clear", ()):
+            table = self.table(kind)
+            table.content = TableContent.empty(table.kind)
+        for kind, _, identity in differences.get("delete", ()):
+            self.table(kind).place(identity, None, None)
+        puts = [(self.table(kind), number, document) for kind, number, document in differences["put"]]
+        for table, number, document in puts:
+            if table.numbers.get(document["id"]) != number:
+                table.place(document["id"], None, None)
+        for table, number, document in puts:
+            table.place(document["id"], number, encoded(document), document)
         self.sequence += 1
 
     def replace(self, image: Image, sequence: int) -> None:
@@ -431,18 +441,17 @@ class Store(Documents):
 
         Raises ValueError for a document that does not fit its kind.
         """
-        for table, content in self._with_contents(self._contents(image, copy=False)):
+        fitting = all(c.keys.kind is self.kinds.get(name, c.keys.kind) for name, c in image.tables.items())
+        for table, content in self._with_contents(image.tables if fitting else image.contents(self.kinds)):
             table.content = content
         self.sequence = sequence
 
-    def freeze(self) -> dict[str, FrozenTable]:
-        """The present content, for another thread to read while this one continues; until `thaw`."""
-        return {name: FrozenTable(table) for name, table in self.tables.items()}
-
-    def thaw(self) -> None:
-        """Release the tables of `freeze`, which are no longer read."""
-        for table in self.tables.values():
-            table.before = None
+    def freeze(self) -> dict[str, TableContent]:
+        """The present documents, without indexes: for another thread to read while this one continues."""
+        return {
+            name: TableContent.empty(table.kind)._replace(rows=table.sorted_rows().copy())
+            for name, table in self.tables.items()
+        }
 
     # The end
 
@@ -460,8 +469,9 @@ class Store(Documents):
     def discard(self) -> None:
         """Close the log without storing anything: the bank is deleted."""
         self.discarded = True
-        self._undo()
         self.log.discard()
+        with suppress(StoreUnwritable):
+            self._undo_waiting()
 
 
 def memory_store(kinds: Iterable[Kind[Any]]) -> Store:

@@ -1,25 +1,135 @@
-"""The interface to the documents of a bank."""
+"""The documents of one bank in memory: reading, changing in transactions, and undoing.
+
+A transaction notes what each document was (`Step`) before anything changes, so that undoing is to place that again, and
+the change of the log is the difference between what was and what is (db.py). An undo that fails half-way leaves the
+remaining steps, and the documents cannot be read or changed until it has been finished: every access tries that first.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from sys import maxsize
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import ref
 
 import orjson
 
-from emulator.store.image import ROWS_AT_ONCE, Image, PreparedImage
-from emulator.store.index import Bucket, SortedIndex, Value
-from emulator.store.kinds import D, Document, Kind
-from emulator.store.table import DocumentTable
+from emulator.store.errors import StoreUnwritable
+from emulator.store.kinds import D, Document, Kind, by_name
+from emulator.store.table import Bucket, DocumentTable, TableContent, Value, encoded
+
+ROWS_AT_ONCE = 256
+SEVERAL = 1000  # documents; fewer are deleted one by one
 
 Event = dict[str, Any]
 """An event for listeners: `{"type": ..., ...}`, JSON."""
 
 Key = TypeVar("Key")
 Cached = TypeVar("Cached")
+
+
+class Replaced(NamedTuple):
+    """The whole content that a table had before it was replaced."""
+
+    table: DocumentTable
+    before: TableContent
+
+
+class StoredContent:
+    """A step that replaces the whole content by one that the log has stored as `file` (None: in memory), `size` bytes.
+
+    `sequence`: the change that refers to it. Earlier steps need not be written.
+    """
+
+    __slots__ = ("_remove", "file", "sequence", "size")
+
+    def __init__(
+        self, file: str | None = None, *, size: int = 0, remove: Callable[[], None] = lambda: None, sequence: int = 0
+    ) -> None:
+        self.file = file
+        self.size = size
+        self.sequence = sequence
+        self._remove = remove
+
+    def undo(self) -> None:
+        """Remove the file, to which no change refers."""
+        self._remove()
+
+
+Step = tuple[DocumentTable, str, int | None, bytes | None] | Replaced | StoredContent
+"""What was there before a change: table, id, number and text of a document (None: it did not exist), or more."""
+
+
+class PreparedImage(NamedTuple):
+    """An image prepared for one short `restore`: the content of each table, and what the log has stored of it."""
+
+    tables: Mapping[str, TableContent]
+    stored: StoredContent | None
+
+    def discard(self) -> None:
+        """Discard it without a restore."""
+        if self.stored is not None:
+            self.stored.undo()
+
+
+class Image(NamedTuple):
+    """The content of a bank at one moment, which never changes: kind -> content of its table."""
+
+    tables: Mapping[str, TableContent]
+
+    @classmethod
+    def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
+        """The image with exactly `documents`, kind -> documents in insertion order.
+
+        Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
+        """
+        tables = {kind.name: DocumentTable(kind) for kind in kinds}
+        for kind, several in documents.items():
+            table = tables[kind.name]
+            for document in several:
+                raw = encoded(document)
+                table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
+        return cls({name: table.content for name, table in tables.items()})
+
+    def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
+        """A copy of this image with a document inserted or replaced, of a kind without indexes and orders."""
+        if kind.indexes or kind.ordered:
+            raise ValueError(f"documents of {kind.name} are indexed")
+        table = DocumentTable(kind)
+        if kind.name in self.tables:
+            table.content = self.tables[kind.name].copy(kind)
+        table.place(document["id"], table.numbers.get(document["id"], table.next_number), encoded(document), document)
+        return Image({**self.tables, kind.name: table.content})
+
+    def contents(self, kinds: Mapping[str, Kind[Any]]) -> dict[str, TableContent]:
+        """Copies for tables of these kinds; raises ValueError for a document that does not fit its kind."""
+        contents: dict[str, TableContent] = {}
+        for name, content in self.tables.items():
+            try:
+                contents[name] = content.copy(kinds.get(name) or content.keys.kind)
+            except ValueError as wrong:
+                raise ValueError(f"a document of kind {name}: {wrong}") from wrong
+        return contents
+
+    @property
+    def size(self) -> int:
+        """The size of the documents in bytes, about that of a snapshot."""
+        return sum(sum(map(len, table.rows.values())) for table in self.tables.values())
+
+
+@contextmanager
+def discarded_on_failure(content: Image | PreparedImage | None) -> Iterator[None]:
+    """A `with` block that restores `content`; discards prepared content if the block fails."""
+    try:
+        yield
+    except BaseException:
+        if isinstance(content, PreparedImage):
+            content.discard()
+        raise
 
 
 class DependentCache(Generic[Key, Cached]):
@@ -56,8 +166,62 @@ def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
     yield b"}"
 
 
+class _Halted(Mapping[str, DocumentTable]):
+    """The tables while an undo is not finished: every access tries to finish it, and raises StoreUnwritable."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def _tables(self) -> dict[str, DocumentTable]:
+        self._documents.finish_undo()
+        return self._documents.every_table
+
+    def __getitem__(self, name: str) -> DocumentTable:
+        return self._tables()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables())
+
+    def __len__(self) -> int:
+        return len(self._tables())
+
+
+class _Transaction:
+    """One `with` block of `Documents.transaction`."""
+
+    __slots__ = ("__weakref__", "_documents")
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def __enter__(self) -> None:
+        documents = self._documents
+        if documents.marks:
+            documents.undo_abandoned()
+        documents.marks.append((ref(self, documents.undo_abandoned), len(documents.steps), len(documents.outbox)))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        documents = self._documents
+        documents.undo_abandoned()
+        _, steps, events = documents.marks[-1]
+        if kind is not None:
+            documents.halt(steps)
+            del documents.outbox[events:], documents.marks[-1]
+            documents.finish_undo()
+        else:
+            del documents.marks[-1]
+        if not documents.marks:
+            if documents.steps:
+                if kind is None:
+                    documents.commit()
+            elif documents.outbox:
+                documents.deliver()
+
+
 class Documents(ABC):
-    """Reads documents; `Store` implements the changes.
+    """The documents of a bank; `db.Store` gives their changes to a log.
 
     Returned documents are new copies. All methods raise KeyError for a kind that is not declared.
     """
@@ -65,8 +229,29 @@ class Documents(ABC):
     sequence: int
     """The number of the last change; it never decreases."""
 
-    def __init__(self) -> None:
-        self.tables: dict[str, DocumentTable] = {}
+    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
+        self.kinds = by_name(kinds)
+        self.every_table: dict[str, DocumentTable] = {}
+        self.tables: Mapping[str, DocumentTable] = self.every_table
+        # steps and events of the open transaction or of those that wait, and where each nested block began
+        self.steps: list[Step] = []
+        self.outbox: list[Event] = []
+        self.marks: list[tuple[ref[_Transaction], int, int]] = []
+        self._undo_to = maxsize  # steps after so many are still to be undone
+        self._halted = _Halted(self)
+        for name in self.kinds:
+            self.table(name)
+
+    def table(self, name: str) -> DocumentTable:
+        """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
+        table = self.every_table.get(name)
+        if table is None:
+            kind = self.kinds.get(name) or Kind(name)
+            table = DocumentTable(kind, change=self._change, changing=self.transaction)
+            self.every_table[name] = table
+        return table
+
+    # Reading
 
     def get(self, kind: Kind[D], identity: str) -> D | None:
         """A copy of the document; None if it does not exist."""
@@ -131,7 +316,7 @@ class Documents(ABC):
         table = self.tables[kind.name]
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
-    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> tuple[int, ...] | list[int]:
+    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
         bucket = self._bucket(table, equals)
         if bucket is None:
             return ()
@@ -141,9 +326,9 @@ class Documents(ABC):
         if len(equals) != 1:
             raise ValueError("exactly one index must be named")
         for member, value in equals.items():
-            index = table.keys.indexes.get(member)
-            if index is not None:
-                return None if value is None else index.buckets.get(value)
+            buckets = table.keys.indexes.get(member)
+            if buckets is not None:
+                return None if value is None else buckets.get(value)
         raise ValueError(f"{table.name} has no index {', '.join(map(repr, equals))}")
 
     def range(
@@ -186,32 +371,29 @@ class Documents(ABC):
         if order == table.kind.arrival:
             if (group, low, high) != (None, None, None):
                 raise ValueError(f"the order {order!r} has no groups and no bounds")
-            rows = table.sorted_rows().values()
+            texts = table.sorted_rows().values()
             stop = None if limit is None else offset + limit
-            return list(islice(reversed(rows) if reverse else rows, offset, stop))
-        places = self._order(table, order)
-        start, stop = places.between(group, low, high)
+            return list(islice(reversed(texts) if reverse else texts, offset, stop))
+        entries, start, stop = table.keys.between(order, group, low, high)
         if reverse:
             stop = max(start, stop - offset)
             start = start if limit is None else max(start, stop - limit)
         else:
             start = min(stop, start + offset)
             stop = stop if limit is None else min(stop, start + limit)
-        identities = places.ids(start, stop)
-        if reverse:
-            identities.reverse()
-        return list(map(table.rows.__getitem__, map(table.numbers.__getitem__, identities)))
+        rows, numbers = table.rows, table.numbers
+        return [rows[numbers[entry[-1]]] for entry in entries.islice(start, stop, reverse=reverse)]
 
     def ids_at(self, kind: Kind[Any], order: str, by: Value) -> list[str]:
         """The ids of the documents with this `by` in an order without groups, in insertion order."""
         table = self.tables[kind.name]
-        places = self._order(table, order)
-        return sorted(places.ids(*places.between(None, by, by)), key=table.numbers.__getitem__)
+        entries, start, stop = table.keys.between(order, None, by, by)
+        return sorted((entry[-1] for entry in entries.islice(start, stop)), key=table.numbers.__getitem__)
 
     def range_ids(self, kind: Kind[Any], order: str, *, group: str | None = None) -> list[str]:
         """The ids of the documents of `range` without bounds."""
-        places = self._order(self.tables[kind.name], order)
-        return places.ids(*places.between(group, None, None))
+        entries, start, stop = self.tables[kind.name].keys.between(order, group, None, None)
+        return [entry[-1] for entry in entries.islice(start, stop)]
 
     def range_count(
         self,
@@ -223,19 +405,13 @@ class Documents(ABC):
         high: Value | None = None,
     ) -> int:
         """The number of documents of `range` without offset and limit."""
-        start, stop = self._order(self.tables[kind.name], order).between(group, low, high)
+        _, start, stop = self.tables[kind.name].keys.between(order, group, low, high)
         return stop - start
 
     def first_key(self, kind: Kind[Any], order: str) -> Value | None:
         """The smallest `by` value of an order without groups; None if the order is empty."""
-        first = self.tables[kind.name].keys.orders[order].first
-        return None if first is None else first[-2]
-
-    def _order(self, table: DocumentTable, name: str) -> SortedIndex:
-        order = table.keys.orders.get(name)
-        if order is None:
-            raise ValueError(f"{table.name} has no order {name!r}")
-        return order
+        entries = self.tables[kind.name].keys.orders[order]
+        return entries[0][-2] if entries else None
 
     def json(self) -> tuple[int, Iterator[bytes]]:
         """The result of `dump` as JSON text, joined from the stored texts: its size, and its parts.
@@ -252,28 +428,133 @@ class Documents(ABC):
 
     # Changing
 
-    @abstractmethod
     def put(self, kind: Kind[D], document: D) -> None:
         """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
-        ...
+        if self.marks:
+            self.undo_abandoned()
+        table, raw, was = self.tables[kind.name], encoded(document), None
+        identity: str = document["id"]
+        number = table.numbers.get(identity)
+        if number is not None and (was := table.rows[number]) == raw:
+            return
+        steps = self.steps
+        before = len(steps)
+        try:
+            steps.append((table, identity, number, was))
+            table.place(identity, table.next_number if number is None else number, raw, document)
+        except BaseException:
+            if before < self._undo_to:  # as `halt`, for which there may be no memory
+                self._undo_to = before
+            self.tables = self._halted
+            self.finish_undo()
+            raise
+        if not self.marks:
+            self.commit()
 
-    @abstractmethod
     def delete(self, kind: Kind[Any], identity: str) -> bool:
         """Delete the document; False if it does not exist."""
-        ...
+        if self.marks:
+            self.undo_abandoned()
+        table = self.tables[kind.name]
+        if identity not in table.numbers:
+            return False
+        with self.transaction():
+            self._change(table, identity, None, None)
+        return True
 
-    @abstractmethod
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
         """Delete these documents as one change; returns how many existed."""
-        ...
+        with self.transaction():
+            table = self.tables[kind.name]
+            going = {one: number for one in identities if (number := table.numbers.get(one)) is not None}
+            if len(going) < SEVERAL or 2 * len(going) < len(table.rows):
+                for identity in going:
+                    self._change(table, identity, None, None)
+            else:  # the indexes of what is left are built in less time
+                numbers = set(going.values())
+                left = {number: raw for number, raw in table.sorted_rows().items() if number not in numbers}
+                self._replace(table, TableContent.of(table.kind, left)._replace(next_number=table.next_number))
+        return len(going)
 
-    @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
         """A `with` block whose changes are stored all or none, and are appended when the outermost block ends.
 
         An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
         StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
+        return _Transaction(self)
+
+    def restore(self, image: Image | PreparedImage) -> None:
+        """Replace the content by the image's, as one change (of a transaction, if one is open)."""
+        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(self.kinds), None)
+        with self.transaction():
+            for table, content in self._with_contents(prepared.tables):
+                self._replace(table, content)
+            if prepared.stored is not None:
+                self.steps.append(prepared.stored)
+
+    def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
+        """Every table with its content among `contents`."""
+        for name in {**self.tables, **contents}:
+            table = self.table(name)
+            yield table, contents.get(name) or TableContent.empty(table.kind)
+
+    def _change(self, table: DocumentTable, identity: str, number: int | None, raw: bytes | None) -> None:
+        """Change one document of an open transaction, after noting what it was."""
+        was = table.numbers.get(identity)
+        self.steps.append((table, identity, was, None if was is None else table.rows[was]))
+        table.place(identity, number, raw)
+
+    def _replace(self, table: DocumentTable, content: TableContent) -> None:
+        self.steps.append(Replaced(table, table.content))
+        table.content = content
+
+    def halt(self, down_to: int) -> None:
+        """Nothing is read or changed until the steps after the first `down_to` are undone."""
+        if down_to < self._undo_to:
+            self._undo_to = down_to
+        self.tables = self._halted
+
+    def undo_abandoned(self, _block: object = None) -> None:
+        """Undo blocks that ended without their `__exit__`, for which there was no memory.
+
+        It is called when such a block is gone, and before a change, as the memory may not have been sufficient for it.
+        """
+        while self.marks and self.marks[-1][0]() is None:
+            _, steps, events = self.marks[-1]
+            self.halt(steps)
+            del self.marks[-1], self.outbox[events:]
+            self.finish_undo()
+
+    def finish_undo(self) -> None:
+        """Undo what is still to be undone. A step is forgotten once it is undone, so that nothing is left half-done."""
+        steps = self.steps
+        try:
+            while len(steps) > self._undo_to:
+                step = steps[-1]
+                if isinstance(step, Replaced):
+                    step.table.content = step.before
+                elif isinstance(step, StoredContent):
+                    step.undo()
+                else:
+                    table, identity, number, raw = step
+                    try:
+                        table.place(identity, number, raw)
+                    except Exception:
+                        table.sound = False  # without its indexes
+                        table.place(identity, number, raw)
+                del steps[-1]
+            for table in self.every_table.values():
+                if not table.sound:
+                    table.reindex()
+        except Exception as error:
+            raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
+        self._undo_to = maxsize
+        self.tables = self.every_table
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
         ...
 
     @abstractmethod
@@ -291,11 +572,6 @@ class Documents(ABC):
         """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
         ...
 
-    @abstractmethod
-    def restore(self, image: Image | PreparedImage) -> None:
-        """Replace the content by the image's, as one change (of a transaction, if one is open)."""
-        ...
-
     # Following changes
 
     @abstractmethod
@@ -306,4 +582,9 @@ class Documents(ABC):
     @abstractmethod
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event that is published from now on."""
+        ...
+
+    @abstractmethod
+    def deliver(self) -> None:
+        """Deliver the events published since the last change."""
         ...

@@ -1,7 +1,7 @@
 """The log in a bank's own directory: a snapshot of the documents, and a journal of every later change.
 
     documents.json                 the snapshot (snapshot.py)
-    journal-<first change>.jsonl   the changes after it, one record each (journal.py); more than one after a compaction
+    journal-<first change>.jsonl   the changes after it, one record each; more than one after a compaction
     content-<id>.json              a whole content that a change refers to, so that the change itself stays small
     lock                           names the process that has the directory open (disk.py)
 
@@ -30,14 +30,22 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from emulator.store.db import Change, Store
-from emulator.store.disk import Disk, Lock, closing
+from emulator.store.disk import Disk, Lock, closing, write_rest
+from emulator.store.documents import Image, StoredContent
 from emulator.store.errors import StoreExhausted, StoreUnwritable
-from emulator.store.image import Image
-from emulator.store.journal import Journal, SyncTicket, sealed
 from emulator.store.kinds import Kind
-from emulator.store.recovery import SNAPSHOT, Progress, Recovery, content_name, recover, unfinished_name
+from emulator.store.recovery import (
+    SNAPSHOT,
+    Progress,
+    Recovery,
+    Segment,
+    content_name,
+    recover,
+    sealed,
+    segment_name,
+    unfinished_name,
+)
 from emulator.store.snapshot import Tables, write_snapshot
-from emulator.store.tx import StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +61,110 @@ SLOW_JOURNAL = 1 << 20
 
 class Abandoned(Exception):
     """Raised by the `pause` of a compaction to cancel it."""
+
+
+class Journal:
+    """The open journal of a directory; records are appended to the last of `segments`."""
+
+    def __init__(self, directory: Path, disk: Disk, segments: list[Segment], *, following: int) -> None:
+        self._directory = directory
+        self._disk = disk
+        self.segments = segments or [Segment(directory / segment_name(following), following, 0)]
+        self.last = self.segments[-1]
+        self.file = disk.open_to_append(self.last.path)
+        # bytes of all segments
+        self.size = sum(segment.size for segment in self.segments)
+        # a failed write may have left part of a record
+        self._spoilt = False
+
+    def append(self, line: bytes) -> None:
+        """Write one line completely, or leave the journal unchanged and raise OSError."""
+        if self._spoilt:
+            self._cut_off()
+        size = len(line)
+        try:
+            written = self._disk.write(self.file, line)
+            if written != size:
+                write_rest(self._disk, self.file, line, written)
+        except BaseException:
+            self._spoilt = True
+            # if this fails too, the next append tries again before it writes
+            with suppress(OSError):
+                self._cut_off()
+            raise
+        self.last.size += size
+        self.size += size
+
+    def _cut_off(self) -> None:
+        self._disk.cut(self.file, self.last.size)
+        self._spoilt = False
+
+    def begin_segment(self, following: int) -> list[Segment]:
+        """Continue with change `following` in a new file; returns the earlier segments. Raises OSError."""
+        if self._spoilt:
+            self._cut_off()
+        if self.last.first != following:
+            path = self._directory / segment_name(following)
+            file = self._disk.open_to_append(path)
+            self._disk.close(self.file)
+            self.file = file
+            self.last = Segment(path, following, 0)
+            self.segments.append(self.last)
+        return self.segments[:-1]
+
+    def forget(self, sequence: int) -> None:
+        """Remove the segments with changes up to this one, which the snapshot contains now."""
+        self.segments = [segment for segment in self.segments if segment.first > sequence]
+        self.size = sum(segment.size for segment in self.segments)
+
+    def moved(self, directory: Path) -> None:
+        """Update the paths after the directory was renamed."""
+        self._directory = directory
+        for segment in self.segments:
+            segment.path = directory / segment.path.name
+
+    def cut_back(self, size: int) -> None:
+        """Shorten the last segment to `size`, ignoring errors; nothing may be appended afterwards."""
+        with suppress(OSError):
+            self._disk.cut(self.file, size)
+
+    def close(self) -> None:
+        self._disk.close(self.file)
+
+
+class SyncTicket:
+    """An fsync that covers every change up to `sequence`: created and finished in the store's thread, `run` in any."""
+
+    def __init__(self, disk: Disk, directory: Path | None, file: int, *, sequence: int, segment: Segment) -> None:
+        self._disk = disk
+        self._directory = directory  # None once the name of the journal file is durable
+        self.sequence = sequence
+        self.segment = segment
+        self.size = segment.size
+        self.done = False
+        self.failed: Exception | None = None
+        self._duplicate: int | None = None
+        try:
+            # so that a compaction may close the journal's file meanwhile
+            self._duplicate = disk.duplicate(file)
+        except OSError:  # no descriptor is free: sync at once, in the store's thread
+            self._sync(file)
+
+    def run(self) -> None:
+        """Sync; never raises: see `failed`."""
+        if self._duplicate is not None:
+            self._sync(self._duplicate)
+            self._disk.close(self._duplicate)
+
+    def _sync(self, file: int) -> None:
+        try:
+            self._disk.sync(file)
+            if self._directory is not None:
+                self._disk.sync_directory(self._directory)
+        except Exception as failed:
+            self.failed = failed
+        finally:
+            self.done = True
 
 
 class Compaction:
@@ -144,9 +256,7 @@ class JournalLog:
         self._synced_size = self._journal.last.size
         self._new_name = True  # the name of the newest journal file may not be durable yet
         self._snapshot_size = recovered.snapshot_size
-        self._outdated = not recovered.fits  # a snapshot without fitting indexes makes the next start slow
-        slow = self._outdated or self._journal.size > SLOW_JOURNAL
-        self._compact_at = -1 if slow else self._threshold()
+        self._compact_at = -1 if self._journal.size > SLOW_JOURNAL else self._threshold()
 
     def _open_journal(self, recovered: Recovery) -> Journal:
         # first, since an empty file after a torn record would not follow the shortened one
@@ -179,6 +289,8 @@ class JournalLog:
             self.journal.append(sealed(self._stating_synced(change) if self.confirms else change.payload))
         except OSError as failed:
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
+        if self._contents and not self.confirms:
+            self._drop_contents(change.sequence)
         group = self._store.group
         if group is not None and self.compaction_due:
             group.overgrown.add(self._store)
@@ -203,6 +315,15 @@ class JournalLog:
 
         stored = self._contents[name] = StoredContent(name, size=size, remove=remove)
         return stored
+
+    def _drop_contents(self, sequence: int) -> None:
+        """Remove the contents that a later one has replaced in the changes up to this one."""
+        last = max((stored.sequence for stored in self._contents.values() if stored.sequence <= sequence), default=0)
+        for name, stored in list(self._contents.items()):
+            if 0 < stored.sequence < last:
+                del self._contents[name]
+                with suppress(OSError):
+                    self._disk.remove(self.directory / name)
 
     def _stating_synced(self, change: Change) -> bytes:
         """The payload, with the number of the last change that was synced when it was written."""
@@ -240,6 +361,7 @@ class JournalLog:
                 self._new_name = False
                 if ticket.sequence > self._synced:
                     self._synced, self._synced_size = ticket.sequence, ticket.size
+            self._drop_contents(self._synced)
             self._store.confirm(self._synced)
             return
         if self.refusal is None:
@@ -344,14 +466,12 @@ class JournalLog:
         if self.compacted is not compaction:
             return
         self.compacted = None
-        self._store.thaw()
         if compaction.placed:
             self._snapshot_size = compaction.size
             self.journal.forget(compaction.sequence)
             for name, stored in list(self._contents.items()):
                 if 0 < stored.sequence <= compaction.sequence:
                     del self._contents[name]
-            self._outdated = False
             self._compact_at = self._threshold()
         else:
             self._compact_at = self.journal.size + self._threshold()
@@ -393,7 +513,7 @@ class JournalLog:
             try:
                 if pause is not None:
                     pause()
-                if self._journal is not None and self.refusal is None and (self._journal.size > 0 or self._outdated):
+                if self._journal is not None and self.refusal is None and self._journal.size > 0:
                     self._attempt(lambda: self.compact(pause))
             except Abandoned:
                 hurried = True

@@ -1,31 +1,146 @@
 """Reads a state directory: the snapshot, then the changes of the journal after it; tells a torn end from damage.
 
+The journal is files of records, `journal-<number of the first change>.jsonl`. A line is one change:
+`{"crc":"<8 hex>","size":"<8 hex>","change":<change>}`, with the size and the CRC-32 of the change (see db.py). Every
+byte of a line is either fixed by this form or covered by the checksum.
+
 The directory of a killed process may contain, besides what `journal_log.py` writes in order: a snapshot that was not
 finished; journal files whose changes the snapshot has; a content that no change names; an incomplete last record; and,
 after a power failure, missing pages anywhere in the records that were not synced. All of this is dropped, as none of it
-was acknowledged. Anything else that cannot be read is damage, and nothing is dropped for it.
+was acknowledged. A content that a later one has replaced may be missing, with which the changes between are skipped.
+Anything else that cannot be read is damage, and nothing is dropped for it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from zlib import crc32
 
-import orjson
-
-from emulator.store.db import Store
+from emulator.store.db import Store, content_named
 from emulator.store.disk import Disk
+from emulator.store.documents import StoredContent
 from emulator.store.errors import StoreDamaged
-from emulator.store.journal import Records, Segment, segment_first
 from emulator.store.snapshot import load
-from emulator.store.tx import StoredContent, content_named
 
 SNAPSHOT = "documents.json"
 REPORTED = 1 << 20  # bytes between two reports of progress
 
 _SYNCED = re.compile(rb'\{"sequence":\d{1,18},"synced":(\d{1,18}),')
 _SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
+_NAME = re.compile(r"journal-(\d{12,})\.jsonl")
+_HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","size":"([0-9a-f]{8})","change":')
+_HEAD_SIZE = len(b'{"crc":"00000000","size":"00000000","change":')
+_END = b"}\n"
+_WINDOW = 1 << 20
+
+
+def sealed(payload: bytes) -> bytes:
+    """The line for the payload of a change."""
+    return b'{"crc":"%08x","size":"%08x","change":%b}\n' % (crc32(payload), len(payload), payload)
+
+
+def _unsealed(data: bytes, offset: int) -> tuple[bytes, int] | None:
+    """The payload of the record at `offset` and the offset after it; None without a complete and valid record."""
+    head = _HEAD.match(data, offset)
+    if head is None:
+        return None
+    start = offset + _HEAD_SIZE
+    end = start + int(head[2], 16)
+    payload = data[start:end]
+    if data[end : end + 2] != _END or crc32(payload) != int(head[1], 16):
+        return None
+    return payload, end + 2
+
+
+class Records:
+    """Iterates the valid records of a journal file as (offset, payload); `end`: the offset after the last one so far.
+
+    After the iteration `torn` is true if more bytes follow, and `sound_after` has the valid records among those.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self.size = size
+        self.end = 0
+        self.sound_after: list[tuple[int, bytes]] = []
+
+    @classmethod
+    def of(cls, data: bytes) -> Records:
+        """The records in a file's content."""
+        return cls(lambda offset, size: data[offset : offset + size], len(data))
+
+    @property
+    def torn(self) -> bool:
+        """Whether bytes follow that are no valid record."""
+        return self.end < self.size
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        window, base = b"", 0
+        while self.end < self.size:
+            record = _unsealed(window, self.end - base)
+            if record is None and base + len(window) < self.size:  # the window may end within the record
+                base, window = self.end, self._read(self.end, max(_WINDOW, _size_at(self._read, self.end)))
+                record = _unsealed(window, 0)
+            if record is None:
+                self.sound_after = _sound_records_after(self._read(0, self.size), self.end)
+                return
+            offset, self.end = self.end, base + record[1]
+            yield offset, record[0]
+
+
+def _size_at(read: Callable[[int, int], bytes], offset: int) -> int:
+    """The size that the record at `offset` states; 0 if no record begins there."""
+    head = _HEAD.match(read(offset, _HEAD_SIZE))
+    return 0 if head is None else _HEAD_SIZE + int(head[2], 16) + len(_END)
+
+
+def _sound_records_after(data: bytes, offset: int) -> list[tuple[int, bytes]]:
+    """The valid records after the damaged one at `offset`, as (offset, payload).
+
+    They are searched at the beginnings of lines, and at the end that the damaged record states (its line end may be the
+    damage). Inside a line, a document may contain text that looks like a record.
+    """
+    sound: list[tuple[int, bytes]] = []
+    head = _HEAD.match(data, offset)
+    place = 0 if head is None else offset + _HEAD_SIZE + int(head[2], 16) + len(_END)
+    if place == 0 or _unsealed(data, place) is None:
+        place = data.find(b"\n", offset) + 1
+    while place > 0:
+        record = _unsealed(data, place)
+        if record is None:
+            place = data.find(b"\n", place) + 1
+        else:
+            sound.append((place, record[0]))
+            place = record[1]
+    return sound
+
+
+def segment_name(first: int) -> str:
+    """The name of the file whose first record is change number `first`."""
+    return f"journal-{first:012d}.jsonl"
+
+
+def segment_first(name: str) -> int | None:
+    """The number of the first change in the file with this name; None if it is not a journal."""
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+class Segment:
+    """One journal file: the number of its first change, and its size in bytes up to the end of the valid records.
+
+    `following`: the number after the last change that was read from it.
+    """
+
+    __slots__ = ("first", "following", "path", "size")
+
+    def __init__(self, path: Path, first: int, size: int) -> None:
+        self.path = path
+        self.first = first
+        self.following = first
+        self.size = size
 
 
 def unfinished_name(sequence: int, unique: int) -> str:
@@ -34,7 +149,7 @@ def unfinished_name(sequence: int, unique: int) -> str:
 
 
 def content_name(unique: str) -> str:
-    """The file of a content that a change of the journal refers to (see `tx.payload`), in the form of a snapshot."""
+    """The file of a content that a change of the journal refers to, in the form of a snapshot."""
     return f"content-{unique}.json"
 
 
@@ -53,15 +168,14 @@ Progress = Callable[[int, int], None]
 class Recovery:
     """The files of a directory, after `recover` has read them.
 
-    `sources`: the files that were read; `snapshot_size` in bytes; `fits`: the snapshot has the declared indexes;
-    `segments`: the journal files to continue with, sizes without a torn tail; `torn`: (file, offset, bytes) of an
-    incomplete or damaged last record; `contents`: by file, those that a change refers to; `stale`: files to remove.
+    `sources`: the files that were read; `snapshot_size` in bytes; `segments`: the journal files to continue with, sizes
+    without a torn tail; `torn`: (file, offset, bytes) of an incomplete or damaged last record; `contents`: by file,
+    those that a change refers to; `stale`: files to remove.
     """
 
     def __init__(self, directory: Path, disk: Disk, store: Store, progress: Progress | None) -> None:
         self.sources: list[Path] = []
         self.snapshot_size = 0
-        self.fits = True
         self.segments: list[Segment] = []
         self.torn: tuple[Path, int, int] | None = None
         self.contents: dict[str, StoredContent] = {}
@@ -73,6 +187,7 @@ class Recovery:
         self._read = 0  # bytes of the files before the present one
         self._total = 0
         self._next_report = 0
+        self._unreadable: StoreDamaged | None = None  # the last content that a change names
 
     def run(self) -> None:
         """Read the directory."""
@@ -95,7 +210,9 @@ class Recovery:
             if self._load_journal(path, files[path], journals):
                 self.stale += journals
                 break
-        self.sources += [directory / name for name in self.contents]
+        if self._unreadable is not None:
+            raise self._unreadable
+        self.sources += [directory / name for name in self.contents if name in names]
         self.stale += [directory / name for name in names if _is_content(name) and name not in self.contents]
 
     def _report(self, position: int) -> None:
@@ -107,11 +224,8 @@ class Recovery:
     def _load_snapshot(self, file: Path) -> None:
         with self._disk.reading(file) as (read, size):
             snapshot = load(read, size, file, self._store.kinds)
-        self.snapshot_size, self.fits = size, snapshot.fits
-        try:
-            self._store.replace(snapshot.image, snapshot.sequence)
-        except ValueError as wrong:
-            raise StoreDamaged(file, 0, str(wrong)) from wrong
+        self.snapshot_size = size
+        self._store.replace(snapshot.image, snapshot.sequence)
         self.sources.append(file)
         self._read = size
 
@@ -155,22 +269,23 @@ class Recovery:
             if (content := content_named(payload)) is not None:
                 size = self._load_content(self._directory / content, path, offset)
                 self.contents[content] = StoredContent(content, size=size, sequence=sequence)
-            store.apply(payload)
-        except orjson.JSONDecodeError as wrong:  # of a document, whose text is valid JSON (see `decoded`)
-            raise MemoryError("no memory to apply a change") from wrong
+            if self._unreadable is None:
+                store.apply(payload)
+            else:
+                store.sequence = sequence
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise StoreDamaged(path, offset, f"a change that cannot be applied: {wrong}", intact=True) from wrong
 
     def _load_content(self, file: Path, journal: Path, offset: int) -> int:
         """Load the content file that the change at `offset` names; returns its size."""
+        self._unreadable, size = None, 0
         try:
             with self._disk.reading(file) as (read, size):
                 self._store.replace(load(read, size, file, self._store.kinds).image, self._store.sequence)
         except FileNotFoundError:
-            raise StoreDamaged(journal, offset, f"{file.name}, which it names, is missing") from None
-        except (StoreDamaged, ValueError) as wrong:
-            reason = wrong.reason if isinstance(wrong, StoreDamaged) else str(wrong)
-            raise StoreDamaged(journal, offset, f"{file.name}, which it names, is damaged: {reason}") from wrong
+            self._unreadable = StoreDamaged(journal, offset, f"{file.name}, which it names, is missing")
+        except StoreDamaged as wrong:
+            self._unreadable = StoreDamaged(journal, offset, f"{file.name}, which it names, is damaged: {wrong.reason}")
         return size
 
     def _examine_tear(self, segment: Segment, records: Records, later: list[Path]) -> None:

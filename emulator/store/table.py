@@ -1,30 +1,49 @@
-"""A TinyDB table of encoded documents, with an index of ids, further indexes and orders.
+"""The documents of one kind in memory: a TinyDB table of JSON texts, with ids, indexes and orders.
 
-Stock TinyDB reads and writes the whole table for every operation. Here each document is a JSON text in bytes under its
-TinyDB document id (a number). Reading decodes one copy and writing replaces one document, so that neither depends on
-the number of documents. TinyDB's own methods (search, update, remove, ...) are based on that.
+Stock TinyDB reads and writes the whole table for every operation. Here each document is a JSON text under its TinyDB
+document id, a number that is also its place in the order of insertion, so that reading decodes one copy and writing
+replaces one document. TinyDB's own methods (search, update, remove, ...) are based on that.
+
+`place` is the only function that changes a document: it serves changes, their undoing and the replay of a log. Rows and
+ids are the truth, indexes and orders are computed from them. While `place` changes them the table is not `sound`; if it
+fails then, `place` still puts rows and ids back, and `reindex` makes the table sound again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from heapq import merge
+from math import isfinite
+from sys import intern
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
+from sortedcontainers import SortedList
 from tinydb.storages import MemoryStorage
 from tinydb.table import Table
 
-from emulator.store.index import Keys
 from emulator.store.kinds import Kind
 
-SEVERAL = 1000  # documents; fewer are deleted one by one
+Value = str | int
+"""A value to search for or to sort by; fractional numbers are compared with whole ones."""
 
-Step = tuple["DocumentTable", str, int | None, bytes | None, int | None, bytes | None]
-"""The change of one document: table, id, number and text before, number and text after (None: it did not exist)."""
+Entry = tuple[Any, ...]
+"""A document's entry in an order: `([group,] by, id)`."""
+
+Bucket: TypeAlias = int | tuple[int, ...] | list[int] | SortedList
+"""The numbers of the documents with a value, ascending. One alone is no tuple, as that takes a third of the memory; a
+tuple never changes, so that copies of an index share it."""
+
+LISTED_FROM = 16  # numbers in a list
+SORTED_FROM = 4096  # numbers in a SortedList, once one is removed: a removal moves all that follow it in a list
+SORTED_AT_ONCE = 20_000  # entries; sorting more holds all other threads
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
+_TEXTS = frozenset((str, type(None)))
+_NOTHING: frozenset[type] = frozenset()
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
@@ -50,178 +69,365 @@ def decoded(text: bytes) -> Any:
         raise MemoryError("no memory to decode a JSON text") from wrong
 
 
+class _Top:
+    """Sorts after every text and number."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return True
+
+
+_TOP = _Top()
+
+
+def _add(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
+    bucket = buckets.get(value)
+    if bucket is None:
+        buckets[value] = number
+    elif isinstance(bucket, list):
+        if number > bucket[-1]:
+            bucket.append(number)
+        else:
+            insort(bucket, number)
+    elif isinstance(bucket, SortedList):
+        bucket.add(number)
+    else:
+        numbers = sorted((number, bucket) if isinstance(bucket, int) else (*bucket, number))
+        buckets[value] = tuple(numbers) if len(numbers) < LISTED_FROM else numbers
+
+
+def _remove(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
+    bucket = buckets[value]
+    if isinstance(bucket, int):
+        del buckets[value]
+        return
+    if isinstance(bucket, tuple):
+        bucket = list(bucket)
+    elif isinstance(bucket, list) and len(bucket) >= SORTED_FROM:
+        bucket = buckets[value] = SortedList(bucket)
+    if isinstance(bucket, SortedList):
+        bucket.remove(number)
+    else:
+        del bucket[bisect_left(bucket, number)]
+    if len(bucket) < LISTED_FROM:
+        buckets[value] = tuple(bucket) if len(bucket) > 1 else bucket[0]
+
+
+def _searched(value: Any) -> Iterable[Value]:
+    """The values under which a member is indexed: none, one, or each element of a list."""
+    if value is None:
+        return ()
+    return dict.fromkeys(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value))
+
+
+class Keys:
+    """The indexes and orders of one kind. The methods take `of(document)`, the values of `members`.
+
+    `indexes`: member -> value -> numbers; `orders`: name -> entries. Text and numbers are compared as in Python.
+    """
+
+    __slots__ = ("_indexed", "_sorted", "indexes", "kind", "members", "orders", "plain_types")
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self.kind = kind
+        self.indexes: dict[str, dict[Value, Bucket]] = {member: {} for member in kind.indexes}
+        self.orders: dict[str, SortedList] = {name: SortedList() for name in kind.ordered}
+        used = dict.fromkeys(kind.indexes)
+        for rule in kind.ordered.values():
+            used.update(dict.fromkeys((rule.by,) if rule.group is None else (rule.by, rule.group)))
+        self.members = tuple(used)
+        place = {member: number for number, member in enumerate(self.members)}
+        self._indexed = [(place[member], buckets) for member, buckets in self.indexes.items()]
+        self._sorted = [
+            (place[rule.by], None if rule.group is None else place[rule.group], self.orders[name])
+            for name, rule in kind.ordered.items()
+        ]
+        # the types of values that need no check: none once an order has numbers, among which text cannot be sorted
+        self.plain_types = _TEXTS
+
+    def copy(self) -> Keys:
+        """A copy that can be changed for itself."""
+        other = Keys(self.kind)
+        for member, buckets in self.indexes.items():
+            copied = other.indexes[member]
+            copied.update(buckets)
+            for value, bucket in buckets.items():
+                if not isinstance(bucket, (int, tuple)):
+                    copied[value] = bucket.copy()
+        for name, order in self.orders.items():
+            other.orders[name].update(order)
+        other.plain_types = self.plain_types
+        return other
+
+    def of(self, document: Mapping[str, Any]) -> list[Any]:
+        """The values of the members that are indexed or sorted by."""
+        return list(map(document.get, self.members))
+
+    def check(self, values: list[Any]) -> None:
+        """Raise ValueError for values that cannot be indexed or cannot be sorted among the others."""
+        for place, _ in self._indexed:
+            value = values[place]
+            if value is not None and not all(map(_is_value, value if isinstance(value, (list, tuple)) else (value,))):
+                raise ValueError(f"the indexed member {self.members[place]!r} is not text, a number or a list of them")
+        for by, group, order in self._sorted:
+            value = values[by]
+            if value is None or (group is not None and values[group] is None):
+                continue
+            if not _is_value(value) or (order and isinstance(order[0][-2], str) != isinstance(value, str)):
+                raise ValueError(f"the member {self.members[by]!r} cannot be sorted among the others of its order")
+            if group is not None and not isinstance(values[group], str):
+                raise ValueError(f"the grouping member {self.members[group]!r} is not text")
+
+    def _entries(self, values: list[Any], identity: str) -> list[Entry | None]:
+        """The document's entry in each order, None if it has no value or group."""
+        return [
+            None
+            if values[by] is None or (group is not None and values[group] is None)
+            else (values[by], identity)
+            if group is None
+            else (intern(values[group]), values[by], identity)
+            for by, group, _ in self._sorted
+        ]
+
+    def add(self, values: list[Any], number: int, identity: str) -> None:
+        """Add a document whose values were checked."""
+        for place, buckets in self._indexed:
+            value = values[place]
+            if value is not None:
+                if type(value) is not str:
+                    for one in _searched(value):
+                        _add(buckets, one, number)
+                elif value not in buckets:
+                    buckets[value] = number
+                else:
+                    _add(buckets, value, number)
+        for by, group, order in self._sorted:
+            value = values[by]
+            if value is not None:
+                if type(value) is not str:
+                    self.plain_types = _NOTHING
+                if group is None:
+                    order.add((value, identity))
+                elif values[group] is not None:
+                    order.add((intern(values[group]), value, identity))
+
+    def remove(self, values: list[Any], number: int, identity: str) -> None:
+        """Remove a document with these values."""
+        for place, buckets in self._indexed:
+            for value in _searched(values[place]):
+                _remove(buckets, value, number)
+        for entry, (_, _, order) in zip(self._entries(values, identity), self._sorted, strict=True):
+            if entry is not None:
+                order.remove(entry)
+
+    def move(self, was: list[Any], becomes: list[Any], number: int, identity: str) -> None:
+        """Change the values of a document, which were checked."""
+        for place, buckets in self._indexed:
+            before, after = was[place], becomes[place]
+            if before != after:
+                for value in _searched(before):
+                    _remove(buckets, value, number)
+                for value in _searched(after):
+                    _add(buckets, value, number)
+        entries = zip(self._entries(was, identity), self._entries(becomes, identity), self._sorted, strict=True)
+        for old, new, (_, _, order) in entries:
+            if old != new:
+                if old is not None:
+                    order.remove(old)
+                if new is not None:
+                    order.add(new)
+                    if type(new[-2]) is not str:
+                        self.plain_types = _NOTHING
+
+    @classmethod
+    def built(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, Mapping[str, Any]]]) -> Keys:
+        """Those of documents (number, id, document), numbers ascending; raises ValueError for one that does not fit.
+
+        Each order is sorted once.
+        """
+        keys = cls(kind)
+        entries: list[list[Entry]] = [[] for _ in keys._sorted]
+        for number, identity, document in documents:
+            values = keys.of(document)
+            if not _TEXTS.issuperset(map(type, values)):
+                keys.check(values)
+            for place, buckets in keys._indexed:
+                for value in _searched(values[place]):
+                    _add(buckets, value, number)
+            for some, entry in zip(entries, keys._entries(values, identity), strict=True):
+                if entry is not None:
+                    some.append(entry)
+        for some, (by, _, order) in zip(entries, keys._sorted, strict=True):
+            try:
+                order.update(_ascending(some))
+            except TypeError:
+                message = f"the member {keys.members[by]!r} cannot be sorted among the others of its order"
+                raise ValueError(message) from None
+            if order and not isinstance(order[0][-2], str):
+                keys.plain_types = _NOTHING
+        return keys
+
+    def between(
+        self, name: str, group: str | None, low: Value | None, high: Value | None
+    ) -> tuple[SortedList, int, int]:
+        """An order, the position of its first entry with low <= by <= high, and the one after its last."""
+        order = self.orders.get(name)
+        if order is None:
+            raise ValueError(f"{self.kind.name} has no order {name!r}")
+        if (group is None) != (self.kind.ordered[name].group is None):
+            raise ValueError("a group must be named if, and only if, the order is declared with one")
+        head: Entry = () if group is None else (group,)
+        start = order.bisect_left(head if low is None else (*head, low)) if head or low is not None else 0
+        if high is None and not head:
+            return order, start, len(order)
+        stop = order.bisect_left((*head, _TOP) if high is None else (*head, high, _TOP))
+        return order, start, max(start, stop)
+
+    def plain(self) -> object:
+        """The content, to compare it with that of another one."""
+        indexes = {
+            member: {value: [bucket] if isinstance(bucket, int) else list(bucket) for value, bucket in buckets.items()}
+            for member, buckets in self.indexes.items()
+        }
+        return indexes, {name: list(order) for name, order in self.orders.items()}
+
+
+def _ascending(entries: list[Entry]) -> list[Entry]:
+    pieces = [sorted(entries[at : at + SORTED_AT_ONCE]) for at in range(0, len(entries), SORTED_AT_ONCE)]
+    return pieces[0] if len(pieces) == 1 else list(merge(*pieces))
+
+
 class TableContent(NamedTuple):
-    """The structures of a table, see DocumentTable: one that replaces another takes no time."""
+    """The structures of a table: one that replaces another takes no time."""
 
     rows: dict[int, bytes]
     numbers: dict[str, int]
     next_number: int
     keys: Keys
     in_order: bool = True
-    before: dict[int, bytes | None] | None = None
 
     @classmethod
     def empty(cls, kind: Kind[Any]) -> TableContent:
         """That of a table without documents."""
         return cls({}, {}, 1, Keys(kind))
 
+    @classmethod
+    def of(cls, kind: Kind[Any], rows: dict[int, bytes]) -> TableContent:
+        """That with these rows, numbers ascending; raises ValueError for a row that is no document of this kind."""
+        numbers: dict[str, int] = {}
 
-def indexed(kind: Kind[Any], rows: Mapping[int, bytes]) -> tuple[dict[str, int], Keys]:
-    """The ids, and the indexes and orders, of rows in insertion order.
+        def documents() -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+            for number, raw in rows.items():
+                document = decoded(raw)
+                identity = document.get("id") if isinstance(document, dict) else None
+                if not isinstance(identity, str) or identity in numbers:
+                    raise ValueError(f"number {number} has no text member 'id' of its own")
+                numbers[identity] = number
+                yield number, identity, document
 
-    Raises ValueError for a row that is no document of this kind.
-    """
-    numbers: dict[str, int] = {}
-    keys = Keys(kind)
-    for number, raw in rows.items():
-        document = decoded(raw)
-        identity = document.get("id") if isinstance(document, dict) else None
-        if not isinstance(identity, str) or identity in numbers:
-            raise ValueError(f"number {number} has no text member 'id' of its own")
-        numbers[identity] = number
-        keys.enter(document, number, identity)
-    return numbers, keys
+        keys = Keys.built(kind, documents())
+        return cls(rows, numbers, max(rows, default=0) + 1, keys)
+
+    def copy(self, kind: Kind[Any]) -> TableContent:
+        """A copy for a table of this kind, which may be declared anew; ValueError for a document that does not fit."""
+        if self.keys.kind is not kind:
+            return TableContent.of(kind, dict(sorted(self.rows.items())))
+        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy(), self.in_order)
 
 
 class DocumentTable(Table):
-    """The documents of one kind.
+    """The documents of one kind. `rows`: number -> JSON text; `numbers`: id -> number.
 
-    `rows`: number -> encoded document; `numbers`: id -> number. Every change is passed to `record`; those of TinyDB's
-    methods are within the context of `changing`.
-    `before`: while a snapshot is written, the previous content of the rows that have changed since it began, stored
-    before the change; and `next_number` grows before a new document is indexed (see FrozenTable). `dependants` are
-    called at every change, including undone changes and their undoing.
+    `dependants` are called at every change, including undone changes and their undoing. TinyDB's methods change
+    documents by `change` within the context of `changing`.
     """
 
     def __init__(
         self,
         kind: Kind[Any],
         *,
-        record: Callable[[Step], object] = lambda _: None,
+        change: Callable[[DocumentTable, str, int | None, bytes | None], None] | None = None,
         changing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         super().__init__(MemoryStorage(), kind.name, cache_size=0)  # type: ignore[no-untyped-call]
         self.kind = kind
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order, self.before = TableContent.empty(kind)
-        self._record = record
+        self.sound = True
+        self.rows, self.numbers, self.next_number, self.keys, self.in_order = TableContent.empty(kind)
+        self._change = change or DocumentTable.place
         self._changing = changing
 
-    # By id
+    def place(
+        self, identity: str, number: int | None, raw: bytes | None, document: Mapping[str, Any] | None = None
+    ) -> None:
+        """Make `raw` the document with this id, under this number; without a text there is no such document.
 
-    def put(self, document: Mapping[str, Any]) -> None:
-        """Insert the document or replace the one with its id; raises ValueError, without a change, if it cannot."""
-        raw = encoded(document)
-        identity: str = document["id"]
-        number = self.numbers.get(identity)
-        if number is None:
-            number = self.next_number  # the same as `_insert`, without a call: most requests create documents
-            self.next_number = number + 1
-            if self.keys.members:
-                self.keys.enter(document, number, identity)
-            self.rows[number] = raw
-            self.numbers[identity] = number
-            self._record((self, identity, None, None, number, raw))
-        else:
-            old = self.rows[number]
-            if old == raw:
+        `document` is the decoded text, if it is known. Raises ValueError, with nothing changed, for one that cannot be
+        indexed, or under the number of another one. It may be repeated after a failure.
+        """
+        rows, numbers, keys, sound = self.rows, self.numbers, self.keys, self.sound
+        old = numbers.get(identity)
+        was = becomes = None
+        if raw is None or number is None:
+            if old is None:
                 return
-            self._replace(identity, number, document, raw)
-            self._record((self, identity, number, old, number, raw))
+            number = raw = None
+        elif number != old and number < self.next_number and number in rows:
+            raise ValueError(f"document number {number} exists already")
+        if sound and keys.members:
+            if raw is not None:
+                becomes = list(map((decoded(raw) if document is None else document).get, keys.members))
+                if not keys.plain_types.issuperset(map(type, becomes)):
+                    keys.check(becomes)
+            if old is not None:
+                was = keys.of(decoded(rows[old]))
+        self.sound = False
+        if old is not None and old != number:
+            if was is not None:
+                keys.remove(was, old, identity)
+                was = None
+            rows.pop(old, None)
+            del numbers[identity]
+        if number is not None and raw is not None:
+            if number >= self.next_number:
+                self.next_number = number + 1
+            elif number not in rows:
+                self.in_order = False
+            numbers[identity] = number
+            rows[number] = raw
+            if becomes is not None:
+                if was is None:
+                    keys.add(becomes, number, identity)
+                elif was != becomes:
+                    keys.move(was, becomes, number, identity)
+        self.sound = sound
         if self.dependants:
             self.changed()
 
-    def delete(self, identity: str) -> bool:
-        """Delete the document; False if it does not exist."""
-        number = self.numbers.get(identity)
-        if number is None:
-            return False
-        self._record((self, identity, number, self.rows[number], None, None))
-        self.unset(identity)
-        return True
-
-    def delete_several(self, identities: Iterable[str]) -> int:
-        """Delete these documents; returns how many existed. If most are deleted, the indexes are built again."""
-        existing = {identity: number for identity in identities if (number := self.numbers.get(identity)) is not None}
-        if len(existing) < SEVERAL or 2 * len(existing) < len(self.rows):
-            return sum(map(self.delete, existing))
-        rows, numbers, before = self.rows, self.numbers, self.before
-        for identity, number in existing.items():
-            raw = rows[number]
-            if before is not None:
-                before.setdefault(number, raw)
-            del rows[number], numbers[identity]
-            self._record((self, identity, number, raw, None, None))
-        self.keys = indexed(self.kind, self.sorted_rows())[1]
-        self.changed()
-        return len(existing)
-
-    # Without undo steps: to undo changes, and to apply those of a log
-
-    def set(self, identity: str, number: int, document: Mapping[str, Any], raw: bytes) -> None:
-        """Store the document, `raw` as text, under this number; ValueError if another document has it."""
-        number_now = self.numbers.get(identity)
-        if number_now == number:
-            self._replace(identity, number, document, raw)
-        else:
-            if number_now is not None:
-                self.unset(identity)
-            self._insert(identity, number, document, raw)
-        if self.dependants:
-            self.changed()
-
-    def unset(self, identity: str) -> None:
-        """Remove the document if it exists."""
-        number = self.numbers.get(identity)
-        if number is None:
-            return
-        raw = self.rows[number]
-        if self.before is not None:
-            self.before.setdefault(number, raw)
-        if self.keys.members:
-            self.keys.remove(self.keys.of(orjson.loads(raw)), number, identity)
-        del self.numbers[identity], self.rows[number]
-        self.changed()
-
-    def _insert(self, identity: str, number: int, document: Mapping[str, Any], raw: bytes) -> None:
-        if number >= self.next_number:  # as nearly always
-            self.next_number = number + 1
-            if self.keys.members:
-                self.keys.enter(document, number, identity)
-        else:
-            if number in self.rows:
-                raise ValueError(f"document number {number} exists already")
-            if self.before is not None:
-                self.before.setdefault(number, None)
-            values = self.keys.of(document)
-            self.keys.check(values)
-            self.keys.add(values, number, identity)
-            self.in_order = False
-        self.rows[number] = raw
-        self.numbers[identity] = number
-
-    def _replace(self, identity: str, number: int, document: Mapping[str, Any], raw: bytes) -> None:
-        old, keys = self.rows[number], self.keys
-        if self.before is not None:
-            self.before.setdefault(number, old)
-        if keys.members:
-            was, becomes = keys.of(orjson.loads(old)), keys.of(document)
-            if was != becomes:
-                keys.check(becomes)
-                keys.move(was, becomes, number, identity)
-        self.rows[number] = raw
+    def reindex(self) -> None:
+        """Build the indexes and orders anew, after a failure."""
+        self.keys = TableContent.of(self.kind, self.sorted_rows()).keys
+        self.sound = True
 
     # As a whole
 
     @property
     def content(self) -> TableContent:
         """The structures of the table, not copies."""
-        return TableContent(self.rows, self.numbers, self.next_number, self.keys, self.in_order, self.before)
+        return TableContent(self.rows, self.numbers, self.next_number, self.keys, self.in_order)
 
     @content.setter
     def content(self, content: TableContent) -> None:
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order, self.before = content
+        self.sound = False
+        self.rows, self.numbers, self.next_number, self.keys, self.in_order = content
+        self.sound = True
         self.changed()
 
     def changed(self) -> None:
@@ -248,14 +454,13 @@ class DocumentTable(Table):
         with self._changing():
             for number, raw in list(self.rows.items()):
                 if texts.get(number) != raw:
-                    self.delete(orjson.loads(raw)["id"])
+                    self._change(self, orjson.loads(raw)["id"], None, None)
             for number, raw in texts.items():
                 if number not in self.rows:
                     identity: str = documents[number]["id"]
                     if identity in self.numbers:
                         raise ValueError(f"the document {identity!r} exists already")
-                    self.set(identity, number, documents[number], raw)
-                    self._record((self, identity, None, None, number, raw))
+                    self._change(self, identity, number, raw)
 
     def _get_next_id(self) -> int:
         number = self.next_number

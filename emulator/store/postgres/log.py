@@ -33,16 +33,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from emulator.store.db import Change, Store
+from emulator.store.db import Change, Store, content_named
+from emulator.store.documents import Image, StoredContent
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
-from emulator.store.image import Image
 from emulator.store.journal_log import Abandoned
 from emulator.store.kinds import Kind
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import BankRow, Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
-from emulator.store.tx import StoredContent, content_named
 
 logger = logging.getLogger(__name__)
 
@@ -277,7 +276,6 @@ class PostgresLog:
             if self.ended is None:
                 logger.warning("the checkpoint of bank %s is not written: %s", self.name, error)
         finally:
-            self._store.thaw()
             self.compacting = False
 
     async def stage(self, body: bytes) -> int:

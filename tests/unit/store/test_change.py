@@ -12,7 +12,7 @@ import orjson
 from hypothesis import given
 
 from emulator.store import Document, Kind, Store, open_store
-from emulator.store.journal import Records
+from emulator.store.recovery import Records
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
 KINDS = (A, B)

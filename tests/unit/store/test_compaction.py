@@ -7,16 +7,22 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-from emulator.store import Store, StoreUnwritable, WriteGroup, image, index, journal_log, memory_store, open_store
-from emulator.store import table as table_module
-from emulator.store.check import verify
+from emulator.store import (
+    Store,
+    StoreUnwritable,
+    WriteGroup,
+    documents,
+    journal_log,
+    memory_store,
+    open_store,
+    snapshot,
+    table,
+)
 from emulator.store.journal_log import SMALL_JOURNAL
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
@@ -28,13 +34,9 @@ def store(directory: Path, disk: TroubledDisk) -> Store:
     return store
 
 
-def snapshot(directory: Path) -> dict[str, dict[str, dict[str, object]]]:
+def stored(directory: Path) -> dict[str, dict[str, dict[str, object]]]:
     tables: dict[str, dict[str, dict[str, object]]] = json.loads((directory / "documents.json").read_bytes())
     return tables
-
-
-def table(store: Store, kind: str) -> DocumentTable:
-    return store.tables[kind]
 
 
 def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: Path) -> None:
@@ -50,10 +52,9 @@ def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: P
         raise ZeroDivisionError
     store.put(NOTE, {"id": "new"})
     compaction.run()
-    assert list(snapshot(directory)["book"].values()) == before
-    assert snapshot(directory)["note"] == {}
+    assert list(stored(directory)["book"].values()) == before
+    assert stored(directory)["note"] == {}
     store.log.finish_compaction(compaction)
-    assert all(table(store, kind.name).before is None for kind in KINDS), "no more notes are taken"
     store.put(NOTE, {"id": "newer"})
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
@@ -71,7 +72,7 @@ def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory
     for document in some_books(9):
         store.put(BOOK, document | {"year": 7})
     compaction.run()
-    assert list(snapshot(directory)["book"].values()) == before
+    assert list(stored(directory)["book"].values()) == before
     store.log.finish_compaction(compaction)
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
@@ -113,7 +114,7 @@ def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: P
         store.put(BOOK, book(f"c{number}", year=number))
     thread.join()
     assert compaction.placed
-    assert list(snapshot(directory)["book"].values()) == before
+    assert list(stored(directory)["book"].values()) == before
     store.log.finish_compaction(compaction)
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
@@ -197,34 +198,13 @@ def test_a_compaction_begins_outside_of_transactions(store: Store) -> None:
         store.log.begin_compaction()
 
 
-def test_a_snapshot_that_was_written_beside_changes_has_the_indexes_of_its_moment(
-    store: Store, directory: Path
-) -> None:
-    before = answers(store)
-    compaction = store.log.begin_compaction()
-    store.put(BOOK, book("later", author="author 0", year=1))
-    store.delete(BOOK, "b2")
-    compaction.run()
-    store.log.finish_compaction(compaction)
-    killed = copy_of(directory)
-    for journal in killed.glob("journal-*.jsonl"):
-        journal.unlink()
-    assert b'"ids":' in (killed / "documents.json").read_bytes()
-    again = open_store(killed, KINDS)
-    assert not again.log.compaction_due, "a start decodes no document for it"
-    assert answers(again) == before
-    again.close()
-    assert verify(killed, KINDS).sound
-
-
 @pytest.mark.parametrize("seed", range(25))
 def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginning(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "VALUES_AT_ONCE", 9)
-    monkeypatch.setattr(image, "ROWS_AT_ONCE", 9)
-    monkeypatch.setattr(index, "SORTED_FROM", 20)
-    monkeypatch.setattr(table_module, "SEVERAL", 5)
+    monkeypatch.setattr(snapshot, "ROWS_AT_ONCE", 9)
+    monkeypatch.setattr(table, "SORTED_FROM", 20)
+    monkeypatch.setattr(documents, "SEVERAL", 5)
     random = Random(seed)
     store = memory_store(KINDS)
 
@@ -258,11 +238,8 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
     weights = (60, 25, 10, 1, 1, seed % 3)
     before = answers(store)
     written = snapshot_bytes(store.freeze(), pause=change)
-    store.thaw()
     again = memory_store(KINDS)
-    stored = image_from_bytes(written, KINDS)
-    assert not any(picture.is_bare for picture in stored.tables.values()), "indexes are in it"
-    again.restore(stored)
+    again.restore(image_from_bytes(written, KINDS))
     assert answers(again) == before
     assert answers(store) != before
     for document in some_books(90):  # the indexes can be changed further
@@ -275,32 +252,6 @@ def test_a_snapshot_beside_which_nothing_changes_is_that_of_an_image(store: Stor
     store.delete(BOOK, "b7")
     store.put(BOOK, book("b9", author="changed"))
     assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.image().tables)
-
-
-def test_a_document_that_is_being_indexed_is_not_in_a_snapshot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread that writes the snapshot may copy the indexes at any moment."""
-    expected, rows = snapshot_bytes(store.image().tables), table(store, "book").rows.copy()
-    frozen = store.freeze()
-    enter = index.Keys.enter
-    copies = []
-
-    def enter_and_copy(*document: Any) -> None:
-        enter(*document)
-        copies.append(frozen["book"].indexed(lambda: None))
-
-    monkeypatch.setattr(index.Keys, "enter", enter_and_copy)
-    store.put(BOOK, book("new", author="a1", year=5))
-    (copy,) = copies
-    assert snapshot_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
-
-
-def test_a_document_that_was_there_until_a_restore_is_not_in_a_snapshot(store: Store) -> None:
-    content = store.image()
-    expected, rows = snapshot_bytes(store.image().tables), table(store, "book").rows.copy()
-    frozen = store.freeze()
-    changes = iter((lambda: store.put(BOOK, book("new", author="a1", year=5)), lambda: store.restore(content)))
-    copy = frozen["book"].indexed(lambda: next(changes, lambda: None)())
-    assert snapshot_bytes({**frozen, "book": copy._replace(rows=rows)}) == expected
 
 
 def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from emulator.store import (
     open_store,
 )
 from emulator.store.check import verify
-from emulator.store.journal import sealed
+from emulator.store.recovery import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
@@ -276,17 +276,17 @@ def test_a_snapshot_that_is_none_is_damage(directory: Path, text: str) -> None:
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
 def test_a_snapshot_of_a_later_version_is_refused(directory: Path, separators: tuple[str, str]) -> None:
     directory.mkdir()
-    snapshot = {"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7, "more": 1}}, "note": {}}
+    snapshot = {"_store": {"1": {"id": "snapshot", "format": 3, "sequence": 7, "more": 1}}, "note": {}}
     (directory / "documents.json").write_text(json.dumps(snapshot, separators=separators))
     with pytest.raises(StoreTooNew) as refused:
         open_store(directory, KINDS)
-    assert (refused.value.version, refused.value.known) == (2, 1)
+    assert (refused.value.version, refused.value.known) == (3, 2)
     assert json.loads((directory / "documents.json").read_bytes()) == snapshot, "and left alone"
 
 
 def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as later:
-        later.setattr("emulator.store.snapshot.FORMAT", 2)
+        later.setattr("emulator.store.snapshot.FORMAT", 3)
         store = open_store(directory, KINDS)
         store.put(NOTE, {"id": "n"})
         store.close()

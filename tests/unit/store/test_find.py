@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, index, open_store
+from emulator.store import Store, open_store, table
 from emulator.store.check import disagreement
-from emulator.store.index import SHARED_BELOW
+from emulator.store.table import LISTED_FROM
 from tests.unit.store.making import BOOK, KINDS, book
 
 
@@ -92,16 +92,16 @@ def test_exactly_one_declared_index_is_searched(store: Store) -> None:
 
 
 def test_many_under_one_value_come_and_go(store: Store) -> None:
-    """Past SHARED_BELOW a value's documents are held in another way."""
-    many = 3 * SHARED_BELOW
-    table = store.tables["book"]
+    """Past LISTED_FROM a value's documents are held in another way."""
+    many = 3 * LISTED_FROM
+    books = store.tables["book"]
     for number in range(many):
         store.put(BOOK, book(f"b{number}", author="a"))
     assert ids(store.find(BOOK, author="a")) == [f"b{number}" for number in range(many)]
     for number in range(many - 1, 0, -1):
         store.delete(BOOK, f"b{number}")
         assert store.count(BOOK, author="a") == number
-        assert disagreement(table) is None
+        assert disagreement(books) is None
     assert ids(store.find(BOOK, author="a")) == ["b0"]
     store.delete(BOOK, "b0")
     assert store.find(BOOK, author="a") == []
@@ -110,7 +110,7 @@ def test_many_under_one_value_come_and_go(store: Store) -> None:
 def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SORTED_FROM", 20)
+    monkeypatch.setattr(table, "SORTED_FROM", 20)
     store = open_store(directory, KINDS)
     with store.transaction():
         for number in range(60):
@@ -133,7 +133,7 @@ def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
         assert disagreement(store.tables["book"]) is None
 
     check(store)
-    assert not isinstance(store.tables["book"].keys.indexes["author"].buckets["one"], list), (
+    assert not isinstance(store.tables["book"].keys.indexes["author"]["one"], list), (
         "the first is removed as quickly as the last"
     )
     image = store.image()

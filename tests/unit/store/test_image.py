@@ -9,14 +9,14 @@ import pytest
 
 from emulator.store import Document, Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
 from emulator.store.check import verify
-from emulator.store.index import SHARED_BELOW
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from emulator.store.table import LISTED_FROM
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    for document in some_books(3 * SHARED_BELOW):
+    for document in some_books(3 * LISTED_FROM):
         store.put(BOOK, document)
     store.put(NOTE, {"id": "n"})
     return store
@@ -36,7 +36,7 @@ def test_restore_brings_back_everything_but_the_number(filled: Store) -> None:
 def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Store) -> None:
     before, image = answers(filled), filled.image()
     for _ in range(3):
-        for number in range(SHARED_BELOW + 3):
+        for number in range(LISTED_FROM + 3):
             filled.delete(BOOK, f"b{number}")
         filled.put(BOOK, book("new", author="author 1", tags=["all"], year=1, shelf="left", title="A"))
         filled.restore(image)
@@ -97,7 +97,7 @@ def test_bytes_of_an_image_are_checked() -> None:
     with pytest.raises(StoreDamaged):
         image_from_bytes(b"", KINDS)
     with pytest.raises(StoreTooNew):
-        image_from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 0}}}', KINDS)
+        image_from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 3, "sequence": 0}}}', KINDS)
 
 
 def test_an_image_of_other_declarations_is_indexed_anew(filled: Store) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, table
+from emulator.store import Document, Image, Kind, Ordered, Store, documents, memory_store, open_store, table
 from emulator.store.check import disagreement
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
@@ -73,8 +73,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
         super().__init__()
         # so that few documents are many under one value
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(index, "SHARED_BELOW", 3)
-        self.patch.setattr(table, "SEVERAL", 2)
+        self.patch.setattr(table, "LISTED_FROM", 3)
+        self.patch.setattr(table, "SORTED_FROM", 5)
+        self.patch.setattr(table, "SORTED_AT_ONCE", 3)
+        self.patch.setattr(documents, "SEVERAL", 2)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()
@@ -200,18 +202,18 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def answers_fit(self) -> None:
         for kind in KINDS:
-            documents = list(self.model[kind.name].values())
-            assert list(self.store.all(kind)) == documents
-            assert self.store.count(kind) == len(documents)
-        documents = list(self.model["a"].values())
+            stored = list(self.model[kind.name].values())
+            assert list(self.store.all(kind)) == stored
+            assert self.store.count(kind) == len(stored)
+        stored = list(self.model["a"].values())
         for color in ("red", "blue", 7):
-            expected = [d for d in documents if d.get("color") == color]
+            expected = [d for d in stored if d.get("color") == color]
             assert self.store.find(A, color=color) == expected
             assert self.store.find(A, color=color, newest_first=True, limit=2) == expected[::-1][:2]
             assert self.store.first(A, color=color) == (expected[0] if expected else None)
         for tag in "xyz":
-            assert self.store.find(A, tags=tag) == [d for d in documents if tag in d.get("tags", ())]
-        sized = [d for d in documents if d.get("size") is not None]
+            assert self.store.find(A, tags=tag) == [d for d in stored if tag in d.get("tags", ())]
+        sized = [d for d in stored if d.get("size") is not None]
         expected = sorted((d for d in sized if 1 <= d["size"] <= 3), key=lambda d: (d["size"], d["id"]))
         assert self.store.range(A, "size", low=1, high=3) == expected
         assert self.store.range(A, "size", low=1, high=3, reverse=True, offset=1, limit=2) == expected[::-1][1:3]
@@ -221,7 +223,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert [(d["text"], d["id"]) for d in self.store.range(B, "text")] == texts
         assert self.store.first_key(B, "text") == (texts[0][0] if texts else None)
         for shelf in ("left", "right"):
-            on_it = [d for d in documents if d.get("shelf") == shelf and "title" in d]
+            on_it = [d for d in stored if d.get("shelf") == shelf and "title" in d]
             expected = sorted(on_it, key=lambda d: (d["title"], d["id"]))
             assert self.store.range(A, "shelf", group=shelf) == expected
 
@@ -233,8 +235,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def indexes_fit(self) -> None:
         for kind in KINDS:
-            table = self.store.tables[kind.name]
-            assert disagreement(table) is None
+            assert disagreement(self.store.tables[kind.name]) is None
 
 
 class PowerAgainstModel(StoreAgainstModel):

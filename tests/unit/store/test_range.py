@@ -88,15 +88,6 @@ def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
     assert ids(filled.range(BOOK, "shelf", group="right")) == "yx"
 
 
-def test_a_group_that_is_gone_is_forgotten(filled: Store) -> None:
-    """Or a bank that lives long would hold the name of every account it ever had."""
-    table = filled.tables["book"]
-    assert table.keys.orders["shelf"].groups() == {"left": 3, "right": 1}
-    filled.delete(BOOK, "y")
-    filled.put(BOOK, book("x"))
-    assert table.keys.orders["shelf"].groups() == {"left": 2}
-
-
 def test_text_and_numbers_do_not_sort_together(filled: Store) -> None:
     with pytest.raises(ValueError, match="'year'"):
         filled.put(BOOK, book("f", year="2001"))

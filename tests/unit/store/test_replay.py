@@ -60,15 +60,8 @@ def content(table: DocumentTable) -> dict[str, Any]:
         "rows": dict(table.sorted_rows()),
         "numbers": table.numbers,
         "next": table.next_number,
-        "found": {name: {v: list_of(b) for v, b in i.buckets.items()} for name, i in table.keys.indexes.items()},
-        "sorted": {name: list(order.entries) for name, order in table.keys.orders.items()},
-        "groups": {name: order.groups() for name, order in table.keys.orders.items()},
-        "first": {name: order.first for name, order in table.keys.orders.items()},
+        "keys": table.keys.plain(),
     }
-
-
-def list_of(bucket: Any) -> list[int]:
-    return [bucket] if isinstance(bucket, int) else list(bucket)
 
 
 @given(st.lists(st.lists(STEPS, max_size=6), max_size=4), st.lists(st.lists(STEPS, max_size=6), max_size=6))

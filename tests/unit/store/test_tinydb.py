@@ -33,12 +33,12 @@ def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:
         store.put(BOOK, document)
     store.close()
     with TinyDB(directory / "documents.json", access_mode="r") as stock:
-        assert stock.tables() == {"book", "note", "_store", "_index"}
+        assert stock.tables() == {"book", "note", "_store"}
         assert stock.table("book").all() == some_books()
         assert stock.table("book").search(where("author") == "author 1") == [some_books()[1], some_books()[3]]
         assert [b.doc_id for b in stock.table("book")] == [1, 2, 3, 4, 5]
         (about,) = stock.table("_store").all()
-        assert (about["format"], about["sequence"]) == (1, 5)
+        assert (about["format"], about["sequence"]) == (2, 5)
 
 
 def test_a_snapshot_that_was_changed_with_stock_tinydb_is_read(directory: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_snapshot_that_was_changed_with_stock_tinydb_is_read(directory: Path) 
     store.put(NOTE, {"id": "n"})
     store.delete(NOTE, "n")
     store.close()
-    assert (directory / "documents.json").read_bytes().startswith(b'{"_store":{"1":{"id":"snapshot","format":1,')
+    assert (directory / "documents.json").read_bytes().startswith(b'{"_store":{"1":{"id":"snapshot","format":2,')
     assert answers(open_store(directory, KINDS)) == before
 
 
