@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
@@ -24,12 +25,12 @@ ELSEWHERE = re.compile(r"make run|^\. \.venv|npx |bank-emulator serve|curl -v \.
 def blocks(text: str) -> list[str]:
     """The indented blocks, without their indentation; those of fenced programs left out."""
     shown = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    indented = []
+    unindented = []
     for block in INDENTED.findall(shown):
         lines = block.strip("\n").splitlines()
         depth = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-        indented.append("\n".join(line[depth:] for line in lines))
-    return [block for block in indented if block]
+        unindented.append("\n".join(line[depth:] for line in lines))
+    return [block for block in unindented if block]
 
 
 def test_every_test_that_is_shown_passes(tmp_path: Path) -> None:
@@ -44,8 +45,6 @@ def test_every_test_that_is_shown_passes(tmp_path: Path) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     """That of a shell in which the emulator is installed."""
-    import os
-
     return {**os.environ, **ALONE, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **more}
 
 
