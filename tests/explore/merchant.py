@@ -13,6 +13,7 @@ DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BULK = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
 BASKETS = "/v1/signing-baskets"
 CREDITOR = "99990000014"  # of a bank that does not exist
+MOST_UNAPPROVED = 18  # reads of a payment that the customer has not approved
 Order = dict[str, Any]
 
 
@@ -65,6 +66,7 @@ class Merchant(Shop):
         """Ask for every order that is open, in turn, until all have ended or nothing more comes."""
         for _ in range(self.most_reads):
             waiting = [order for order in self.orders.values() if order["payment"] and not order["final"]]
+            waiting = [order for order in waiting if order.get("unapproved", 0) < MOST_UNAPPROVED]
             if not waiting:
                 return
             for order in waiting:
@@ -191,12 +193,15 @@ class Merchant(Shop):
         """Keep what a status means for the order."""
         order["state"] = "paid" if status == "ACSC" else "failed" if status in ("RJCT", "CANC") else "open"
         order["final"] = self.ended(status)
+        order["unapproved"] = order.get("unapproved", 0) + (status == "RCVD")
 
     def follow_order(self, order: Order) -> None:
         """Read the status until it is final, more slowly each time."""
         for read in range(self.most_reads):
             if self.look_at(order):
                 return
+            if order["unapproved"] >= MOST_UNAPPROVED // 2:
+                break
             self.world.wait(self.pace + read)
         self.tired(order)
 

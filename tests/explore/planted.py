@@ -82,7 +82,7 @@ class CountsTwiceAcrossAMovedBorder(Merchant):
 
 
 class BasketForgottenAtRenewal(Merchant):
-    """Begins the basket anew when the session is renewed in the middle of it, and takes the first payment for signed."""
+    """When the session is renewed in the middle of a basket, it takes the payments before that for signed."""
 
     def renewed(self, placed: list[Order]) -> None:
         super().renewed(placed)
@@ -164,7 +164,6 @@ class TiredIsFailed(Merchant):
 
     def note(self, order: Order, status: str) -> None:
         super().note(order, status)
-        order["unapproved"] = order.get("unapproved", 0) + 1 if status == "RCVD" else 0
         if order["unapproved"] >= 2:
             order |= {"state": "failed", "final": True}
 

@@ -11,9 +11,8 @@ from emulator.bank import notifications
 from emulator.cli.sandbox import Sandbox
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
-from emulator.conformance.explore.house import Claims, Ending
+from emulator.conformance.explore.client import Claims, Ending
 from emulator.conformance.explore.play import Run
-from emulator.conformance.explore.schedule import Schedule
 from tests.explore.merchant import Merchant
 
 HOST = ("Host", "127.0.0.1:8080")
@@ -93,12 +92,12 @@ class InProcess:
         self._shop = shop
         self._disks: dict[str, dict[str, Any]] = {}
 
-    def play(self, run: Run, schedule: Schedule) -> Ending:
+    def play(self, run: Run) -> Ending:
         disk = self._disks[run.name] = {}
         for _ in range(MOST_STARTS):
             world = World(run)
             tpp = Tpp(run.bank.url, house().issued)
-            shop = self._shop(world, tpp, debtor=run.debtor, tasks=tuple(schedule.tasks), disk=disk)
+            shop = self._shop(world, tpp, debtor=run.debtor, tasks=tuple(run.schedule.tasks), disk=disk)
             world.shop = shop
             self._last = shop
             try:

@@ -11,6 +11,7 @@ from emulator.conformance.explore.faults import kinds
 from emulator.conformance.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, OPERATIONS, Schedule, Task, of
 
 MOST_FAULTS = 4
+MOST_ACTS = 3
 MOST_PASSES = 2
 MOST_RESTARTS = 2
 PASSES = ("1m", "2h", "25h", "4d", "35d")
@@ -22,31 +23,26 @@ def schedules(tasks: Sequence[Task], *, restarts: bool) -> st.SearchStrategy[Sch
 
     @st.composite
     def schedule(draw: st.DrawFn) -> Schedule:
-        chosen = draw(_some(st.sampled_from(tasks), MOST_TASKS, least=1))
+        chosen = draw(st.lists(st.sampled_from(tasks), min_size=1, max_size=MOST_TASKS))
         used = dict.fromkeys(operation for task in chosen for operation in OPERATIONS[task])
         passing = st.fixed_dictionaries(
             {"after": st.one_of(st.integers(1, 4), st.integers(1, 20)), "passes": st.sampled_from(PASSES)}
         )
         acts = st.sampled_from(BEHAVIOURS)
-        killed = _some(st.one_of(st.integers(1, 5), st.integers(1, 20)), MOST_RESTARTS)
+        killed = st.lists(st.one_of(st.integers(1, 5), st.integers(1, 20)), max_size=MOST_RESTARTS, unique=True)
         return of(
             {
                 "tasks": chosen,
                 "begins": draw(st.one_of(st.just("now"), st.sampled_from(BEGINS))),
-                "customer": draw(_some(acts, 3)),
-                "faults": draw(_some(_fault(tuple(used)), MOST_FAULTS)),
-                "time": draw(_some(passing, MOST_PASSES)),
-                "restarts": sorted(set(draw(killed))) if restarts else [],
+                "customer": draw(st.lists(acts, max_size=MOST_ACTS)),
+                "faults": draw(st.lists(_fault(tuple(used)), max_size=MOST_FAULTS)),
+                "time": draw(st.lists(passing, max_size=MOST_PASSES)),
+                "restarts": sorted(draw(killed)) if restarts else [],
                 "seed": draw(st.integers(0, SEEDS)),
             }
         )
 
     return schedule()
-
-
-def _some(one: st.SearchStrategy[Any], most: int, *, least: int = 0) -> st.SearchStrategy[list[Any]]:
-    """Lists in which every length is as likely; `st.lists` prefers short ones."""
-    return st.integers(least, most).flatmap(lambda length: st.lists(one, min_size=length, max_size=length))
 
 
 def _fault(operations: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:

@@ -11,9 +11,11 @@ from emulator.bank.documents import Payment
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import ready
 from emulator.conformance.claims import decimal, state_of
-from emulator.conformance.explore.house import Claims, Ending
+from emulator.conformance.explore.client import Claims, Ending
 from emulator.conformance.explore.play import AccountTruth, Run
 
+# Failures of what should have come until the end
+_UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.word == "next")
 # Checks about answers that the TPP does not get
 _ABOUT_LOST = frozenset(check.check for check in ready() if "answerLost" in check.seen)
 GRACE = 20  # answers after the end of a payment within which the TPP may not have asked for it yet
@@ -22,7 +24,7 @@ PAYS_ONE = ("pay", "pay-and-cancel")  # tasks of one payment each
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong: the number of the rule, its name in file names, and a sentence; `believed` and `true` beside it."""
+    """What is wrong: the number of the rule, a name for files, and a sentence; `believed` and `true` beside it."""
 
     rule: int
     what: str
@@ -72,7 +74,8 @@ def _paid_too_often(run: Run, payments: list[Payment]) -> Iterator[Finding]:
             return
     for kinds, service in ((PAYS_ONE, "payments"), (("pay-bulk",), "bulk-payments")):
         ordered = sum(task in kinds for task in run.schedule.tasks)
-        booked = [one["id"] for one in payments if _is_paid(one) and one["service"] == service and not one.get("basketId")]
+        single = [one for one in payments if one["service"] == service and not one.get("basketId")]
+        booked = [one["id"] for one in single if _is_paid(one)]
         if len(booked) > ordered:
             text = f"{ordered} orders of {service} were to be paid, and {len(booked)} were: {_listed(booked)}."
             yield Finding(1, "paid-twice", text, f"{ordered} orders", f"{len(booked)} payments are booked")
@@ -149,13 +152,18 @@ def _checks(run: Run) -> Iterator[Finding]:
     if run.schedule.restarts:
         return  # checks are about one process: one that was killed may ask again
     for row in run.report()["checks"]:
-        if row["verdict"] == "fail" and (row["check"] in _ABOUT_LOST or _could_know(run, row["failures"])):
+        if row["verdict"] == "fail" and any(_counts(run, row["check"], failure) for failure in row["failures"]):
             yield Finding(3, f"check-{row['check']}", row["text"], "", row["about"])
 
 
-def _could_know(run: Run, failures: list[Mapping[str, Any]]) -> bool:
-    """Whether the TPP has got the answers to the requests of one of these failures."""
-    return any(run.unseen.isdisjoint(failure["requests"]) for failure in failures)
+def _counts(run: Run, check: str, failure: Mapping[str, Any]) -> bool:
+    """Whether a failure is the TPP's: it has got the answers that are the occasion, and it did something wrong then.
+
+    What it did not do before it ended does not count: rule 2 finds what it does not know.
+    """
+    if "instead" not in failure and failure["text"] in _UNDONE:
+        return False
+    return check in _ABOUT_LOST or run.unseen.isdisjoint(failure["requests"])
 
 
 # 4. The TPP does not crash; 5. it does not send for ever

@@ -38,7 +38,8 @@ POLLS = frozenset(
         *("getSigningBasketStatus", "getSigningBasket", "getSigningBasketAuthorisation", "getConsentStatus"),
     }
 )
-LATE_REQUESTS = 3  # a late customer approves after that many more requests
+LATE_REQUESTS = 3  # a late customer approves after that many more requests,
+LATE_WAITS = 6  # or when the TPP has only waited so often
 LATE = timedelta(minutes=5)  # ... and that much bank time
 ENDLESS = 100  # requests for each task after which a TPP that still sends, while nothing is due, sends for ever
 MOST_REQUESTS = 2000  # of a run
@@ -77,6 +78,7 @@ class _Waiting:
     token: str
     act: str
     since: int
+    waits: int = 0
 
 
 class Run:
@@ -278,17 +280,18 @@ class Run:
     def act(self, *, silent: bool = False) -> list[str]:
         """Let the customer act where the page is open; returns the addresses that the browser then opens, in order.
 
-        To be called on the bank's thread. `silent`: the TPP only waits, so whoever is late acts now.
+        To be called on the bank's thread. `silent`: the TPP only waits.
         """
         redirects: list[str] = []
         if self.over:
             return redirects
         for waiting in list(self._waiting):
-            late = waiting.act == "late"
+            waiting.waits += silent
+            late = waiting.act == "late" and waiting.waits < LATE_WAITS
             if waiting.act == "leave":
                 self._waiting.remove(waiting)
                 self._row("customer", "leaves the page", fault=True)
-            elif not late or silent or self.requests - waiting.since >= LATE_REQUESTS:
+            elif not late or self.requests - waiting.since >= LATE_REQUESTS:
                 self._waiting.remove(waiting)
                 redirects += self._authenticate(waiting)
         return redirects
@@ -331,11 +334,14 @@ class Run:
         return progression.next_due(self.bank.service.bank) is None and not self._waiting
 
     def wait(self) -> bool:
-        """The TPP only waits: move bank time to what is due next; returns False if nothing is."""
+        """The TPP only waits: move bank time to what is due next, unless it waits for the customer.
+
+        Returns False if nothing will happen.
+        """
         bank = self.bank.service.bank
         due = progression.next_due(bank)
-        if due is None or self.over:
-            return False
+        if due is None or self.over or self._waiting:
+            return bool(self._waiting)
         self._row("time", "the TPP waits, and time passes")
         self._move(bank, max(moment(due), bank.clock.now()))
         return True

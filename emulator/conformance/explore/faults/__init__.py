@@ -117,8 +117,8 @@ class FaultKind:
 
     `effects`: the effects of scenarios that it draws (`then`, `feed: NAME`, `change: NAME`); `form`: its members;
     `draw`: the strategy of its members beside `fault`, given the operations that the TPP uses; `operations`: it is
-    drawn where the TPP uses one of these; `spoils`: the TPP cannot use the answer; `example`: a shrunk one; `weight`: how
-    often it is drawn, 1 if its values are few.
+    drawn where the TPP uses one of these; `spoils`: the TPP cannot use the answer; `example`: a shrunk one; `weight`:
+    how often it is drawn, 1 if its values are few.
     """
 
     name: str

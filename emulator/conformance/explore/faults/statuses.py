@@ -29,7 +29,9 @@ class Statuses(RequestFault):
         return {"progress": self.path}
 
     def described(self) -> str:
-        steps = [step if isinstance(step, str) else "{} after {}".format(*next(iter(step.items()))) for step in self.path]
+        steps = [
+            step if isinstance(step, str) else "{} after {}".format(*next(iter(step.items()))) for step in self.path
+        ]
         return f"{self.numbers()}: the payment goes {', '.join(steps)}"
 
 
@@ -40,7 +42,7 @@ def _following(status: str) -> tuple[str, ...]:
     return tuple(sorted(ends - {"CANC", "PART"}))
 
 
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
+def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
     from hypothesis import strategies as st
 
     @st.composite
