@@ -20,6 +20,7 @@ Order = dict[str, Any]
 class Merchant(Shop):
     """The good TPP. `disk` outlives it; `tasks` are done in their order, each once."""
 
+    home = "https://shop.example"
     most_reads = 15
     tries = 24
 
@@ -78,6 +79,10 @@ class Merchant(Shop):
         super().take_over(redirect)
         names = ("psu_id", "session_id", "psu_corporate_id", "psu_context")
         self.disk["psu"] = {name: getattr(self.tpp, name) for name in names}
+
+    def start_flow(self) -> None:
+        super().start_flow()
+        self.tpp.redirect_uri = f"{self.home}/return?state={self.state}"
 
     def headers(self) -> dict[str, str | None]:
         return {"PSU-IP-Address": None} if self.alone else super().headers()
@@ -152,7 +157,7 @@ class Merchant(Shop):
         """Send an order, the same bytes under the same X-Request-ID each time."""
         self.start_flow()
         self.state = order.setdefault("flow", self.state)
-        self.tpp.redirect_uri = f"https://shop.example/return?state={self.state}"
+        self.tpp.redirect_uri = f"{self.home}/return?state={self.state}"
         options = {"json": order["body"], "headers": self.payer(), "identity": order["identity"]}
         answer = self.ask("POST", path, **options, wants=("paymentId", str))
         if answer.status != 201:

@@ -19,7 +19,7 @@ class PaidTwiceWhenTheRepetitionIsLost(Merchant):
                 usable = answer.status == 200 and self.usable(answer, ("transactionStatus", str))
                 return self.noted(order, answer) if usable else super().look_at(order)
         order |= {"identity": self.request_id(), "payment": None, "signed": False}
-        order.pop("flow")
+        order.pop("flow", None)
         self.send_order(order, DOMESTIC)
         if order["payment"]:
             self.sign(order, order["sca"])
@@ -187,7 +187,7 @@ class OrdersAfterADecline(Merchant):
         super().follow_order(order)
         if order["state"] == "failed" and not order.get("again") and "psu-id" not in str(self.flows[order["flow"]]):
             order |= {"again": True, "identity": self.request_id(), "payment": None, "signed": False, "final": False}
-            order.pop("flow")
+            order.pop("flow", None)
             self.send_order(order, DOMESTIC)
             if order["payment"]:
                 self.sign(order, order["sca"])

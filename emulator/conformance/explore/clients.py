@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
+from threading import Event, Thread
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
@@ -65,7 +66,7 @@ class Process:
         deadline = time.monotonic() + self._plan.timeout
         with (folder / "output").open("w+b") as output:
             while True:
-                with _started(self._plan.command or "", environment, output) as process:
+                with _started(self._plan.command or "", environment, output, run.news) as process:
                     over = _drive(run, partial(_has_ended, process), deadline)
                     status = process.poll()
                 if run.killed:
@@ -84,6 +85,7 @@ class Process:
         pool = ThreadPoolExecutor(1)
         try:
             answer: Future[str | None] = pool.submit(_post, self._plan.hook or "", body, self._plan.timeout)
+            answer.add_done_callback(lambda _: run.news.set())
             _drive(run, answer.done, deadline)
             return Ending(answer.result() if answer.done() else None)
         finally:
@@ -111,7 +113,9 @@ def _files(folder: Path, run: Run) -> dict[str, str]:
 
 
 @contextmanager
-def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    command: str, environment: Mapping[str, str], output: IO[bytes], news: Event
+) -> Iterator[subprocess.Popen[bytes]]:
     try:
         process = subprocess.Popen(
             shlex.split(command),
@@ -124,11 +128,17 @@ def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) ->
     except (OSError, ValueError) as error:
         raise SearchFailed(f"the command cannot be started: {error}") from None
     try:
+        Thread(target=_announce_end, args=(process, news), daemon=True).start()
         yield process
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _announce_end(process: subprocess.Popen[bytes], news: Event) -> None:
+    process.wait()
+    news.set()
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

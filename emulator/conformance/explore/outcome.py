@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from emulator.bank.ids import random_uuid
 from emulator.conformance.explore.client import Client
 from emulator.conformance.explore.house import House
 from emulator.conformance.explore.judge import Finding, judge
@@ -37,5 +38,6 @@ def play(schedule: Schedule, house: House, client: Client, name: str) -> Outcome
 
 def replay(schedules: Sequence[Schedule], house: House, client: Client) -> Iterator[Outcome]:
     """Play schedules again, in order."""
+    name = random_uuid()[:6]
     for number, schedule in enumerate(schedules, 1):
-        yield play(schedule, house, client, f"replay-{number}")
+        yield play(schedule, house, client, f"replay-{name}-{number}")

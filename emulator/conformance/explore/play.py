@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -91,7 +92,9 @@ class Run:
         self.rows: list[Row] = []
         self.requests = 0
         self.answers = 0  # requests that were answered whole, in time for the TPP to read it
-        self.unseen: set[str] = set()  # the other requests: the TPP does not know what was answered
+        self.unseen: set[int] = (
+            set()
+        )  # the other requests by their numbers in the log: the TPP does not know what was answered
         self.ended: dict[str, int] = {}  # payment -> the number of answers when it became final
         self.known: set[str] = set()  # payments whose final status the TPP has read
         self.killed = False  # the command is to be killed now
@@ -179,7 +182,7 @@ class Run:
         delivery = exchange.response.delivery if exchange.response is not None else None
         lost = delivery is not None and delivery.disconnect is not None
         spoiled = lost or any(name.partition(":")[0] in SPOILING for name in exchange.rules)
-        answer = "no answer" if lost else str(exchange.status)
+        answer = "no answer" if lost else f"{exchange.status} {_status_in(exchange)}".strip()
         fault = "".join(f" [{name}]" for name in exchange.rules)
         about = _short(exchange.payment_id or "")
         self._row("tpp", f"{operation} {about}".strip() + f" -> {answer}{fault}", fault=bool(exchange.rules))
@@ -187,7 +190,7 @@ class Run:
         if killed and exchange.response is not None:  # the answer does not reach it, and checks know that
             exchange.response.delivery = replace(exchange.response.delivery, disconnect="after")
         if spoiled or killed:
-            self.unseen.add(str(exchange.id))
+            self.unseen.add(exchange.id)
         else:
             self.answers += 1
             if exchange.status == 200:
@@ -304,6 +307,7 @@ class Run:
         sca = bank.documents.get(SCA, waiting.token)
         if sca is None:
             return []
+        before = len(self.rows)
         person = self.other if waiting.act == "somebody-else" else self.person
         try:
             with bank.documents.transaction():
@@ -313,11 +317,12 @@ class Run:
                     redirect = sca_control.approve(bank, sca, national_id=person, context="PRIVATE")
         except BankError:
             return []  # it has ended: the bank shows a page that says so
-        self._note(bank, waiting, sca)
+        self._note(bank, waiting, sca, before)
         redirects = [] if redirect is None else [redirect]
         return redirects * 2 if waiting.act == "twice" else redirects
 
-    def _note(self, bank: Bank, waiting: _Waiting, sca: Sca) -> None:
+    def _note(self, bank: Bank, waiting: _Waiting, sca: Sca, before: int) -> None:
+        """Note what the customer did, before what followed from it."""
         texts = {
             "decline": "declines",
             "late": "approves late",
@@ -325,7 +330,8 @@ class Run:
             "somebody-else": "is somebody else, and signs",
         }
         purpose = sca["purpose"]
-        self._row("customer", f"{texts.get(waiting.act, 'approves')} ({purpose})", fault=waiting.act in texts)
+        text = f"{texts.get(waiting.act, 'approves')} ({purpose})"
+        self.rows.insert(before, Row(date_time(self._now), "customer", text, waiting.act in texts))
         if waiting.act == "decline" and purpose in ("payment", "basket") and "target" in sca:
             self.declined[str(sca["target"])] = bank.clock.stamp()
 
@@ -429,6 +435,17 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_filled(inner, values) for inner in value]
     return values.get(value, value) if isinstance(value, str) else value
+
+
+def _status_in(exchange: Exchange) -> str:
+    """The status of a payment in an answer."""
+    if exchange.operation not in POLLS or exchange.response is None:
+        return ""
+    try:
+        body = json.loads(exchange.response.body)
+    except ValueError:
+        return ""
+    return str(body.get("transactionStatus", "")) if isinstance(body, dict) else ""
 
 
 def _short(identity: str) -> str:

@@ -38,9 +38,8 @@ def timeline(rows: Sequence[Row], finding: Finding | None) -> list[dict[str, Any
             lines.append(line)
     if finding is not None and (finding.believed or finding.true):
         believed = f"believes: {finding.believed}" if finding.believed else ""
-        lines.append(
-            {"at": "at the end", "left": believed, "right": f"true: {finding.true}", "fault": True, "times": 1}
-        )
+        true = f"{'expected' if finding.rule == 3 else 'true'}: {finding.true}"
+        lines.append({"at": "at the end", "left": believed, "right": true, "fault": True, "times": 1})
     return lines
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from emulator.bank.ids import random_uuid
 from emulator.conformance.explore.client import Client, SearchFailed
 from emulator.conformance.explore.draw import schedules
 from emulator.conformance.explore.house import House
@@ -72,13 +73,14 @@ class Search:
         self._jobs = jobs
         self._outcomes: dict[str, Outcome] = {}
         self._numbers = iter(range(1, 10**9))
+        self._name = random_uuid()[:6]  # a TPP that keeps what it knows by the names of runs meets no name again
         self._lock = threading.Lock()
         self.progress = Progress()
 
     def play(self, schedule: Schedule) -> Outcome:
         """Play a schedule on a bank of its own."""
         with self._lock:
-            name = f"run-{next(self._numbers)}"
+            name = f"run-{self._name}-{next(self._numbers)}"
             self.progress.runs += 1
         return play(schedule, self._house, self._client, name)
 
