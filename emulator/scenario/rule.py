@@ -24,9 +24,9 @@ class Times(Model):
     model_config = ConfigDict(title="times", json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
     first: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="The first N matches.")
-    at: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Match number N only.")
     every: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Each Nth match.")
     after: Maybe[Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = Field(None, description="From match N+1 on.")
+    at: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Match number N only.")
     chance: Maybe[Annotated[float, Field(ge=0, le=1)]] = Field(None, description="Drawn from the bank's seed.")
     for_: Maybe[Duration] = Field(
         None, alias="for", description="This long in bank time, from when the rule was added."

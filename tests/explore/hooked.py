@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -117,3 +118,15 @@ def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterat
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
+
+
+class Brief(HttpMerchant):
+    """It gives a payment up after a few reads, and looks at it again at the end."""
+
+    most_reads = 4
+
+
+if __name__ == "__main__":
+    with hooked(Brief, pause=float(sys.argv[1])) as address:
+        print(address, flush=True)
+        threading.Event().wait()

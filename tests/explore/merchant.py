@@ -306,8 +306,8 @@ class Merchant(Shop):
         link = link_in(answer, "scaRedirect") if answer.status == 401 else None
         if link is not None:
             self.waiting(link)
-            if self.flows[self.state] is None:
-                raise GaveUp  # the customer has not come back: asking again would only open another SCA
+            if "psu-id=" not in (self.flows[self.state] or ""):
+                raise GaveUp  # nobody has signed: asking again would only open another SCA
             answer = self.ask("GET", "/v1/accounts", wants=("accounts", list))
         if answer.status != 200:
             raise GaveUp

@@ -43,9 +43,9 @@ def judged(found: Found, shop: type[Merchant]) -> set[str]:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found_within_200_runs(name: str, seed: int) -> None:
-    shop, what = PLANTED[name]
+    shop, names = PLANTED[name]
     found = first_found(shop, seed)
-    assert what in ("", found.finding.what)
+    assert found.finding.what in names
     assert len(found.outcome.schedule.faults) <= MOST_FAULTS
     assert found.finding.what in judged(found, shop)
     assert judged(found, Merchant) == set()
@@ -68,9 +68,9 @@ SAVED = {file.stem: schedule for file, schedule in from_path(Path(__file__).pare
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_saved_schedule_is_red_with_the_bug_and_green_without(name: str) -> None:
-    shop, what = PLANTED[name]
+    shop, names = PLANTED[name]
     red, green = (play(SAVED[name], house(), InProcess(one), "replay").findings for one in (shop, Merchant))
-    assert [finding.what for finding in red][:1] in ([what], [red[0].what] if red and not what else None)
+    assert {finding.what for finding in red} & set(names)
     assert green == []
 
 

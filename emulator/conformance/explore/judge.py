@@ -17,6 +17,7 @@ from emulator.conformance.explore.play import AccountTruth, Run
 
 # Failures of what should have come until the end
 _UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.word == "next")
+_NO_CONSENT = "stops-on-a-revoked-consent"
 # Failures to wait
 _PACES = frozenset(one.text for check in ready() for one in check.expect if isinstance(one.within, timedelta))
 # Checks about answers that the TPP does not get
@@ -165,13 +166,19 @@ def _counts(run: Run, check: str, failure: Mapping[str, Any]) -> bool:
     What it did not do before it ended does not count: rule 2 finds what it does not know. Nor does its pace, as
     programs that are explored make no pauses.
     """
-    if failure["text"] in _PACES:
+    if failure["text"] in _PACES or (check == _NO_CONSENT and not _was_withdrawn(run)):
         return False
     if "instead" not in failure and failure["text"] in _UNDONE:
         return False
     numbers = [int(identity) for identity in failure["requests"]]
     between = range(min(numbers, default=0), max(numbers, default=0) + 1)
     return check in _ABOUT_LOST or run.unseen.isdisjoint(between)
+
+
+def _was_withdrawn(run: Run) -> bool:
+    """Whether a consent was withdrawn, and no other SCA failed: without a consent the bank gives the same answer."""
+    willing = all(act in ("approve", "late", "twice") for act in run.schedule.customer)
+    return run.withdrawn and willing and all(fault.fault != "sca" for fault in run.schedule.faults)
 
 
 # 4. The TPP does not crash; 5. it does not send for ever

@@ -45,6 +45,7 @@ LATE = timedelta(minutes=5)  # ... and that much bank time
 ENDLESS = 100  # requests for each task after which a TPP that still sends, while nothing is due, sends for ever
 MOST_REQUESTS = 2000  # of a run
 MOST_DUE = 500  # steps of bank time at the end of a run
+BEFORE_MIDNIGHT = timedelta(seconds=4)  # a payment that is approved then is booked on the next day
 MOST_PEOPLE = 100
 WINDOW = timedelta(days=90)  # that a list of transactions goes back
 SPOILING = frozenset(kind.name for kind in kinds().values() if kind.spoils)
@@ -99,6 +100,7 @@ class Run:
         self.known: set[str] = set()  # payments whose final status the TPP has read
         self.killed = False  # the command is to be killed now
         self.endless: str | None = None
+        self.withdrawn = False  # whether a consent was withdrawn
         self.declined: dict[str, str] = {}  # payment or basket -> bank time at which the customer declined it
         self.accounts: dict[str, AccountTruth] = {}
         self.over = False
@@ -162,6 +164,7 @@ class Run:
         kind, status = event["type"], event.get("status", "")
         if kind in ("payment", "consent", "basket"):
             self._quiet = 0
+            self.withdrawn |= status == "revoked"
             if status in FINAL:
                 self.ended[event["id"]] = self.answers
             self._row("bank", f"{kind} {_short(event['id'])} is {status}", at=event["at"])
@@ -369,6 +372,9 @@ class Run:
         """The TPP has ended: let everything happen that is still due. To be called on the bank's thread."""
         bank = self.bank.service.bank
         self._row("time", "the TPP has ended; everything that is due happens")
+        for waiting in self._waiting:
+            self._authenticate(waiting)  # whoever is late acts all the same
+        self._waiting.clear()
         for _ in range(MOST_DUE):
             due = progression.next_due(bank)
             if due is None:
@@ -404,7 +410,7 @@ def _beginning(begins: Begins, now: datetime) -> datetime:
         following = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
     else:
         following = day + timedelta(days=1)
-    return following.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(seconds=10)
+    return following.replace(hour=0, minute=0, second=0, microsecond=0) - BEFORE_MIDNIGHT
 
 
 def _persons(bank: Bank) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""`malformed: truncated|not-json|wrong-type|empty|html`: the bank acts, but its answer is malformed."""
+"""`malformed: truncated|not-json|wrong-type|empty|html|new-members`: the bank acts, but its answer is not as usual."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def effect(value: str | Html) -> Effect:
 EFFECT = EffectKind(
     name="malformed",
     summary=(
-        "The bank acts, but its answer is truncated, not JSON, JSON of wrong types, empty, or the HTML page of a"
-        " gateway, with its own content type or ({html: json}) with that of JSON."
+        "The bank acts, but its answer is truncated, not JSON, JSON of wrong types, empty, has new members, or is the"
+        " HTML page of a gateway, with its own content type or ({html: json}) with that of JSON."
     ),
     form=either(Annotated[str, one_of("malformed answer", tuple(MALFORMED))], Html),
     effect=effect,
