@@ -42,7 +42,7 @@ POLLS = frozenset(
 LATE_REQUESTS = 3  # a late customer approves after that many more requests,
 LATE_WAITS = 6  # or when the TPP has only waited so often
 LATE = timedelta(minutes=5)  # ... and that much bank time
-ENDLESS = 100  # requests for each task after which a TPP that still sends, while nothing is due, sends for ever
+ENDLESS = 100  # requests for each task, without news from the bank, after which a TPP sends for ever
 MOST_REQUESTS = 2000  # of a run
 MOST_DUE = 500  # steps of bank time at the end of a run
 BEFORE_MIDNIGHT = timedelta(seconds=4)  # a payment that is approved then is booked on the next day
@@ -106,7 +106,7 @@ class Run:
         self.over = False
         self._counts: Counter[str] = Counter()  # requests by operation
         self._quiet = 0  # reads of a status since the last news from the bank
-        self._still = 0  # requests since nothing is due
+        self._still = 0  # requests since the last news from the bank
         self._waiting: list[_Waiting] = []
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
         self._changes: list[Change] = [change for fault in schedule.faults for change in fault.changes()]
@@ -163,7 +163,7 @@ class Run:
             return
         kind, status = event["type"], event.get("status", "")
         if kind in ("payment", "consent", "basket"):
-            self._quiet = 0
+            self._quiet = self._still = 0
             self.withdrawn |= status == "revoked"
             if status in FINAL:
                 self.ended[event["id"]] = self.answers
@@ -179,6 +179,7 @@ class Run:
         self.requests += 1
         operation = exchange.operation or "?"
         self._quiet += operation in POLLS
+        self._still += 1
         self._counts[operation] += 1
         bank = self.bank.service.bank
         self._now = exchange.at
@@ -203,7 +204,7 @@ class Run:
         if killed:
             self._row("time", "the TPP is killed", fault=True)
             self.killed = True
-        self._judge_pace(bank)
+        self._judge_pace()
         self.news.set()
 
     def _read(self, bank: Bank, operation: str, exchange: Exchange) -> None:
@@ -260,13 +261,9 @@ class Run:
         service.settle()
         self._now = bank.clock.stamp()
 
-    def _judge_pace(self, bank: Bank) -> None:
-        if progression.next_due(bank) is None and not self._passing and not self._waiting:
-            self._still += 1
-        else:
-            self._still = 0
+    def _judge_pace(self) -> None:
         if self._still > ENDLESS * len(self.schedule.tasks):
-            self.endless = f"nothing was due any more, and it sent {self._still} further requests"
+            self.endless = f"nothing has changed at the bank in its last {self._still} requests"
         elif self.requests > MOST_REQUESTS:
             self.endless = f"it sent {self.requests} requests"
 

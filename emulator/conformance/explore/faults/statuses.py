@@ -49,7 +49,7 @@ def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
     def path(draw: st.DrawFn) -> list[Any]:
         steps: list[Any] = []
         status = "RCVD"
-        for _ in range(draw(st.integers(1, LONGEST))):
+        for _ in range(draw(st.one_of(st.integers(1, 2), st.integers(1, LONGEST)))):
             following = _following(status)
             if not following:
                 break
@@ -60,7 +60,6 @@ def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
             steps.append(draw(st.sampled_from(["ACCC", {"RJCT": "3d"}, {"ACSC": "1h"}])))
         return steps
 
-    # A path of one status is the shortest that keeps a payment waiting.
     numbers = st.one_of(st.just(1), st.integers(1, 3))
     return st.fixed_dictionaries({"of": st.just("createPayment"), "at": numbers, "path": path()})
 
@@ -73,5 +72,5 @@ FAULT = FaultKind(
     draw=draw,
     example={"of": "createPayment", "at": 1, "path": ["ACTC", "ACCP", {"RJCT": "3d"}]},
     operations=EFFECT.operations,
-    weight=4,
+    weight=5,
 )
