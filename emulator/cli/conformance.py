@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import subprocess
 import sys
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.bank import ask, bank_options, control_token, show, write_file
+from emulator.cli.explore import explore, replay
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca
+from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca, words
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
@@ -180,10 +180,10 @@ def run(
 
     if shell is not None and hook is not None:
         raise click.UsageError("use --command or --hook, not both")
-    if shell is not None and not (words := _words(shell)):
+    if shell is not None and not (command_words := words(shell)):
         raise click.UsageError("--command is empty or has an unclosed quotation mark")
-    if shell is not None and shutil.which(words[0]) is None:
-        raise Failed(f"--command: there is no program {words[0]} that can be run")
+    if shell is not None and shutil.which(command_words[0]) is None:
+        raise Failed(f"--command: there is no program {command_words[0]} that can be run")
     if hook is not None and not hook.startswith(("http://", "https://")):
         raise click.UsageError("--hook takes an http or https address")
     by_hand = shell is None and hook is None
@@ -206,14 +206,6 @@ def run(
             f"the TPP sent no request in any check{f': {problem}' if problem else ''}", page="judge-your-client"
         )
     _check(report, require_seen=require_seen)
-
-
-def _words(command: str) -> list[str]:
-    """The words of a command line; empty if it cannot be split."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
 
 
 def _progress(row: Mapping[str, Any], problems: list[str]) -> None:
@@ -305,4 +297,6 @@ def _check(report: Mapping[str, Any], *, require_seen: bool) -> None:
         raise CheckFailed(f"failed: {', '.join(failed)}" if failed else f"not seen: {', '.join(unseen)}")
 
 
+command.add_command(explore)
+command.add_command(replay)
 COMMANDS = {"conformance": command}

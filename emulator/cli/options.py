@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -217,3 +218,11 @@ def complete_setting(context: click.Context, option: click.Parameter, incomplete
 
     del context, option
     return _items((f"{field.name}=" for field in fields(Settings)), incomplete)
+
+
+def words(command: str) -> list[str]:
+    """The words of a command line; empty if it cannot be split."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []

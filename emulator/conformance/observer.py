@@ -46,6 +46,9 @@ class Conformance:
         self._statuses: OrderedDict[str, str] = OrderedDict()
         self._beliefs: dict[str, Belief] = {}
         self._opened: OrderedDict[str, None] = OrderedDict()
+        # Called with each request that was answered, and with the token of each SCA whose page a browser opens.
+        self.on_request: Callable[[Exchange], None] = lambda _: None
+        self.on_page: Callable[[str], None] = lambda _: None
         bank.follower = self.event
 
     @property
@@ -55,11 +58,13 @@ class Conformance:
 
     def request(self, exchange: Exchange) -> None:
         """Record a request that has been answered."""
+        answered = exchange
         response = exchange.response
         size = len(exchange.request.body) + (len(response.body) if response is not None else 0)
         if size > 4 * END_OF_PAGE and exchange.operation in PAGES:
             exchange, size = exchange.ending(END_OF_PAGE), END_OF_PAGE
         self._add(exchange, size)
+        self.on_request(answered)  # last: what follows from it is observed after it
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
         """Record a browser at an SCA page; `link`: given, altered or unknown."""
@@ -67,6 +72,7 @@ class Conformance:
             self._opened[token] = None
             if len(self._opened) > MOST_STATUSES:
                 self._opened.popitem(last=False)
+            self.on_page(token)
         self._add(("page", tpp, self._bank.clock.stamp(), {"sca": token, "link": link}))
 
     def returned(self, redirect: str, tpp: str | None, *, sca: Mapping[str, Any], forged: bool) -> None:

@@ -28,6 +28,7 @@ class Times(Model):
     first: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="The first N matches.")
     every: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Each Nth match.")
     after: Maybe[Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = Field(None, description="From match N+1 on.")
+    at: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Match number N only.")
     chance: Maybe[Annotated[float, Field(ge=0, le=1)]] = Field(None, description="Drawn from the bank's seed.")
     for_: Maybe[Duration] = Field(
         None, alias="for", description="This long in bank time, from when the rule was added."
@@ -44,6 +45,8 @@ class Times(Model):
         """Whether a rule acts on match number `matched`; `dice`: 0 to 1; `since`: bank time since it was added."""
         if self.first is not None:
             return matched <= self.first
+        if self.at is not None:
+            return matched == self.at
         if self.every is not None:
             return matched % self.every == 0
         if self.after is not None:

@@ -5,17 +5,14 @@ All banks of a test process run on one event loop in a thread of its own, and th
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
@@ -27,36 +24,9 @@ from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
-
-Result = TypeVar("Result")
+from emulator.web.loop_thread import LoopThread
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `bank-emulator tpp new`
-
-
-class LoopThread:
-    """An event loop that runs in the background until the process ends."""
-
-    def __init__(self) -> None:
-        # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run `work` on the loop and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def call(self, function: Callable[[], Result]) -> Result:
-        """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
-        done: Future[Result] = Future()
-
-        def work() -> None:
-            try:
-                done.set_result(function())
-            except BaseException as error:  # raised in the thread that waits
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(work)
-        return done.result()
 
 
 @cache

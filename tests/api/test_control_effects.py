@@ -233,6 +233,17 @@ def test_a_malformed_answer_is_of_a_payment_that_is_there(desk: Desk, form: str)
             json.loads(response.body)
 
 
+def test_new_members_are_in_every_object_and_the_others_stay(desk: Desk) -> None:
+    desk.rule({"malformed": "new-members"}, times={"at": 2})
+    first, second, third = (json.loads(desk.pay().body) for _ in range(3))
+    assert "newMember" not in first
+    assert "newMember" not in third
+    assert second["newMember"] == {"kind": "new"}
+    assert second["_links"]["self"]["newMember"] == {"kind": "new"}
+    assert second.keys() - first.keys() == {"newMember"}
+    assert second["transactionStatus"] == "RCVD"
+
+
 def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None:
     desk.rule({"answer": {"status": 201, "json": {"paymentId": 36}}})
     assert desk.pay().status == 201

@@ -282,6 +282,14 @@ def example(name: str) -> str:
     return f"```{_LANGUAGES[file.suffix]}\n{file.read_text().rstrip()}\n```"
 
 
+def faults() -> str:
+    """The kinds of fault of `conformance explore`."""
+    from emulator.conformance.explore.faults import kinds
+
+    rows = ((f"`{kind.name}`", kind.summary, _value(kind.example)) for kind in kinds().values())
+    return _table(("Fault", "What happens", "Its members, for example"), rows)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "flags": flags,
     "operations": operations,
@@ -302,7 +310,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "checks": checks,
     "weather": weather,
     "facts": facts,
-    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[!c]*.*"))},
+    "faults": faults,
+    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[sS]ign*"))},
 }
 PICTURES: dict[str, Callable[[], str]] = {
     "speed.svg": lambda: chart(json.loads(BENCH.read_text())["rows"]),

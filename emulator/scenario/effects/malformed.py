@@ -1,4 +1,4 @@
-"""`malformed: truncated|not-json|wrong-type|empty|html`: the bank acts, but its answer is malformed."""
+"""`malformed: truncated|not-json|wrong-type|empty|html|new-members`: the bank acts, but its answer is not as usual."""
 
 from __future__ import annotations
 
@@ -44,12 +44,27 @@ def _other_type(value: Any) -> Any:
     return json.dumps(value)
 
 
+def _new_members(body: bytes) -> bytes:
+    """Valid JSON with a member that nobody knows in every object."""
+    try:
+        return encode(_extended(json.loads(body)))
+    except ValueError:
+        return body
+
+
+def _extended(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {**{name: _extended(member) for name, member in value.items()}, "newMember": {"kind": "new"}}
+    return [_extended(entry) for entry in value] if isinstance(value, list) else value
+
+
 MALFORMED: Mapping[str, Callable[[bytes], bytes]] = {
     "truncated": _truncated,
     "not-json": lambda _: NOT_JSON,
     "wrong-type": _wrong_type,
     "empty": lambda _: b"",
     "html": lambda _: GATEWAY_PAGE,
+    "new-members": _new_members,
 }
 
 
@@ -77,8 +92,8 @@ def effect(value: str | Html) -> Effect:
 EFFECT = EffectKind(
     name="malformed",
     summary=(
-        "The bank acts, but its answer is truncated, not JSON, JSON of wrong types, empty, or the HTML page of a"
-        " gateway, with its own content type or ({html: json}) with that of JSON."
+        "The bank acts, but its answer is truncated, not JSON, JSON of wrong types, empty, has new members, or is the"
+        " HTML page of a gateway, with its own content type or ({html: json}) with that of JSON."
     ),
     form=either(Annotated[str, one_of("malformed answer", tuple(MALFORMED))], Html),
     effect=effect,

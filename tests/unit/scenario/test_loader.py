@@ -154,7 +154,7 @@ story:
         ("rules: [{when: {status: 500}, then: {delay: 1s}}]", "only requests/count can match status"),
         ("rules: [{when: {headers: {A: [1]}}, then: {delay: 1s}}]", "several are written as {in: [...]}"),
         ("rules: [{times: {first: 0}, then: {delay: 1s}}]", "a number of at least 1"),
-        ("rules: [{times: {first: 1, every: 2}, then: {delay: 1s}}]", "Expected one of first, every"),
+        ("rules: [{times: {first: 1, every: 2}, then: {delay: 1s}}]", "Expected one of first, every, after, at"),
         ("rules: [{name: a, then: {delay: 1s}}, {name: a, then: {delay: 1s}}]", "two rules called 'a'"),
         ("story: [{tpp: GET /v1/accounts, psu: approve x}]", "write two steps"),
         ("story: [{tpp: GET accounts}]", "a path without blanks"),

@@ -1,0 +1,298 @@
+"""`bank-emulator conformance explore` and `replay`: search for the fault that breaks a TPP, and play it again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from emulator.cli.bank import write_file
+from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.options import Command, words
+
+if TYPE_CHECKING:
+    from emulator.cli.sandbox import Sandbox
+    from emulator.conformance.explore.clients import Process
+    from emulator.conformance.explore.search import Found, Progress
+
+PAGE = "find-the-fault"
+TASKS = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
+MOST_RUNS = 1_000_000
+
+
+def tpp_options(command: Command) -> Command:
+    """The options that name the TPP and the files of the report."""
+    for option in (
+        click.option("--json", "json_file", metavar="FILE", help="Write the result as JSON."),
+        click.option("--html", "html_file", metavar="FILE", help="Write the result as one HTML page."),
+        click.option("--junit", "junit_file", metavar="FILE", help="Write the result as JUnit XML."),
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(0.1, 3600),
+            default=30.0,
+            show_default=True,
+            help="The time for one run.",
+        ),
+        click.option(
+            "--claims", metavar="URL", help="Where the TPP reports its view; {run} in it stands for BANK_RUN."
+        ),
+        click.option("--hook", metavar="URL", help="The address to POST each run to; it answers when the TPP is done."),
+        click.option("--command", "shell", metavar="CMD", help="The command that runs the TPP, once for each run."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog='Example: bank-emulator conformance explore --command "node shop.mjs" --claims http://127.0.0.1:9000/{run}'
+)
+@click.option("--runs", metavar="N", type=click.IntRange(1, MOST_RUNS), help="Schedules to play.  [default: 200]")
+@click.option(
+    "--minutes", metavar="N", type=click.FloatRange(0.01, 100_000), help="Search that long, instead of --runs."
+)
+@click.option("--seed", metavar="N", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Draws others.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Runs at a time.")
+@click.option(
+    "--task",
+    "tasks",
+    multiple=True,
+    type=click.Choice(TASKS),
+    metavar="TASK",
+    help=f"Only this task of {', '.join(TASKS)}; may be repeated.",
+)
+@click.option("--restarts", is_flag=True, help="Also kill the command, and start it again.")
+@click.option("--save", metavar="DIR", help="Write each schedule that fails to a file in this folder.")
+@click.option("--as-scenario", is_flag=True, help="With --save: write a scenario beside it, where one can say it.")
+@tpp_options
+def explore(
+    *,
+    shell: str | None,
+    hook: str | None,
+    claims: str | None,
+    runs: int | None,
+    minutes: float | None,
+    seed: int,
+    jobs: int,
+    tasks: tuple[str, ...],
+    restarts: bool,
+    save: str | None,
+    as_scenario: bool,
+    timeout: float,
+    **where: str | None,
+) -> None:
+    """Search for a combination of faults that breaks your TPP.
+
+    Draws schedules: tasks, faults, acts of the customer, time that passes. Plays each on a bank of its own, judges
+    what the TPP did and claims, and makes every schedule that fails as small as possible. Exit 1 if one was found.
+    """
+    if runs is not None and minutes is not None:
+        raise click.UsageError("use --runs or --minutes, not both")
+    if as_scenario and save is None:
+        raise click.UsageError("--as-scenario needs --save")
+    if restarts and shell is None:
+        raise click.UsageError("--restarts needs --command")
+    client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
+    search = _imported()
+    from emulator.conformance.explore import report
+    from emulator.conformance.explore.client import SearchFailed
+
+    folder = None if save is None else _folder(save)
+    budget = search.Budget(200 if runs is None else runs, None if minutes is None else minutes * 60)
+    told = 0
+
+    def progress(now: Progress) -> None:
+        nonlocal told
+        for found in now.found[told:]:
+            _tell(found, folder, as_scenario=as_scenario)
+        told = len(now.found)
+        _line(now)
+
+    with _sandbox() as sandbox:
+        looking = search.Search(sandbox, client, tasks or TASKS, base=seed, jobs=jobs)
+        try:
+            done = looking.run(budget, progress)
+        except SearchFailed as failed:
+            raise Failed(str(failed), page=PAGE) from failed
+    _end_line()
+    click.echo(report.summary(done))
+    cases = [report.case(found.name, found.finding, found.outcome) for found in done.found]
+    cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
+    _write(where, report.document(done), cases, title="Faults that break the TPP", text=report.summary(done))
+    if done.found:
+        raise CheckFailed(f"found: {', '.join(found.name for found in done.found)}", page=PAGE)
+
+
+@click.command(epilog='Example: bank-emulator conformance replay found/ --command "node shop.mjs"')
+@click.argument("path", metavar="FILE|DIR")
+@click.option("--as-scenario", is_flag=True, help="Print the schedule as a scenario instead of playing it.")
+@tpp_options
+def replay(
+    path: str,
+    *,
+    as_scenario: bool,
+    shell: str | None,
+    hook: str | None,
+    claims: str | None,
+    timeout: float,
+    **where: str | None,
+) -> None:
+    """Play schedules again that `explore` has saved: a file, or all of a folder. Exit 1 while one fails."""
+    from emulator.bank.problems import InputRefused
+    from emulator.conformance.explore import report, schedule
+    from emulator.conformance.explore.client import SearchFailed
+
+    try:
+        read = schedule.from_path(Path(path))
+    except InputRefused as refused:
+        raise Failed(str(refused), page=PAGE) from refused
+    if as_scenario:
+        _print_scenarios(read)
+        return
+    client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
+    from emulator.conformance.explore.outcome import replay as play_again
+
+    cases: list[dict[str, Any]] = []
+    with _sandbox() as sandbox:
+        try:
+            for (file, _), outcome in zip(read, play_again([one for _, one in read], sandbox, client), strict=True):
+                finding = next(iter(outcome.findings), None)
+                if outcome.silent:
+                    raise SearchFailed("the TPP sent no request" + (f": {finding.text}" if finding else ""))
+                cases.append(report.case(file.stem, finding, outcome))
+                click.echo(f"{'pass' if finding is None else 'FAIL':<5} {file.stem}")
+                if finding is not None:
+                    click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n")
+        except SearchFailed as failed:
+            raise Failed(str(failed), page=PAGE) from failed
+    red = [one["name"] for one in cases if one["what"]]
+    text = f"{len(cases)} schedules played again, {len(red)} fail"
+    click.echo(text)
+    _write(where, {"schedules": cases}, cases, title="Schedules played again", text=text)
+    if red:
+        raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
+
+
+def _imported() -> Any:
+    """The search, which needs hypothesis."""
+    try:
+        from emulator.conformance.explore import search
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "hypothesis":
+            raise
+        needed = "pip install 'bank-emulator[explore]'"
+        raise Failed(f"conformance explore requires an extra: {needed}", page=PAGE) from error
+    return search
+
+
+def _client(
+    shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, restarts: bool
+) -> Process:
+    from emulator.conformance.explore.clients import Plan, Process
+
+    if (shell is None) == (hook is None):
+        raise click.UsageError("use --command or --hook")
+    if shell is not None and not (command := words(shell)):
+        raise click.UsageError("--command is empty or has an unclosed quotation mark")
+    if shell is not None and shutil.which(command[0]) is None:
+        raise Failed(f"--command: there is no program {command[0]} that can be run")
+    for option, address in (("--hook", hook), ("--claims", claims)):
+        if address is not None and not address.startswith(("http://", "https://")):
+            raise click.UsageError(f"{option} takes an http or https address")
+    if jobs > 1 and claims is not None and "{run}" not in claims:
+        raise click.UsageError("--jobs needs {run} in --claims, as all banks have the same accounts")
+    return Process(Plan(shell, hook, claims, timeout, restarts and shell is not None))
+
+
+@contextmanager
+def _sandbox() -> Iterator[Sandbox]:
+    from emulator.cli.sandbox import Sandbox
+
+    sandbox = Sandbox()
+    try:
+        yield sandbox
+    finally:
+        sandbox.close()
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failed(f"--save {name}: {error.strerror or error}") from None
+    return folder
+
+
+def _tell(found: Found, folder: Path | None, *, as_scenario: bool) -> None:
+    """Print a failure, and write its files."""
+    from emulator.conformance.explore import report, schedule
+
+    _end_line()
+    click.echo(report.told(found))
+    if folder is not None:
+        saved = found.outcome.schedule.model_copy(update={"found": found.finding.text})
+        file = folder / f"{found.name}.yaml"
+        write_file("--save", str(file), saved.text())
+        click.echo(f"\n  saved: {file}")
+        if as_scenario:
+            try:
+                text = schedule.scenario_of(found.outcome.schedule, _scenario_name(found.name))
+            except ValueError as reason:
+                click.echo(f"  no scenario: {reason}")
+            else:
+                (folder / "scenarios").mkdir(exist_ok=True)
+                write_file("--save", str(folder / "scenarios" / f"{found.name}.yaml"), text)
+                click.echo(f"  scenario: {folder / 'scenarios' / found.name}.yaml")
+    click.echo("")
+
+
+def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
+    from emulator.conformance.explore import schedule
+
+    texts = []
+    for file, one in read:
+        try:
+            texts.append(schedule.scenario_of(one, _scenario_name(file.stem)))
+        except ValueError as reason:
+            raise Failed(f"{file}: {reason}", page=PAGE) from reason
+    click.echo("---\n".join(texts), nl=False)
+
+
+def _scenario_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:60] or "explored"
+
+
+def _line(now: Progress) -> None:
+    """The progress, on one line of a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"
+        click.echo(f"\r{text:<70}", nl=False, err=True)
+
+
+def _end_line() -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"\r{'':<70}\r", nl=False, err=True)
+
+
+def _write(
+    where: Mapping[str, str | None], value: Any, cases: Sequence[Mapping[str, Any]], *, title: str, text: str
+) -> None:
+    from emulator.conformance.explore import report
+
+    writers: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("junit", lambda: report.junit(cases)),
+        ("html", lambda: report.html(cases, title=title, text=text)),
+        ("json", lambda: json.dumps(value, indent=2, ensure_ascii=False)),
+    )
+    for name, write in writers:
+        file = where[f"{name}_file"]
+        if file is not None:
+            write_file(f"--{name}", file, write())

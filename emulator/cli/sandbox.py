@@ -1,0 +1,94 @@
+"""Banks in this process, for a search that gives each run a bank of its own: with a server, or without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+from emulator.api.service import BankService
+from emulator.assemble.application import BankApplication
+from emulator.assemble.composition import application_of, registry_for
+from emulator.assemble.registry import BankRegistry
+from emulator.bank.clock import real_now
+from emulator.bank.notification_targets import Host
+from emulator.ca import CertificateAuthority
+from emulator.conformance.explore.house import Credentials
+from emulator.control.operation import BankSpec
+from emulator.scenario.target import ScenarioTarget
+from emulator.settings import ServeSettings
+from emulator.web.loop_thread import LoopThread
+from emulator.web.server import WebServer, listen
+
+Result = TypeVar("Result")
+
+NAME = "explored"
+ROLES = ("PISP", "AISP")
+DATE_SKEW = 10**6  # seconds: bank time is not that of the TPP
+
+
+class Sandbox:
+    """The banks of one search. `serves`: at a free port of this machine; else their application is called directly."""
+
+    def __init__(self, *, serves: bool = True, notify: tuple[str, ...] = ("127.0.0.1",)) -> None:
+        authority = CertificateAuthority(None, clock=real_now)
+        issued = authority.issue(NAME, roles=ROLES)
+        self.issued = issued
+        settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
+        self._registry: BankRegistry = registry_for(settings, authority)
+        self.application: BankApplication = application_of(self._registry, settings, authority)
+        self.credentials = Credentials(f"PSDNO-SBX-{NAME}", issued.certificate_pem, issued.key_pem.decode())
+        self._server: WebServer | None = None
+        self.base = "http://127.0.0.1:8080"
+        if serves:
+            self._loop = LoopThread()
+            self._server = WebServer(self.application, host="127.0.0.1", plain=listen("127.0.0.1", 0, copies=1))
+            self._loop.run(self._server.start())
+            self.base = self._server.urls[0]
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        """Do work on the banks' thread, between two requests."""
+        return work() if self._server is None else self._loop.call(work)
+
+    def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> SandboxBank:
+        """A new bank in its known state, whose clock stands still."""
+
+        def prepare(service: BankService) -> None:
+            service.bank.change_settings({"date_skew": DATE_SKEW, **settings})
+
+        spec = BankSpec(seed=seed, now=now, mode="frozen", prepare=prepare)
+        service = self.call(lambda: self._registry.make(name, spec))
+        return SandboxBank(self, name, service)
+
+    def delete(self, name: str) -> None:
+        """Delete a bank."""
+        self.call(lambda: self._registry.close_bank(name))
+
+    def close(self) -> None:
+        """Stop the server."""
+        if self._server is not None:
+            self._loop.run(self._server.stop())
+        self.call(self.application.close)
+
+
+class SandboxBank:
+    """A bank of one run."""
+
+    def __init__(self, sandbox: Sandbox, name: str, service: BankService) -> None:
+        self._sandbox = sandbox
+        self._name = name
+        self.service = service
+        self.url = f"{sandbox.base}/banks/{name}"
+        self.credentials = sandbox.credentials
+
+    def target(self) -> ScenarioTarget:
+        """All of it that a scenario changes."""
+        return self._sandbox.application.scenario_target(self.service)
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        """Do work on the bank's thread, between two requests."""
+        return self._sandbox.call(work)
+
+    def close(self) -> None:
+        """Delete it."""
+        self._sandbox.delete(self._name)

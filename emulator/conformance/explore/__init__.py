@@ -1,0 +1,25 @@
+"""The search for the fault that breaks a TPP (`conformance explore`): theory and words.
+
+A **schedule** is what happens to a TPP in one run: its tasks, the customer's acts, faults, passing time, kills. It is a
+document (`schedule`), so it can be drawn, saved, read, and played again. Each kind of fault is one file (`faults`): it
+says which requests, settings or changes of the bank it means, and how it is drawn.
+
+A **run** (`play`) gives one schedule to one bank of its own. Everything of the schedule is tied to the number of a
+request, never to real time, and happens on the bank's thread after that request, before its answer leaves. So the same
+schedule and the same requests of the TPP give the same run. Bank time stands still except that each request of the TPP
+lets a moment pass, and that time jumps to what is due when the TPP only waits. A run ends when the TPP has ended, or
+when nothing is due and it is silent, or at a timeout. Then all that is still due happens, and the run is judged.
+
+The **judgement** (`judge`) has five rules, and all of them compare what the TPP did and claims with what is true in the
+bank: no order is paid twice or after a decline; claims agree with the ledger; no check of level must fails; the TPP has
+not crashed; it does not send for ever. A rule may only use what the TPP could know: a claim `open` is wrong only if the
+TPP still got answers after the payment had ended, a balance is that of the last answer that was delivered whole.
+
+The **search** (`search`) draws schedules in batches by hypothesis with a seed of its own each, plays them in parallel,
+and remembers every outcome. A schedule that fails is played twice more. To shrink it, hypothesis draws the same batch
+again with the same seed: the outcomes it remembers lead it to the same failure without a run, and from there it
+shrinks by its own means, playing only what it has not seen. So the number of jobs changes the speed and nothing else.
+
+The bank that runs need is behind the protocols of `house`; the TPP is behind `client`: a command, a hook, or, in tests,
+a function. Only `draw`, `search` and the drawing functions of faults import hypothesis.
+"""

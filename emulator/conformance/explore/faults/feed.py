@@ -1,0 +1,48 @@
+"""The account feed drifts between two reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from emulator.bank.feed import EFFECTS
+from emulator.bank.validation import one_of
+from emulator.conformance.explore.faults import Fault, FaultKind
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+READ = ("getTransactions",)
+
+
+class Feed(Fault):
+    """`effect`: as the setting `feed` takes it; `chance`: of each entry."""
+
+    effect: Annotated[str, one_of("effect", EFFECTS)]
+    chance: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"feed": [{"effect": self.effect, "chance": self.chance}]}
+
+    def described(self) -> str:
+        return f"the feed drifts: {self.effect} ({self.chance:.0%} of the entries)"
+
+
+def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
+    from hypothesis import strategies as st
+
+    return st.fixed_dictionaries({"effect": st.sampled_from(EFFECTS), "chance": st.sampled_from([1.0, 0.3])})
+
+
+FAULT = FaultKind(
+    name="feed",
+    summary="The account feed drifts between two reads.",
+    effects=tuple(f"feed: {effect}" for effect in EFFECTS),
+    form=Feed,
+    draw=draw,
+    example={"effect": "duplicate", "chance": 1.0},
+    operations=READ,
+    weight=2,
+)

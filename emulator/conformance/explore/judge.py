@@ -1,0 +1,198 @@
+"""The five rules by which a run is judged: what the TPP did and claims against what is true in the bank."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from emulator.bank.documents import Payment
+from emulator.bank.scheme.transitions import FINAL
+from emulator.conformance.check import ready
+from emulator.conformance.claims import decimal, state_of
+from emulator.conformance.explore.client import Claims, Ending
+from emulator.conformance.explore.play import AccountTruth, Run
+
+# Failures of what should have come until the end
+_UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.word == "next")
+_NO_CONSENT = "stops-on-a-revoked-consent"
+# Failures to wait
+_PACES = frozenset(one.text for check in ready() for one in check.expect if isinstance(one.within, timedelta))
+# Checks about answers that the TPP does not get
+_ABOUT_LOST = frozenset(check.check for check in ready() if "answerLost" in check.seen)
+GRACE = 20  # answers after the end of a payment within which the TPP may not have asked for it yet
+PAYS_ONE = ("pay", "pay-and-cancel")  # tasks of one payment each
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong: the number of the rule, a name for files, and a sentence; `believed` and `true` beside it."""
+
+    rule: int
+    what: str
+    text: str
+    believed: str = ""
+    true: str = ""
+
+
+def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:
+    """All that is wrong with a finished run; to be called on the bank's thread, except for the claims."""
+    payments = run.payments()
+    return [
+        *_paid_too_often(run, payments),
+        *_paid_after_a_decline(run, payments),
+        *(_believed(run, payments, claims) if claims is not None else ()),
+        *_checks(run),
+        *_crashed(ending),
+        *_endless(run),
+    ]
+
+
+# 1. Each order is paid at most once, and not after a decline
+
+
+def order_of(payment: Payment) -> str | None:
+    """The id that the TPP gives an order: endToEndIdentification, for a bulk paymentInformationId."""
+    initiation = payment["initiation"]
+    named = initiation.get("endToEndIdentification") or initiation.get("paymentInformationId")
+    if named is None and "payments" in initiation:
+        return " ".join(str(one.get("endToEndIdentification", "")) for one in initiation["payments"]).strip() or None
+    return None if named is None else str(named)
+
+
+def _is_paid(payment: Payment) -> bool:
+    return payment["status"] in ("ACSC", "PART")
+
+
+def _paid_too_often(run: Run, payments: list[Payment]) -> Iterator[Finding]:
+    paid: dict[str, list[str]] = defaultdict(list)
+    for payment in payments:
+        if _is_paid(payment) and (order := order_of(payment)) is not None:
+            paid[order].append(payment["id"])
+    for order, ids in paid.items():
+        if len(ids) > 1:
+            text = f"The order {order} was paid {len(ids)} times: payments {_listed(ids)}."
+            yield Finding(1, "paid-twice", text, "one order", f"{len(ids)} payments are booked")
+            return
+    for kinds, service in ((PAYS_ONE, "payments"), (("pay-bulk",), "bulk-payments")):
+        ordered = sum(task in kinds for task in run.schedule.tasks)
+        single = [one for one in payments if one["service"] == service and not one.get("basketId")]
+        booked = [one["id"] for one in single if _is_paid(one)]
+        if len(booked) > ordered:
+            text = f"{ordered} orders of {service} were to be paid, and {len(booked)} were: {_listed(booked)}."
+            yield Finding(1, "paid-twice", text, f"{ordered} orders", f"{len(booked)} payments are booked")
+            return
+
+
+def _paid_after_a_decline(run: Run, payments: list[Payment]) -> Iterator[Finding]:
+    orders = {payment["id"]: order_of(payment) for payment in payments}
+    only_one = len(run.schedule.tasks) == 1 and run.schedule.tasks[0] in PAYS_ONE
+    for target, at in run.declined.items():
+        for declined in run.members_of(target) or [target]:
+            for payment in payments:
+                same = only_one or (orders.get(declined) is not None and orders.get(declined) == orders[payment["id"]])
+                if _is_paid(payment) and same and payment["created"] >= at:
+                    text = f"The customer declined {declined[:8]}, and {payment['id'][:8]} was paid for the same order."
+                    yield Finding(1, "paid-after-decline", text, "ordered again", "the customer had declined")
+                    return
+
+
+# 2. Claims agree with the ledger
+
+
+def _believed(run: Run, payments: list[Payment], claims: Claims) -> Iterator[Finding]:
+    for payment in payments:
+        if (finding := _payment(run, payment, claims("payments", payment["id"]))) is not None:
+            yield finding
+            break
+    for account, truth in run.accounts.items():
+        claim = claims("accounts", account)
+        if claim is not None:
+            yield from _account(run, account, truth, claim)
+
+
+def _payment(run: Run, payment: Payment, claim: Mapping[str, Any] | None) -> Finding | None:
+    status = payment["status"]
+    true, name = state_of(status), payment["id"][:8]
+    if status == "PART":
+        return None  # partly paid: the TPP may call it what it wants
+    if claim is None:
+        if true != "paid":
+            return None
+        return Finding(2, "forgotten", f"Payment {name} is paid, and the TPP does not know it.", "nothing", "paid")
+    state = str(claim.get("state"))
+    if state == true:
+        return None
+    if state == "open":
+        later = run.answers - run.ended.get(payment["id"], run.answers)
+        if status not in FINAL or (payment["id"] not in run.known and later < GRACE):
+            return None  # it could not know
+    text = f"The TPP claims that payment {name} is {state}; it is {true} ({status})."
+    return Finding(2, f"believed-{state}", text, state, f"{true} ({status})")
+
+
+def _account(run: Run, account: str, truth: AccountTruth, claim: Mapping[str, Any]) -> Iterator[Finding]:
+    name = account[:8]
+    balance = decimal(claim.get("balance"))
+    # A TPP that was killed may have lost the last answer before it stored it.
+    known = truth.balances[-2:] if run.schedule.restarts else truth.balances[-1:]
+    if balance is not None and known and balance not in known:
+        text = f"The TPP claims the balance {balance} of account {name}; it read {known[-1]}."
+        yield Finding(2, "wrong-balance", text, str(balance), str(known[-1]))
+    count = claim.get("transactions")
+    if count is None or truth.fewest is None or truth.fewest <= count <= truth.most:
+        return
+    between = str(truth.most) if truth.fewest == truth.most else f"{truth.fewest} to {truth.most}"
+    text = f"The TPP claims {count} transactions of account {name}; it has {between}."
+    yield Finding(2, "wrong-transactions", text, str(count), between)
+
+
+# 3. No check of level must fails
+
+
+def _checks(run: Run) -> Iterator[Finding]:
+    if run.schedule.restarts:
+        return  # checks are about one process: one that was killed may ask again
+    for row in run.report()["checks"]:
+        if row["verdict"] == "fail" and any(_counts(run, row["check"], failure) for failure in row["failures"]):
+            yield Finding(3, f"check-{row['check']}", row["text"], "", row["about"])
+
+
+def _counts(run: Run, check: str, failure: Mapping[str, Any]) -> bool:
+    """Whether a failure is the TPP's: it did something wrong, and has got all answers since the occasion.
+
+    What it did not do before it ended does not count: rule 2 finds what it does not know. Nor does its pace, as
+    programs that are explored make no pauses.
+    """
+    if failure["text"] in _PACES or (check == _NO_CONSENT and not _was_withdrawn(run)):
+        return False
+    if "instead" not in failure and failure["text"] in _UNDONE:
+        return False
+    numbers = [int(identity) for identity in failure["requests"]]
+    between = range(min(numbers, default=0), max(numbers, default=0) + 1)
+    return check in _ABOUT_LOST or run.unseen.isdisjoint(between)
+
+
+def _was_withdrawn(run: Run) -> bool:
+    """Whether a consent was withdrawn, and no other SCA failed: without a consent the bank gives the same answer."""
+    willing = all(act in ("approve", "late", "twice") for act in run.schedule.customer)
+    return run.withdrawn and willing and all(fault.fault != "sca" for fault in run.schedule.faults)
+
+
+# 4. The TPP does not crash; 5. it does not send for ever
+
+
+def _crashed(ending: Ending) -> Iterator[Finding]:
+    if ending.crash is not None:
+        yield Finding(4, "crash", ending.crash)
+
+
+def _endless(run: Run) -> Iterator[Finding]:
+    if run.endless is not None:
+        yield Finding(5, "endless", f"The TPP does not stop sending: {run.endless}.")
+
+
+def _listed(ids: list[str]) -> str:
+    return ", ".join(identity[:8] for identity in ids)

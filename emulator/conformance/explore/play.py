@@ -1,0 +1,455 @@
+"""One run: arms the bank, reacts to each request of the TPP, acts as the customer, lets bank time pass, and records."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+from emulator.api.log import Exchange
+from emulator.bank.accounts.drifting_feed import DriftingFeed
+from emulator.bank.authentication import sca_control
+from emulator.bank.bank import Bank, Event
+from emulator.bank.clock import OSLO, date_time, moment, oslo_date, real_now
+from emulator.bank.customers import people
+from emulator.bank.documents import Payment, Sca
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
+from emulator.bank.payment import progression
+from emulator.bank.scheme.transitions import FINAL
+from emulator.conformance.explore.faults import Change, kinds
+from emulator.conformance.explore.faults.booked import DEBTOR, NUMBER
+from emulator.conformance.explore.house import House, RunBank
+from emulator.conformance.explore.schedule import Begins, Schedule, rules_of, settings_of
+from emulator.conformance.observer import Conformance
+from emulator.conformance.runner import debtor_of, persons_of
+from emulator.scenario import durations, loader, target
+
+MOMENT = timedelta(seconds=2)  # of bank time that each request lets pass
+PAUSE = timedelta(seconds=60)  # that passes after an answer 503 or 429 without Retry-After
+PATIENCE = 8  # reads of a status without news from the bank, after which time jumps to what is due
+POLLS = frozenset(
+    {
+        *("getPaymentStatus", "getPayment", "getAuthorisation", "getCancellationAuthorisation"),
+        *("getSigningBasketStatus", "getSigningBasket", "getSigningBasketAuthorisation", "getConsentStatus"),
+    }
+)
+LATE_REQUESTS = 3  # a late customer approves after that many more requests,
+LATE_WAITS = 6  # or when the TPP has only waited so often
+LATE = timedelta(minutes=5)  # ... and that much bank time
+ENDLESS = 100  # requests for each task, without news from the bank, after which a TPP sends for ever
+MOST_REQUESTS = 2000  # of a run
+MOST_DUE = 500  # steps of bank time at the end of a run
+BEFORE_MIDNIGHT = timedelta(seconds=4)  # a payment that is approved then is booked on the next day
+MOST_PEOPLE = 100
+WINDOW = timedelta(days=90)  # that a list of transactions goes back
+SPOILING = frozenset(kind.name for kind in kinds().values() if kind.spoils)
+
+Side = Literal["tpp", "bank", "customer", "time", "fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the timeline: who did what at which bank time; `fault`: it is one of the schedule."""
+
+    at: str
+    side: Side
+    text: str
+    fault: bool = False
+
+
+@dataclass(slots=True)
+class AccountTruth:
+    """What was true of an account when the TPP read it: the balance of the last whole answer, and the numbers of
+    bookings between which its claim may lie, over all whole answers."""
+
+    balances: list[Decimal] = field(default_factory=list)
+    fewest: int | None = None
+    most: int = 0
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """An SCA whose page is open: what the customer will do, and after how many requests."""
+
+    token: str
+    act: str
+    since: int
+    waits: int = 0
+
+
+class Run:
+    """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do."""
+
+    def __init__(self, schedule: Schedule, house: House, name: str) -> None:
+        self.schedule = schedule
+        self.name = name
+        self.news = threading.Event()
+        self.rows: list[Row] = []
+        self.requests = 0
+        self.answers = 0  # requests that were answered whole, in time for the TPP to read it
+        self.unseen: set[int] = (
+            set()
+        )  # the other requests by their numbers in the log: the TPP does not know what was answered
+        self.ended: dict[str, int] = {}  # payment -> the number of answers when it became final
+        self.known: set[str] = set()  # payments whose final status the TPP has read
+        self.killed = False  # the command is to be killed now
+        self.endless: str | None = None
+        self.withdrawn = False  # whether a consent was withdrawn
+        self.declined: dict[str, str] = {}  # payment or basket -> bank time at which the customer declined it
+        self.accounts: dict[str, AccountTruth] = {}
+        self.over = False
+        self._counts: Counter[str] = Counter()  # requests by operation
+        self._quiet = 0  # reads of a status since the last news from the bank
+        self._still = 0  # requests since the last news from the bank
+        self._waiting: list[_Waiting] = []
+        self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
+        self._changes: list[Change] = [change for fault in schedule.faults for change in fault.changes()]
+        self._passing = list(schedule.time)
+        self._kills = list(schedule.restarts)
+        self._now = ""
+        begins = _beginning(schedule.begins, real_now())
+        settings = {"links": "absolute", **settings_of(schedule)}
+        self.bank: RunBank = house.open(name, seed=schedule.seed, now=begins, settings=settings)
+        self.bank.call(self._arm)
+
+    # Preparing
+
+    def _arm(self) -> None:
+        service = self.bank.service
+        bank = service.bank
+        self.person, self.other, self.debtor = _persons(bank)
+        if rules := rules_of(self.schedule):
+            self._apply({"scenario": "schedule", "start": {"from": "current"}, "rules": rules})
+        if not isinstance(service.observer, Conformance):
+            raise TypeError("the observer of a bank is its conformance report")
+        service.observer.clock = lambda: bank.clock.now().timestamp()  # rates count bank time
+        service.observer.on_request = self._requested
+        service.observer.on_page = self._opened
+        self._end_watching = bank.watch(self._told)
+        self._now = bank.clock.stamp()
+        for fault in self.schedule.faults:
+            if not fault.changes():
+                self._row("fault", fault.described(), fault=True)
+
+    def _apply(self, value: Mapping[str, Any]) -> None:
+        target.apply(loader.from_value(dict(value)), self.bank.target())
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the TPP is told."""
+        return {
+            "BANK_URL": self.bank.url,
+            "BANK_RUN": self.name,
+            "BANK_TASK": " ".join(self.schedule.tasks),
+            "BANK_CONTEXT": "PRIVATE",
+            "BANK_NATIONAL_ID": self.person,
+            "BANK_DEBTOR": self.debtor,
+        }
+
+    # The timeline
+
+    def _row(self, side: Side, text: str, *, fault: bool = False, at: str | None = None) -> None:
+        self.rows.append(Row(date_time(at or self._now), side, text, fault))
+
+    def _told(self, event: Event | None) -> None:
+        """An event of the bank."""
+        if event is None or self.over:
+            return
+        kind, status = event["type"], event.get("status", "")
+        if kind in ("payment", "consent", "basket"):
+            self._quiet = self._still = 0
+            self.withdrawn |= status == "revoked"
+            if status in FINAL:
+                self.ended[event["id"]] = self.answers
+            self._row("bank", f"{kind} {_short(event['id'])} is {status}", at=event["at"])
+        elif kind == "notification" and status in ("sent", "failed", "dropped"):
+            self._row("bank", f"notification {status}: {event.get('target', '')[:8]}", at=event["at"])
+
+    # What happens after each request, on the bank's thread
+
+    def _requested(self, exchange: Exchange) -> None:
+        if self.over:
+            return
+        self.requests += 1
+        operation = exchange.operation or "?"
+        self._quiet += operation in POLLS
+        self._still += 1
+        self._counts[operation] += 1
+        bank = self.bank.service.bank
+        self._now = exchange.at
+        delivery = exchange.response.delivery if exchange.response is not None else None
+        lost = delivery is not None and delivery.disconnect is not None
+        spoiled = lost or any(name.partition(":")[0] in SPOILING for name in exchange.rules)
+        answer = "no answer" if lost else f"{exchange.status} {_status_in(exchange)}".strip()
+        fault = "".join(f" [{name}]" for name in exchange.rules)
+        about = _short(exchange.payment_id or "")
+        self._row("tpp", f"{operation} {about}".strip() + f" -> {answer}{fault}", fault=bool(exchange.rules))
+        killed = self.requests in self._kills
+        if killed and exchange.response is not None:  # the answer does not reach it, and checks know that
+            exchange.response.delivery = replace(exchange.response.delivery, disconnect="after")
+        if spoiled or killed:
+            self.unseen.add(exchange.id)
+        else:
+            self.answers += 1
+            if exchange.status == 200:
+                self._read(bank, operation, exchange)
+        self._change(operation)
+        self._pass_time(bank, exchange)
+        if killed:
+            self._row("time", "the TPP is killed", fault=True)
+            self.killed = True
+        self._judge_pace()
+        self.news.set()
+
+    def _read(self, bank: Bank, operation: str, exchange: Exchange) -> None:
+        """Note what is true of the payment or account that was read."""
+        if operation in ("getPaymentStatus", "getPayment") and exchange.payment_id in self.ended:
+            self.known.add(str(exchange.payment_id))
+        account = exchange.call.params.get("id", "") if exchange.call is not None else ""
+        if operation not in ("getBalances", "getTransactions") or not bank.documents.exists(ACCOUNT, account):
+            return
+        truth = self.accounts.setdefault(account, AccountTruth())
+        if operation == "getBalances":
+            truth.balances.append(Decimal(bank.documents.get(ACCOUNT, account)["booked"]))  # type: ignore[index]
+            return
+        fewest, most = _bookings(bank, account)
+        truth.fewest = fewest if truth.fewest is None else min(truth.fewest, fewest)
+        truth.most = max(truth.most, most)
+
+    def _change(self, operation: str) -> None:
+        """Make the changes that follow this request."""
+        due = [one for one in self._changes if one.of == operation and one.at == self._counts[operation]]
+        for change in due:
+            self._changes.remove(change)
+            start = _filled(change.start, {DEBTOR: self.debtor, NUMBER: f"{self.requests}.{len(self._changes)}"})
+            try:
+                self._apply({"scenario": "change", "start": {"from": "current", **start}})
+            except loader.ScenarioRefused:
+                continue  # nothing of the kind exists here
+            texts = [fault.described() for fault in self.schedule.faults if change in fault.changes()]
+            self._row("fault", texts[0] if texts else "a change", fault=True)
+
+    def _pass_time(self, bank: Bank, exchange: Exchange) -> None:
+        for passing in [one for one in self._passing if one.after == self.requests]:
+            self._passing.remove(passing)
+            length = durations.exact(passing.passes) or timedelta()
+            self._row("time", f"{passing.passes} pass", fault=True)
+            self._move(bank, bank.clock.now() + length)
+        due = progression.next_due(bank)
+        if exchange.status in (429, 503):
+            headers = dict(exchange.response.headers) if exchange.response is not None else {}
+            retry = headers.get("Retry-After", "")
+            length = timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE
+            self._move(bank, bank.clock.now() + length)
+        elif self._quiet > PATIENCE and due is not None:
+            self._quiet = 0
+            self._move(bank, max(moment(due), bank.clock.now() + MOMENT))
+        else:
+            self._move(bank, bank.clock.now() + MOMENT)
+
+    def _move(self, bank: Bank, now: datetime) -> None:
+        """Set bank time, and let everything happen that is due by then, at its own moment."""
+        service = self.bank.service
+        service.settle()
+        bank.clock.set(now=now)
+        service.settle()
+        self._now = bank.clock.stamp()
+
+    def _judge_pace(self) -> None:
+        if self._still > ENDLESS * len(self.schedule.tasks):
+            self.endless = f"nothing has changed at the bank in its last {self._still} requests"
+        elif self.requests > MOST_REQUESTS:
+            self.endless = f"it sent {self.requests} requests"
+
+    # The customer
+
+    def _opened(self, token: str) -> None:
+        """A browser opens the page of an SCA."""
+        if self.over or token in self._seen:
+            return
+        acts = self.schedule.customer
+        act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
+        self._seen[token] = None
+        self._waiting.append(_Waiting(token, act, self.requests))
+        self._row("customer", "opens the bank's page")
+        self.news.set()
+
+    def act(self, *, silent: bool = False) -> list[str]:
+        """Let the customer act where the page is open; returns the addresses that the browser then opens, in order.
+
+        To be called on the bank's thread. `silent`: the TPP only waits.
+        """
+        redirects: list[str] = []
+        if self.over:
+            return redirects
+        for waiting in list(self._waiting):
+            waiting.waits += silent
+            late = waiting.act == "late" and waiting.waits < LATE_WAITS
+            if waiting.act == "leave":
+                self._waiting.remove(waiting)
+                self._row("customer", "leaves the page", fault=True)
+            elif not late or self.requests - waiting.since >= LATE_REQUESTS:
+                self._waiting.remove(waiting)
+                redirects += self._authenticate(waiting)
+        return redirects
+
+    def _authenticate(self, waiting: _Waiting) -> Iterable[str]:
+        bank = self.bank.service.bank
+        if waiting.act == "late":
+            self._row("time", "5 minutes pass before the customer acts", fault=True)
+            self._move(bank, bank.clock.now() + LATE)
+        sca = bank.documents.get(SCA, waiting.token)
+        if sca is None:
+            return []
+        before = len(self.rows)
+        person = self.other if waiting.act == "somebody-else" else self.person
+        try:
+            with bank.documents.transaction():
+                if waiting.act == "decline":
+                    redirect: str | None = sca_control.reject(bank, sca)
+                else:
+                    redirect = sca_control.approve(bank, sca, national_id=person, context="PRIVATE")
+        except BankError:
+            return []  # it has ended: the bank shows a page that says so
+        self._note(bank, waiting, sca, before)
+        redirects = [] if redirect is None else [redirect]
+        return redirects * 2 if waiting.act == "twice" else redirects
+
+    def _note(self, bank: Bank, waiting: _Waiting, sca: Sca, before: int) -> None:
+        """Note what the customer did, before what followed from it."""
+        texts = {
+            "decline": "declines",
+            "late": "approves late",
+            "twice": "approves, and opens the return twice",
+            "somebody-else": "is somebody else, and signs",
+        }
+        purpose = sca["purpose"]
+        text = f"{texts.get(waiting.act, 'approves')} ({purpose})"
+        self.rows.insert(before, Row(date_time(self._now), "customer", text, waiting.act in texts))
+        if waiting.act == "decline" and purpose in ("payment", "basket") and "target" in sca:
+            self.declined[str(sca["target"])] = bank.clock.stamp()
+
+    def nothing_due(self) -> bool:
+        """Whether bank time has nothing more to bring; to be called on the bank's thread."""
+        return progression.next_due(self.bank.service.bank) is None and not self._waiting
+
+    def wait(self) -> bool:
+        """The TPP only waits: move bank time to what is due next, unless it waits for the customer.
+
+        Returns False if nothing will happen.
+        """
+        bank = self.bank.service.bank
+        due = progression.next_due(bank)
+        if due is None or self.over or self._waiting:
+            return bool(self._waiting)
+        self._row("time", "the TPP waits, and time passes")
+        self._move(bank, max(moment(due), bank.clock.now()))
+        return True
+
+    def elapse(self, seconds: float) -> None:
+        """The TPP has waited that long: bank time passes too. To be called on the bank's thread."""
+        bank = self.bank.service.bank
+        if not self.over:
+            self._move(bank, bank.clock.now() + timedelta(seconds=seconds))
+
+    def restarted(self) -> None:
+        """The TPP was killed and is started again."""
+        self.killed = False
+        self._row("time", "the TPP is started again", fault=True)
+
+    # The end
+
+    def finish(self) -> None:
+        """The TPP has ended: let everything happen that is still due. To be called on the bank's thread."""
+        bank = self.bank.service.bank
+        self._row("time", "the TPP has ended; everything that is due happens")
+        for waiting in self._waiting:
+            self._authenticate(waiting)  # whoever is late acts all the same
+        self._waiting.clear()
+        for _ in range(MOST_DUE):
+            due = progression.next_due(bank)
+            if due is None:
+                break
+            self._move(bank, max(moment(due), bank.clock.now()))
+        self.over = True
+        self._end_watching()
+
+    def payments(self) -> list[Payment]:
+        """The payments of the TPP, oldest first."""
+        documents = self.bank.service.bank.documents
+        return sorted(documents.all(PAYMENT), key=lambda payment: (payment["created"], payment["id"]))
+
+    def members_of(self, basket: str) -> list[str]:
+        """The payments of a basket."""
+        found = self.bank.service.bank.documents.get(BASKET, basket)
+        return [] if found is None else list(found["payments"])
+
+    def report(self) -> Mapping[str, Any]:
+        """The report on the checks."""
+        observer = self.bank.service.observer
+        if not isinstance(observer, Conformance):
+            raise TypeError("the observer of a bank is its conformance report")
+        return observer.report(over=True)
+
+
+def _beginning(begins: Begins, now: datetime) -> datetime:
+    """Bank time at the start of a run; a few seconds before midnight in Oslo for the others than `now`."""
+    if begins == "now":
+        return now
+    day = now.astimezone(OSLO)
+    if begins == "month-end":
+        following = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+    else:
+        following = day + timedelta(days=1)
+    return following.replace(hour=0, minute=0, second=0, microsecond=0) - BEFORE_MIDNIGHT
+
+
+def _persons(bank: Bank) -> tuple[str, str, str]:
+    """The identity numbers of the customer and of somebody else, and an account that the customer can pay from."""
+    shown = {"people": people.listing(bank, MOST_PEOPLE)}
+    person, other = persons_of(lambda *_: shown, "PRIVATE")
+    return person, other, debtor_of(lambda *_: shown, person)
+
+
+def _bookings(bank: Bank, account: str) -> tuple[int, int]:
+    """How many true bookings of the last 90 days a list shows now, and how many there are."""
+    since = (oslo_date(bank.clock.now()) - WINDOW).isoformat()
+    most = bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
+    if not bank.settings.drift:
+        return most, most
+    now = bank.clock.stamp()
+    hidden = 0
+    for entry, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked"):
+        if entry["order"] >= since and not any(one.at(now) for one in shown):
+            hidden += 1
+    return most - hidden, most
+
+
+def _filled(value: Any, values: Mapping[str, str]) -> Any:
+    """A start with the values of the run in their places."""
+    if isinstance(value, Mapping):
+        return {name: _filled(inner, values) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values) for inner in value]
+    return values.get(value, value) if isinstance(value, str) else value
+
+
+def _status_in(exchange: Exchange) -> str:
+    """The status of a payment in an answer."""
+    if exchange.operation not in POLLS or exchange.response is None:
+        return ""
+    try:
+        body = json.loads(exchange.response.body)
+    except ValueError:
+        return ""
+    return str(body.get("transactionStatus", "")) if isinstance(body, dict) else ""
+
+
+def _short(identity: str) -> str:
+    return identity[:8]

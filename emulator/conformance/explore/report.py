@@ -1,0 +1,150 @@
+"""What a search has found: on a terminal, as one HTML page, as JUnit and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from emulator.conformance.explore.faults import kinds
+
+if TYPE_CHECKING:
+    from emulator.conformance.explore.judge import Finding
+    from emulator.conformance.explore.outcome import Outcome
+    from emulator.conformance.explore.play import Row
+    from emulator.conformance.explore.search import Found, Progress
+
+RULES: Mapping[int, str] = {
+    1: "An order is paid at most once, and not after a decline.",
+    2: "What the TPP claims agrees with the ledger.",
+    3: "No check of level must fails.",
+    4: "The TPP does not crash.",
+    5: "The TPP does not send for ever.",
+}
+WHO: Mapping[str, str] = {"tpp": "", "bank": "", "customer": "the customer ", "time": "", "fault": "fault: "}
+WIDTH = 54  # of the left column of a timeline on a terminal
+
+
+def timeline(rows: Sequence[Row], finding: Finding | None) -> list[dict[str, Any]]:
+    """The rows with what the TPP did at the left and what was true at the right; equal ones in sequence are one."""
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        left, right = (row.text, "") if row.side == "tpp" else ("", WHO[row.side] + row.text)
+        line = {"at": row.at[:19].replace("T", " "), "left": left, "right": right, "fault": row.fault, "times": 1}
+        if lines and [lines[-1][name] for name in ("left", "right")] == [left, right]:
+            lines[-1]["times"] += 1
+        else:
+            lines.append(line)
+    if finding is not None and (finding.believed or finding.true):
+        believed = f"believes: {finding.believed}" if finding.believed else ""
+        true = f"{'expected' if finding.rule == 3 else 'true'}: {finding.true}"
+        lines.append({"at": "at the end", "left": believed, "right": true, "fault": True, "times": 1})
+    return lines
+
+
+def drawing(rows: Sequence[Row], finding: Finding | None) -> str:
+    """A timeline for a terminal."""
+    shown = [f"    {'bank time':<20}{'what the TPP did':<{WIDTH}}what was true"]
+    for line in timeline(rows, finding):
+        times = f" ({line['times']} times)" if line["times"] > 1 else ""
+        mark = "! " if line["fault"] else "  "
+        left, right = (
+            (line["left"] + times, "") if line["left"] and not line["right"] else (line["left"], line["right"])
+        )
+        right += times if line["right"] and not line["left"] else ""
+        shown.append(f"  {mark}{line['at']:<20}{left:<{WIDTH}}{right}".rstrip())
+    return "\n".join(shown)
+
+
+def told(found: Found) -> str:
+    """A failure for a terminal: what it is, its schedule, and its timeline."""
+    finding, outcome = found.finding, found.outcome
+    lines = [
+        f"FOUND: {finding.what} (rule {finding.rule}: {RULES[finding.rule]})",
+        f"  {finding.text}",
+        f"  fails {found.failed} of {found.played}; schedule {found.number}, made smaller in {found.runs} runs:",
+        "",
+        *(f"    {line}" for line in outcome.schedule.text().rstrip().splitlines()),
+        "",
+        drawing(outcome.rows, finding),
+    ]
+    return "\n".join(lines)
+
+
+def summary(progress: Progress) -> str:
+    """What was searched, in a few lines."""
+    met = ", ".join(f"{name} {count}" for name, count in progress.kinds.most_common())
+    missing = [name for name in kinds() if name not in progress.kinds]
+    lines = [f"{progress.drawn} schedules, {progress.runs} runs; {len(progress.found)} found"]
+    lines += [f"Faults met: {met}" if met else "No fault was met."]
+    lines += [f"Not met: {', '.join(missing)}"] if missing else []
+    lines += [f"{name}: {count} more schedules fail so" for name, count in progress.alike.items()]
+    return "\n".join(lines)
+
+
+def document(progress: Progress) -> dict[str, Any]:
+    """The result as JSON."""
+    return {
+        "schedules": progress.drawn,
+        "runs": progress.runs,
+        "faults": dict(progress.kinds),
+        "alike": dict(progress.alike),
+        "found": [_shown(found) for found in progress.found],
+    }
+
+
+def _shown(found: Found) -> dict[str, Any]:
+    finding = found.finding
+    return {
+        "name": found.name,
+        "what": finding.what,
+        "rule": finding.rule,
+        "text": finding.text,
+        "believed": finding.believed,
+        "true": finding.true,
+        "failed": found.failed,
+        "played": found.played,
+        "schedule": found.outcome.schedule.document(),
+        "timeline": timeline(found.outcome.rows, finding),
+        "output": found.outcome.output,
+    }
+
+
+def case(name: str, finding: Finding | None, outcome: Outcome) -> dict[str, Any]:
+    """A schedule that was played, for `junit` and `html`."""
+    return {
+        "name": name,
+        "what": "" if finding is None else finding.what,
+        "rule": None if finding is None else finding.rule,
+        "text": "" if finding is None else finding.text,
+        "schedule": outcome.schedule.text(),
+        "described": [fault.described() for fault in outcome.schedule.faults],
+        "timeline": timeline(outcome.rows, finding),
+        "output": outcome.output,
+    }
+
+
+def junit(cases: Sequence[Mapping[str, Any]]) -> str:
+    """One test for each schedule."""
+    from emulator.scenario.player import xml_text  # the player takes its time to import
+
+    failures = sum(bool(one["what"]) for one in cases)
+    suite = ElementTree.Element("testsuite", name="explore", tests=str(len(cases)), failures=str(failures), errors="0")
+    for one in cases:
+        element = ElementTree.SubElement(suite, "testcase", classname="conformance.explore", name=one["name"])
+        if one["what"]:
+            failure = ElementTree.SubElement(element, "failure", message=xml_text(one["text"]))
+            failure.text = xml_text(one["schedule"])
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+def html(cases: Sequence[Mapping[str, Any]], *, title: str, text: str) -> str:
+    """One page without scripts and external files."""
+    from jinja2 import Environment  # only a report as a page needs it
+
+    template = files("emulator.conformance.explore").joinpath("report.html.j2").read_text(encoding="utf-8")
+    failed = [one for one in cases if one["what"]]
+    passed = [one for one in cases if not one["what"]]
+    page = Environment(autoescape=True).from_string(template)
+    return page.render(title=title, text=text, failed=failed, passed=passed, rules=RULES)

@@ -1,0 +1,187 @@
+"""A schedule: the document that says what happens to a TPP in one run, and its YAML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
+
+import yaml
+from pydantic import ConfigDict, Discriminator, Field, Tag
+
+from emulator.bank.problems import InputRefused, Problem, unknown
+from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
+from emulator.conformance.explore.faults import Fault, kinds
+from emulator.scenario import durations
+from emulator.scenario.loader import parsed, text_of
+
+Task = Literal["pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended"]
+TASKS: tuple[Task, ...] = get_args(Task)
+Behaviour = Literal["approve", "decline", "leave", "late", "twice", "somebody-else"]
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
+Begins = Literal["now", "midnight", "month-end"]
+BEGINS: tuple[Begins, ...] = get_args(Begins)
+MOST_TASKS = 5
+MOST_PASSING = 400  # days
+
+# The operations of each task: faults are drawn for what the TPP may use.
+OPERATIONS: Mapping[Task, Sequence[str]] = {
+    "pay": ("getPaymentStatus", "createPayment"),
+    "read": ("getTransactions", "getBalances", "getAccounts"),
+    "pay-and-cancel": ("getPaymentStatus", "createPayment", "deletePayment", "startCancellationAuthorisation"),
+    "basket": (
+        *("getPaymentStatus", "createPayment", "createSigningBasket", "getSigningBasketStatus"),
+        *("getAccounts", "getBalances"),
+    ),
+    "pay-bulk": ("getPaymentStatus", "createPayment"),
+    "read-unattended": ("getTransactions", "getAccounts"),
+}
+
+
+def _passes(value: Any) -> str:
+    length = durations.exact(value)
+    if length is None:
+        raise Unfit(durations.expected(value, calendar=False))
+    if length.days > MOST_PASSING:
+        raise Unfit(text=f"At most {MOST_PASSING} days were expected.")
+    return str(value)
+
+
+class _Part(Model):
+    model_config = ConfigDict(alias_generator=None)
+
+
+class Passing(_Part):
+    """Bank time that passes after the TPP's request number `after`."""
+
+    after: Annotated[int, Field(ge=1, le=10_000)]
+    passes: Annotated[str, Reads(_passes, {"type": "string"})]
+
+
+def _no_fault(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise Unfit("a mapping")
+    name = value.get("fault", "")
+    refuse(Unfit(text=unknown(str(name), kinds(), "There is no fault"), path=("fault",)))
+
+
+def _kind(value: Any) -> str:
+    name = value.get("fault") if isinstance(value, dict) else getattr(value, "fault", None)
+    return f"({name})" if isinstance(name, str) and name in kinds() else "(none)"
+
+
+if TYPE_CHECKING:
+    AnyFault = Fault
+else:
+    _ARMS = [Annotated[kind.form, Tag(f"({name})")] for name, kind in kinds().items()]
+    _NONE = Annotated[Any, Reads(_no_fault, {"not": {}}), Tag("(none)")]
+    AnyFault = Annotated[Union[(*_ARMS, _NONE)], Discriminator(_kind)]
+
+
+class Schedule(_Part):
+    """What happens to a TPP in one run.
+
+    `begins`: bank time at the start (now, or shortly before the end of today or of the month); `customer`: what the
+    customer does at each SCA, then `approve`; `restarts`: the numbers of requests after which the command is killed and
+    started again; `seed`: of the bank; `found`: what a saved schedule has found.
+    """
+
+    model_config = ConfigDict(alias_generator=None, ignored_types=(cached_property,))
+
+    found: Maybe[str] = None
+    tasks: Annotated[list[Task], Field(min_length=1, max_length=MOST_TASKS)]
+    begins: Begins = "now"
+    customer: Annotated[list[Behaviour], Field(max_length=50)] = Field([])
+    faults: Annotated[list[AnyFault], Field(max_length=50)] = Field([])
+    time: Annotated[list[Passing], Field(max_length=50)] = Field([])
+    restarts: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=50)] = Field([])
+    seed: Annotated[int, Field(ge=0, le=10**18)] = 0
+
+    def document(self) -> dict[str, Any]:
+        """As JSON of the same structure as its YAML; what is as it is anyway is left out."""
+        shown = self.model_dump(mode="json", exclude_none=True, serialize_as_any=True)
+        return {name: value for name, value in shown.items() if name == "tasks" or value not in ([], 0, "now")}
+
+    def text(self) -> str:
+        """As YAML."""
+        return yaml.safe_dump(self.document(), sort_keys=False, allow_unicode=True, width=100)
+
+    @property
+    def key(self) -> str:
+        """The same for schedules of the same content, whatever they have found."""
+        document = self.document()
+        document.pop("found", None)
+        return json.dumps(document, sort_keys=True)
+
+    @property
+    def digest(self) -> str:
+        """Eight characters that name it in a file name."""
+        return hashlib.sha256(self.key.encode()).hexdigest()[:8]
+
+
+def read(text: str, source: str) -> Schedule:
+    """The schedule in a YAML text; raises InputRefused with every problem."""
+    value, origin = parsed(text, source)
+    schedule, problems = validate(Schedule, value)
+    if schedule is None or problems:
+        raise origin.refused(problems)
+    return schedule
+
+
+def of(value: Mapping[str, Any]) -> Schedule:
+    """The schedule in a drawn value."""
+    return Schedule.model_validate(value)
+
+
+def from_path(path: Path) -> list[tuple[Path, Schedule]]:
+    """The schedules of a file, or of the *.yaml files of a folder; raises InputRefused."""
+    files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    if not files:
+        raise InputRefused(str(path), [Problem((), "There is no schedule (*.yaml) in this folder.")])
+    return [(file, read(text_of(file, str(file)), str(file))) for file in files]
+
+
+def scenario_of(schedule: Schedule, name: str) -> str:
+    """A scenario (YAML) with the faults of a schedule; raises ValueError, a sentence, if it needs more than that.
+
+    A scenario is applied at once to whatever the TPP does, so it has no customer, time, restarts, or changes later.
+    """
+    waits = [
+        *(["customer"] if any(act != "approve" for act in schedule.customer) else []),
+        *(["time"] if schedule.time else []),
+        *(["begins"] if schedule.begins != "now" else []),
+        *(["restarts"] if schedule.restarts else []),
+        *(f"faults ({fault.fault})" for fault in schedule.faults if fault.changes()),
+    ]
+    if waits:
+        raise ValueError(f"{', '.join(waits)} cannot be part of a scenario that is applied at once")
+    summary = "; ".join(fault.described() for fault in schedule.faults) or "No fault."
+    document: dict[str, Any] = {"scenario": name, "summary": summary[:500], "start": {"from": "current"}}
+    if changed := settings_of(schedule):
+        document["start"]["settings"] = changed
+    document["rules"] = rules_of(schedule)
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+
+
+def rules_of(schedule: Schedule) -> list[dict[str, Any]]:
+    """The rules of its faults, those of the latest requests first, each with a name of its own."""
+    rules = [rule for fault in schedule.faults for rule in fault.rules()]
+    rules.sort(key=lambda rule: -rule["times"].get("at", 0))  # see RequestFault.rules
+    names: dict[str, int] = {}
+    for rule in rules:
+        names[rule["name"]] = number = names.get(rule["name"], 0) + 1
+        if number > 1:
+            rule["name"] += f" ({number})"
+    return rules
+
+
+def settings_of(schedule: Schedule) -> dict[str, Any]:
+    """The settings of its faults; lists are joined."""
+    joined: dict[str, Any] = {}
+    for fault in schedule.faults:
+        for name, value in fault.settings().items():
+            joined[name] = [*joined.get(name, []), *value] if isinstance(value, list) else value
+    return joined

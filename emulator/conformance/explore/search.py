@@ -1,0 +1,216 @@
+"""The search: draws schedules, plays them in parallel, remembers outcomes, and lets hypothesis shrink what fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from emulator.bank.ids import random_uuid
+from emulator.conformance.explore.client import Client, SearchFailed
+from emulator.conformance.explore.draw import schedules
+from emulator.conformance.explore.house import House
+from emulator.conformance.explore.judge import Finding
+from emulator.conformance.explore.outcome import Outcome, play
+from emulator.conformance.explore.schedule import Schedule, Task, of
+
+REPEATED = 2  # times that a failure is played again
+MOST_SHRINKING = 120  # runs in which hypothesis makes one failure smaller
+SEEDS = 1_000_003  # between the seeds of two searches
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A failure: the smallest schedule that shows it, how often it failed when it was played, and its outcome."""
+
+    finding: Finding
+    outcome: Outcome
+    failed: int
+    played: int
+    number: int  # of the drawn schedule
+    runs: int  # until it was small
+
+    @property
+    def name(self) -> str:
+        """Its name, as that of a file."""
+        return f"{self.finding.what}-{self.outcome.schedule.digest}"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a search is: drawn schedules, all runs, faults by kind, and what was found."""
+
+    drawn: int = 0
+    runs: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    found: list[Found] = field(default_factory=list)
+    alike: Counter[str] = field(default_factory=Counter)  # further schedules that fail like one that was found
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a search ends: after `runs` schedules, or after `seconds` if that is given."""
+
+    runs: int = 200
+    seconds: float | None = None
+
+
+class Search:
+    """Plays schedules with one TPP, and knows the outcome of each that was played."""
+
+    def __init__(self, house: House, client: Client, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
+        self._house = house
+        self._client = client
+        self._strategy = schedules(tasks, restarts=client.restarts)
+        self._simplest = of({"tasks": [tasks[0]]})
+        self._base = base
+        self._jobs = jobs
+        self._outcomes: dict[str, Outcome] = {}
+        self._numbers = iter(range(1, 10**9))
+        self._name = random_uuid()[:6]  # a TPP that keeps what it knows by the names of runs meets no name again
+        self._lock = threading.Lock()
+        self.progress = Progress()
+
+    def play(self, schedule: Schedule) -> Outcome:
+        """Play a schedule on a bank of its own."""
+        with self._lock:
+            name = f"run-{self._name}-{next(self._numbers)}"
+            self.progress.runs += 1
+        return play(schedule, self._house, self._client, name)
+
+    def outcome(self, schedule: Schedule) -> Outcome:
+        """The outcome of a schedule, played once."""
+        known = self._outcomes.get(schedule.key)
+        if known is None:
+            known = self._outcomes[schedule.key] = self.play(schedule)
+        return known
+
+    def trial(self) -> Outcome:
+        """A run without any fault; raises SearchFailed if the TPP sends nothing."""
+        outcome = self.outcome(self._simplest)
+        if outcome.silent:
+            crash = next((finding.text for finding in outcome.findings if finding.what == "crash"), "")
+            reason = crash or "it ended without one"
+            raise SearchFailed(f"the TPP sent no request: {reason}")
+        return outcome
+
+    def run(self, budget: Budget, report: Callable[[Progress], None] = lambda _: None) -> Progress:
+        """Search until the budget is used up; what is found is small. Raises SearchFailed."""
+        until = None if budget.seconds is None else time.monotonic() + budget.seconds
+        self.trial()
+        with ThreadPoolExecutor(self._jobs, thread_name_prefix="run") as pool:
+            for first in range(0, budget.runs if until is None else 10**9, self._jobs):
+                if until is not None and time.monotonic() > until:
+                    break
+                numbers = range(first, first + self._jobs if until else min(first + self._jobs, budget.runs))
+                drawn = [self._drawn(number) for number in numbers]
+                for number, outcome in zip(numbers, pool.map(self.outcome, drawn), strict=True):
+                    self._consider(number, outcome)
+                report(self.progress)
+        return self.progress
+
+    def _consider(self, number: int, outcome: Outcome) -> None:
+        """Count an outcome, and make each new kind of failure in it small."""
+        progress = self.progress
+        progress.drawn += 1
+        progress.kinds.update({fault.fault for fault in outcome.schedule.faults})
+        known = {found.finding.what for found in progress.found}
+        for finding in outcome.findings[:1]:
+            if finding.what in known:
+                progress.alike[finding.what] += 1
+            else:
+                progress.found.append(self._small(number, outcome, finding))
+
+    def _small(self, number: int, outcome: Outcome, finding: Finding) -> Found:
+        before = self.progress.runs
+        again = [self.play(outcome.schedule) for _ in range(REPEATED)]
+        failed = 1 + sum(any(one.what == finding.what for one in other.findings) for other in again)
+        if failed > 1:
+            outcome = self._without_parts(self._shrunk(number, finding.what) or outcome, finding.what)
+        finding = next(one for one in outcome.findings if one.what == finding.what)
+        return Found(finding, outcome, failed, 1 + REPEATED, number + 1, self.progress.runs - before)
+
+    def _without_parts(self, outcome: Outcome, what: str) -> Outcome:
+        """Leave out every part that the failure does not need: hypothesis may have been stopped before its end."""
+        smaller = True
+        while smaller:
+            smaller = False
+            for candidate in _smaller(outcome.schedule):
+                other = self.outcome(candidate)
+                if any(finding.what == what for finding in other.findings):
+                    outcome, smaller = other, True
+                    break
+        return outcome
+
+    # hypothesis
+
+    def _drawn(self, number: int) -> Schedule:
+        """The schedule of this number. Each has a seed of its own: the first example of a seed is the simplest."""
+        drawn: list[Schedule] = []
+        self._given(number, (Phase.generate,), drawn.append)
+        return drawn[-1]
+
+    def _shrunk(self, number: int, what: str) -> Outcome | None:
+        """The outcome of the smallest schedule found that still fails so."""
+        last: Outcome | None = None
+        most = self.progress.runs + MOST_SHRINKING
+
+        def fails(schedule: Schedule) -> None:
+            nonlocal last
+            if schedule.key not in self._outcomes and self.progress.runs >= most:
+                return  # what was not played counts as passed, so that hypothesis comes to an end
+            outcome = self.outcome(schedule)
+            if any(finding.what == what for finding in outcome.findings):
+                last = outcome
+                raise _StillFails
+
+        try:
+            self._given(number, (Phase.generate, Phase.shrink), fails)
+        except _StillFails:
+            return last
+        return None
+
+    def _given(self, number: int, phases: Sequence[Phase], test: Callable[[Schedule], Any]) -> None:
+        chosen = settings(
+            max_examples=2,
+            database=None,
+            deadline=None,
+            phases=phases,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+        )
+        seed(self._base * SEEDS + number)(chosen(given(self._strategy)(lambda schedule: test(schedule) and None)))()
+
+
+def _smaller(schedule: Schedule) -> Iterator[Schedule]:
+    """The schedules with one part less."""
+    document = schedule.document()
+    for name in ("faults", "tasks", "time", "restarts", "customer"):
+        parts = document.get(name, [])
+        for number in range(len(parts)):
+            if name != "tasks" or len(parts) > 1:
+                yield of({**document, name: parts[:number] + parts[number + 1 :]})
+    for task, _ in enumerate(document["tasks"][1:]):  # the first ones, with what the customer did in them
+        for act, _ in enumerate(document.get("customer", [])):
+            yield of({**document, "tasks": document["tasks"][task + 1 :], "customer": document["customer"][act + 1 :]})
+    for name in ("begins", "seed"):
+        if name in document:
+            yield of({key: value for key, value in document.items() if key != name})
+    for number, fault in enumerate(document.get("faults", [])):
+        for name in ("at", "count"):
+            if fault.get(name, 1) > 1:
+                less = {**fault, name: fault[name] - 1}
+                yield of(
+                    {**document, "faults": [*document["faults"][:number], less, *document["faults"][number + 1 :]]}
+                )
+
+
+class _StillFails(Exception):
+    """A schedule fails like the one that is made smaller."""

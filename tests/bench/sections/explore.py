@@ -1,0 +1,40 @@
+"""How many schedules a second `conformance explore` plays, two at a time, with a TPP that needs 20 ms a request."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from tests.bench.harness import Row
+
+SCHEDULES = 60
+JOBS = 2
+GOAL = 5.0
+PAUSE = 0.02  # seconds of work of the TPP for each request
+
+
+def measure(rounds: int, requests: int) -> Iterator[Row]:
+    del rounds, requests
+    from emulator.cli.sandbox import Sandbox
+    from emulator.conformance.explore.clients import Plan, Process
+    from emulator.conformance.explore.search import Budget, Search
+
+    serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as tpp:
+        try:
+            assert tpp.stdout is not None
+            base = tpp.stdout.readline().strip()
+            client = Process(Plan(hook=f"{base}/run", claims=f"{base}/claims/{{run}}"))
+            sandbox = Sandbox()
+            search = Search(sandbox, client, ("pay",), base=1, jobs=JOBS)
+            search.trial()
+            began = time.perf_counter()
+            done = search.run(Budget(SCHEDULES))
+            rate = done.runs / (time.perf_counter() - began)
+            sandbox.close()
+            assert not done.found, done.found
+        finally:
+            tpp.kill()
+    yield Row("explore", f"schedules with a TPP of {PAUSE * 1000:g} ms a request", rate, "1/s", at_least=GOAL)

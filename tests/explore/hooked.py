@@ -1,0 +1,132 @@
+"""The good TPP as a program of its own would be: it waits for runs at a hook, and tells its claims."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from emulator.client import TppResponse
+from emulator.client.clients import ResponseHeaders
+from emulator.client.signing import Identity
+from emulator.client.tpp import Prepared, Tpp
+from tests.explore.merchant import Merchant
+
+
+class HttpWorld:
+    """What surrounds the TPP: real connections, and no pauses. Each request takes `pause` seconds of work."""
+
+    context = "PRIVATE"
+
+    def __init__(self, url: str, national_id: str, pause: float) -> None:
+        parts = urlsplit(url)
+        self._host, self._port = parts.hostname or "", parts.port
+        self.national_id = national_id
+        self._pause = pause
+
+    def send(self, prepared: Prepared) -> TppResponse | None:
+        time.sleep(self._pause)
+        connection = HTTPConnection(self._host, self._port, timeout=10)
+        try:
+            connection.request(prepared.method, prepared.target, prepared.body or None, prepared.headers)
+            answer = connection.getresponse()
+            return TppResponse(answer.status, ResponseHeaders(answer.getheaders()), answer.read())
+        except (HTTPException, OSError):
+            return None
+        finally:
+            connection.close()
+
+    def wait(self, seconds: float) -> None:
+        """Its pauses are set to nothing, except where it waits for the customer's return."""
+        time.sleep(0.002)
+
+    def browse(self, link: str) -> None:
+        connection = HTTPConnection(self._host, self._port, timeout=10)
+        connection.request("GET", urlsplit(link).path)
+        connection.getresponse().read()
+        connection.close()
+
+    def customer_is_there(self) -> bool:
+        return True
+
+
+class HttpMerchant(Merchant):
+    """It waits for the customer's return in real time."""
+
+    def approve(self, link: str) -> None:
+        self.world.browse(link)
+        for _ in range(100):
+            if self.flows[self.state] is not None:
+                return
+            time.sleep(0.002)
+
+
+@contextmanager
+def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterator[str]:
+    """The base address: `/run` is the hook, `/claims/{run}` the claims."""
+    merchants: dict[str, Merchant] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path == "/notifications":
+                self._answer(204)
+                return
+            identity = Identity.from_pem(told["certificate"].encode(), told["key"].encode())
+            tpp = Tpp(told["url"], identity)
+            merchant = shop(
+                HttpWorld(told["url"], told["national_id"], pause),
+                tpp,
+                debtor=told["debtor"],
+                tasks=tuple(told["task"].split()),
+            )
+            merchant.home = f"http://127.0.0.1:{self.server.server_address[1]}/{told['run']}"
+            tpp.notification_uri = None
+            merchants[told["run"]] = merchant
+            merchant.run()
+            self._answer(200)
+
+        def do_GET(self) -> None:
+            first, second, *rest = self.path.strip("/").split("/")
+            if not {first, second} & merchants.keys():
+                self._answer(500)
+            elif first == "claims":
+                claim = merchants[second].claim(*rest)
+                self._answer(404 if claim is None else 200, claim)
+            else:
+                merchants[first].returned(f"http://127.0.0.1{self.path}")
+                self._answer(200)
+
+        def _answer(self, status: int, body: Any = None) -> None:
+            content = json.dumps(body or {}).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is printed."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class Brief(HttpMerchant):
+    """It gives a payment up after a few reads, and looks at it again at the end."""
+
+    most_reads = 4
+
+
+if __name__ == "__main__":
+    with hooked(Brief, pause=float(sys.argv[1])) as address:
+        print(address, flush=True)
+        threading.Event().wait()

@@ -1,0 +1,181 @@
+"""The commands as a user calls them: a program behind a hook, a command, and what is wrong with either."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from emulator.conformance import explore as package
+from tests.e2e.process import command
+from tests.explore.hooked import HttpMerchant, hooked
+from tests.explore.merchant import Order
+
+NODE = Path(__file__).parent / "explorable.mjs"
+
+
+class HttpAccpIsPaid(HttpMerchant):
+    def note(self, order: Order, status: str) -> None:
+        super().note(order, status)
+        if status == "ACCP":
+            order |= {"state": "paid", "final": True}
+
+
+def explore(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return command("conformance", "explore", *arguments)
+
+
+ACCP = """tasks: [pay]
+faults:
+- {fault: statuses, of: createPayment, path: [ACTC, ACCP, {RJCT: 3d}]}
+"""
+
+
+def test_a_good_program_behind_a_hook_survives(tmp_path: Path) -> None:
+    with hooked() as base:
+        where = ("--hook", f"{base}/run", "--claims", f"{base}/claims/{{run}}")
+        ended = explore(*where, "--runs", "6", "--jobs", "2", "--junit", str(tmp_path / "r.xml"))
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
+    assert ended.stdout.startswith("6 schedules, 7 runs; 0 found\nFaults met: ")
+    assert ElementTree.parse(tmp_path / "r.xml").getroot().get("failures") == "0"
+
+
+def test_a_saved_schedule_is_replayed_in_every_form(tmp_path: Path) -> None:
+    saved = tmp_path / "found"
+    saved.mkdir()
+    (saved / "accp.yaml").write_text(ACCP)
+    html, report = tmp_path / "r.html", tmp_path / "r.json"
+    with hooked(HttpAccpIsPaid) as base:
+        where = ("--hook", f"{base}/run", "--claims", f"{base}/claims/{{run}}")
+        ended = command("conformance", "replay", str(saved), *where, "--html", str(html), "--json", str(report))
+    assert ended.returncode == 1
+    assert ended.stderr == "bank-emulator: failed: accp (see bank-emulator docs find-the-fault)\n"
+    assert "FAIL  accp" in ended.stdout
+    assert "believes: paid" in ended.stdout
+    assert "true: failed (RJCT)" in ended.stdout
+    assert "What was true" in html.read_text()
+    (case,) = json.loads(report.read_text())["schedules"]
+    assert (case["what"], case["rule"]) == ("believed-paid", 2)
+    with hooked() as base:
+        mended = command(
+            "conformance", "replay", str(saved), "--hook", f"{base}/run", "--claims", f"{base}/claims/{{run}}"
+        )
+    assert (mended.returncode, mended.stdout) == (0, "pass  accp\n1 schedules played again, 0 fail\n")
+
+
+@pytest.fixture
+def node_claims(tmp_path: Path) -> Iterator[str]:
+    serving = ["node", str(NODE), str(tmp_path), "claims"]
+    with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.kill()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_a_program_in_node_is_killed_and_started_again(tmp_path: Path, node_claims: str) -> None:
+    shop = shlex.join(["node", str(NODE), str(tmp_path)])
+    killed = tmp_path / "killed.yaml"
+    killed.write_text("tasks: [pay, read]\nrestarts: [1, 3]\n")
+    ended = command("conformance", "replay", str(killed), "--command", shop, "--claims", node_claims)
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (0, "pass  killed"), ended.stdout + ended.stderr
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_a_bug_in_node_is_found(tmp_path: Path, node_claims: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", "accp-is-paid")
+    shop = shlex.join(["node", str(NODE), str(tmp_path)])
+    saved = tmp_path / "found"
+    tasks = ("--task", "pay", "--runs", "60", "--jobs", "2", "--save", str(saved), "--as-scenario")
+    ended = explore("--command", shop, "--claims", node_claims, *tasks)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "believes: paid" in ended.stdout
+    assert len(list(saved.glob("believed-paid-*.yaml"))) == 1
+
+
+PYTHON = shlex.quote(sys.executable)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((), "use --command or --hook"),
+        (("--command", "no-such-program"), "--command: there is no program no-such-program that can be run"),
+        (("--command", "'"), "--command is empty or has an unclosed quotation mark"),
+        (("--hook", "shop"), "--hook takes an http or https address"),
+        (("--hook", "http://127.0.0.1:1/run"), "the TPP sent no request: the hook cannot be reached"),
+        (("--command", "true"), "the TPP sent no request: it ended without one"),
+        (("--command", "false"), "the TPP sent no request: the command ended with status 1"),
+        (("--command", f"{PYTHON} -c 'print(1/0)'"), "ZeroDivisionError: division by zero"),
+        (("--command", "sleep 60", "--timeout", "0.3"), "the command did not end within 0.3 s"),
+        (("--command", "true", "--runs", "1", "--minutes", "1"), "use --runs or --minutes, not both"),
+        (("--command", "true", "--claims", "http://127.0.0.1:1", "--jobs", "2"), "--jobs needs {run} in --claims"),
+        (("--hook", "http://127.0.0.1:1", "--restarts"), "--restarts needs --command"),
+        (("--command", "true", "--as-scenario"), "--as-scenario needs --save"),
+        (("--command", "true", "--save", "/dev/null/found"), "--save /dev/null/found:"),
+    ],
+)
+def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+    ended = explore(*arguments)
+    assert ended.returncode == 2
+    assert line in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("claims", "line"),
+    [
+        ("http://127.0.0.1:1", "cannot be reached"),
+        ("{base}/nonsense", "answered"),
+    ],
+)
+def test_claims_that_cannot_be_read_are_one_line(claims: str, line: str) -> None:
+    with hooked() as base:
+        ended = explore("--hook", f"{base}/run", "--claims", claims.format(base=base), "--runs", "1", "--task", "pay")
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stderr.startswith("bank-emulator: --claims: ")
+    assert line in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (None, "There is no such file, or it cannot be read."),
+        ("tasks: [pay]\nfaults: [{fault: losst}]\n", "There is no fault 'losst'; did you mean lost?"),
+    ],
+)
+def test_a_schedule_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | None, line: str) -> None:
+    file = tmp_path / "one.yaml"
+    if text is not None:
+        file.write_text(text)
+    ended = command("conformance", "replay", str(file), "--command", "true")
+    assert ended.returncode == 2
+    assert line in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_an_empty_folder_is_one_line(tmp_path: Path) -> None:
+    ended = command("conformance", "replay", str(tmp_path), "--command", "true")
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+
+
+def test_without_hypothesis_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("search", "draw"):
+        monkeypatch.delitem(sys.modules, f"emulator.conformance.explore.{module}", raising=False)
+        monkeypatch.delattr(package, module, raising=False)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    ended = explore("--command", "true")
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "bank-emulator: conformance explore requires an extra: pip install 'bank-emulator[explore]'"
+        " (see bank-emulator docs find-the-fault)\n",
+    )

@@ -1,0 +1,21 @@
+"""No false alarm: a TPP that behaves survives the search."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.conformance.explore.schedule import TASKS
+from emulator.conformance.explore.search import Budget, Search
+from tests.explore.world import InProcess, house
+
+
+@pytest.mark.parametrize(
+    ("seed", "runs"),
+    [(1, 100), *(pytest.param(seed, 700, marks=pytest.mark.long) for seed in (2, 3, 4))],
+)
+def test_a_good_tpp_survives(seed: int, runs: int) -> None:
+    search = Search(house(), InProcess(), TASKS, base=seed)
+    done = search.run(Budget(runs))
+    assert [(found.finding, found.outcome.schedule.text()) for found in done.found] == []
+    assert done.drawn == runs
+    assert len(done.kinds) >= 10

@@ -1,0 +1,84 @@
+"""Each planted bug is found by the search, shrunk, and replayed red, and green when it is mended; no check finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.conformance.check import Check, ready
+from emulator.conformance.explore.outcome import play
+from emulator.conformance.explore.schedule import TASKS, from_path, read
+from emulator.conformance.explore.search import Budget, Found, Progress, Search
+from tests.conformance.plan import Plan
+from tests.explore.merchant import Merchant
+from tests.explore.planted import PLANTED
+from tests.explore.world import InProcess, house
+
+MOST_FAULTS = 3
+SEEDS = (1, 2, 3)
+
+
+class Enough(Exception):
+    """The first failure is found."""
+
+
+def first_found(shop: type[Merchant], seed: int, runs: int = 200) -> Found:
+    def stop(progress: Progress) -> None:
+        if progress.found:
+            raise Enough
+
+    search = Search(house(), InProcess(shop), TASKS, base=seed)
+    with pytest.raises(Enough):
+        search.run(Budget(runs), stop)
+    return search.progress.found[0]
+
+
+def judged(found: Found, shop: type[Merchant]) -> set[str]:
+    saved = read(found.outcome.schedule.text(), "found.yaml")
+    return {finding.what for finding in play(saved, house(), InProcess(shop), "replay").findings}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found_within_200_runs(name: str, seed: int) -> None:
+    shop, names = PLANTED[name]
+    found = first_found(shop, seed)
+    assert found.finding.what in names
+    assert len(found.outcome.schedule.faults) <= MOST_FAULTS
+    assert found.finding.what in judged(found, shop)
+    assert judged(found, Merchant) == set()
+    assert (found.failed, found.played) == (3, 3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shop", [Merchant, *(shop for shop, _ in PLANTED.values())], ids=["good", *PLANTED])
+def test_no_check_finds_it(shop: type[Merchant]) -> None:
+    def wrong(check: Check) -> list[str]:
+        rows = Plan(check, shop).judge()
+        failed = [name for name, row in rows.items() if row["verdict"] in ("fail", "warn")]
+        return failed if rows[check.check]["verdict"] == "pass" else [*failed, check.check]
+
+    assert {check.check: wrong(check) for check in ready() if wrong(check)} == {}
+
+
+SAVED = {file.stem: schedule for file, schedule in from_path(Path(__file__).parent / "found")}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_saved_schedule_is_red_with_the_bug_and_green_without(name: str) -> None:
+    shop, names = PLANTED[name]
+    red, green = (play(SAVED[name], house(), InProcess(one), "replay").findings for one in (shop, Merchant))
+    assert {finding.what for finding in red} & set(names)
+    assert green == []
+
+
+def test_a_failure_is_found_and_shrunk() -> None:
+    shop, names = PLANTED["forgotten-when-killed"]
+    found = first_found(shop, seed=1, runs=20)
+    assert found.finding.what in names
+    schedule = found.outcome.schedule
+    assert (schedule.faults, len(schedule.tasks), len(schedule.restarts)) == ([], 1, 1)
+    assert (found.failed, found.played) == (3, 3)
+    assert judged(found, Merchant) == set()

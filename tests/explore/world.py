@@ -1,0 +1,121 @@
+"""The world of a TPP in this process: its requests go to the bank without a socket, and its waits take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from emulator.api.messages import Request, Response
+from emulator.bank import notifications
+from emulator.cli.sandbox import Sandbox
+from emulator.client import clients as answers
+from emulator.client.tpp import Prepared, Tpp
+from emulator.conformance.explore.client import Claims, Ending
+from emulator.conformance.explore.play import Run
+from tests.explore.merchant import Merchant
+
+HOST = ("Host", "127.0.0.1:8080")
+MOST_STARTS = 10
+
+
+class Killed(BaseException):
+    """The process of the TPP ends here."""
+
+
+class Stopped(BaseException):
+    """The run is over."""
+
+
+@lru_cache(maxsize=1)
+def house() -> Sandbox:
+    return Sandbox(serves=False, notify=("shop.example",))
+
+
+class World:
+    """What surrounds one start of the TPP."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.national_id = run.person
+        self.context = "PRIVATE"
+        self.shop: Merchant | None = None
+        self._waited_at = -1
+
+    def send(self, prepared: Prepared) -> answers.TppResponse | None:
+        request = Request(prepared.method, prepared.target, tuple(prepared.headers.items()), prepared.body)
+        answer = house().application.handle(request)
+        assert isinstance(answer, Response)
+        if self.run.killed:
+            raise Killed
+        if self.run.endless is not None:
+            raise Stopped
+        self._act()
+        if answer.delivery.disconnect is not None:
+            return None
+        return answers.TppResponse(answer.status, answers.ResponseHeaders(answer.headers), answer.body)
+
+    def wait(self, seconds: float) -> None:
+        only_waits = self._waited_at == self.run.requests
+        self._waited_at = self.run.requests
+        self._act(silent=only_waits)
+        self.run.elapse(seconds)
+        if only_waits:
+            self.run.wait()
+        self._act()
+
+    def browse(self, link: str) -> None:
+        target = "/" + link.partition("://")[2].partition("/")[2]
+        house().application.handle(Request("GET", target, (HOST,)))
+        self._act()
+
+    def customer_is_there(self) -> bool:
+        return True
+
+    def _act(self, *, silent: bool = False) -> None:
+        assert self.shop is not None
+        for redirect in self.run.act(silent=silent):
+            self.shop.returned(redirect)
+        bank = self.run.bank.service.bank
+        while due := notifications.claim(bank, by="world", until=0.0, room={}, most=1, each=1):
+            (notification,) = due
+            self.shop.notified(notification["body"])
+            notifications.settle(bank, notification["id"], notifications.DeliveryResult(status=204), by="world")
+
+
+class InProcess:
+    """A TPP of this process as a client of the search."""
+
+    restarts = True
+
+    def __init__(self, shop: type[Merchant] = Merchant) -> None:
+        self._shop = shop
+        self._disks: dict[str, dict[str, Any]] = {}
+
+    def play(self, run: Run) -> Ending:
+        disk = self._disks[run.name] = {}
+        for _ in range(MOST_STARTS):
+            world = World(run)
+            tpp = Tpp(run.bank.url, house().issued)
+            shop = self._shop(world, tpp, debtor=run.debtor, tasks=tuple(run.schedule.tasks), disk=disk)
+            world.shop = shop
+            self._last = shop
+            try:
+                shop.run()
+            except Killed:
+                run.restarted()
+                continue
+            except Stopped:
+                pass
+            except Exception as error:
+                return Ending(crash=f"The TPP crashed: {type(error).__name__}: {error}")
+            break
+        return Ending()
+
+    def claims(self, run: Run) -> Claims:
+        shop = self._last
+
+        def claim(kind: str, identity: str) -> Mapping[str, Any] | None:
+            return shop.claim(kind, identity)
+
+        return claim
