@@ -273,7 +273,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         },
     ),
     "reset": ControlCommand(
-        "Reset the bank to all that it was made with: fixture, clock, settings and scenario. Snapshots stay.",
+        "Reset the bank to all that it was made with. Snapshots stay.",
         "POST reset",
         "bank-emulator reset --fixtures known-state --scenario slow-bank",
         params=(

@@ -311,7 +311,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "weather": weather,
     "facts": facts,
     "faults": faults,
-    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[sS]ign*"))},
+    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[!c]*.*"))},
 }
 PICTURES: dict[str, Callable[[], str]] = {
     "speed.svg": lambda: chart(json.loads(BENCH.read_text())["rows"]),

@@ -21,6 +21,7 @@ def account(name: str, customer: str) -> dict[str, object]:
         "id": name,
         "customerId": customer,
         "bban": f"9990{name[-1] * 7}",
+        "status": "enabled",
         "iban": f"NO009990{name[-1] * 7}",
         "currency": "NOK",
         "name": name,
@@ -36,7 +37,7 @@ def small_bank() -> Bank:
     put(CUSTOMER, {"id": "c-firm", "customerNumber": "999900001", "type": "corporate", "name": "Prøve AS"})
     for name, customer in (("a-1", "c-kari"), ("a-2", "c-kari"), ("f-3", "c-firm"), ("f-4", "c-firm")):
         put(ACCOUNT, account(name, customer))
-    put(CARD, {"id": "card-1", "customerId": "c-kari", "accountNumber": "x"})
+    put(CARD, {"id": "card-1", "customerId": "c-kari", "accountNumber": "x", "status": "enabled"})
     put(
         AGREEMENT,
         {

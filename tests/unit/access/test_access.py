@@ -169,7 +169,10 @@ def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> No
 def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(bank: Bank, over: str | None) -> None:
     """For payments and reads, now and later; beside one that lived on, what names no context stays private."""
     bank.documents.put(CUSTOMER, {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
-    bank.documents.put(ACCOUNT, {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+    bank.documents.put(
+        ACCOUNT,
+        {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK", "status": "enabled"},
+    )
     claim = seeded(bank, OLA)
     plain = changed(claim, agreement=None, context=None)
     if over == "a newer session":

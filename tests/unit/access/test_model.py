@@ -51,7 +51,10 @@ class AccessAgainstModel(RuleBasedStateMachine):
         self.bank = small_bank()
         put = self.bank.documents.put
         put(CUSTOMER, {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
-        put(ACCOUNT, {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+        put(
+            ACCOUNT,
+            {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK", "status": "enabled"},
+        )
         agreement = self.bank.documents.get(AGREEMENT, AGREEMENT_ID) or {}
         put(AGREEMENT, {**agreement, "id": OTHER, "engagements": agreement["engagements"][:1]})
         put(AGREEMENT, {**agreement, "id": FOREIGN, "persons": ["12345678"]})

@@ -30,6 +30,7 @@ VALUES: tuple[Any, ...] = (
         "norway",
         "warn",
         "rough",
+        "renewed",
     ),
     *(None, True, False, "true", "", [], {}, ["time"], {"time": 1}, 0, 1, -1, 300, 10**9, 10**9 + 1, 0.5, "300"),
     *({"polls": polls} for polls in (1, 1000, 0, 1001, True, "2")),
