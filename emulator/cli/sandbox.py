@@ -10,7 +10,8 @@ from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, registry_for
 from emulator.assemble.registry import BankRegistry
-from emulator.bank.clock import real_now
+from emulator.bank.clock import real_now, stamp
+from emulator.bank.documents import Restored
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.conformance.explore.house import Credentials
@@ -36,7 +37,7 @@ class Sandbox:
         self.issued = issued
         settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
         self._registry: BankRegistry = registry_for(settings, authority)
-        self.application: BankApplication = application_of(self._registry, settings, authority)
+        self.application: BankApplication = application_of(self._registry, settings, authority, BankApplication)
         self.credentials = Credentials(f"PSDNO-SBX-{NAME}", issued.certificate_pem, issued.key_pem.decode())
         self._server: WebServer | None = None
         self.base = "http://127.0.0.1:8080"
@@ -53,10 +54,13 @@ class Sandbox:
     def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> SandboxBank:
         """A new bank in its known state, whose clock stands still."""
 
-        def prepare(service: BankService) -> None:
-            service.bank.change_settings({"date_skew": DATE_SKEW, **settings})
+        made_with = {"date_skew": DATE_SKEW, **settings}
 
-        spec = BankSpec(seed=seed, now=now, mode="frozen", prepare=prepare)
+        def prepare(service: BankService) -> None:
+            service.bank.change_settings(made_with)
+
+        restored: Restored = {"now": stamp(now), "clock": "frozen", "settings": made_with}
+        spec = BankSpec(seed=seed, restored=restored, prepare=prepare)
         service = self.call(lambda: self._registry.make(name, spec))
         return SandboxBank(self, name, service)
 
