@@ -395,7 +395,7 @@ class Run:
         observer = self.bank.service.observer
         if not isinstance(observer, Conformance):
             raise TypeError("the observer of a bank is its conformance report")
-        return observer.report(over=True)
+        return observer.report()
 
 
 def _beginning(begins: Begins, now: datetime) -> datetime:
