@@ -114,6 +114,7 @@ class Homes:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
         self._ways = ways
+        ways.is_home = self.leases.is_home
         self._entrance = entrance(self.here, watching)
         return self.answer
 
