@@ -15,6 +15,7 @@ from emulator.assemble import forwarding
 from emulator.assemble.forwarding import NotDelivered, Ways
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
+from emulator.store.postgres.errors import StoreUnreachable
 from tests.known_state import KARI
 from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, request, whole
 from tests.unit.pages.visitor import Page, Visitor
@@ -224,6 +225,19 @@ async def test_a_home_that_is_stopped_holds_no_request_up_when_another_has_taken
     answer = await asked
     assert isinstance(answer, Response)
     assert (answer.status, answer.delivery.disconnect) == ((200, None) if method == "GET" else (503, "after"))
+
+
+async def test_a_home_that_cannot_read_the_store_says_so_to_whoever_asked_it(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away() -> None:
+        raise StoreUnreachable("PostgreSQL: away")
+
+    await two.control("GET", "clock", bank=bank)
+    monkeypatch.setattr(one.homes, "refresh", away)
+    for each in (one, two):
+        answer = await each.control("GET", "clock", bank=bank, status=503)
+        assert "nothing was changed: PostgreSQL: away" in str(answer)
 
 
 async def test_a_payment_is_made_and_read_at_any_process(one: Process, two: Process, bank: str) -> None:
