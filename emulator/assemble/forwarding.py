@@ -15,6 +15,8 @@ What the sender may do when it fails depends on how far it came:
 - It could not connect, or was told `elsewhere`: nothing was done. NotDelivered: it looks again who is the home.
 - The connection ended before an answer. A request that only reads is sent again. Another one may have been carried out:
   Broken, and the client gets no answer either; it sends its request again, with the same X-Request-ID.
+- No answer came for LATE seconds: the process may be stopped, or the network lets nothing through. It looks each second
+  whether that process is still the home, and breaks the connection once it is not.
 - The connection ended within an answer: the client's ends too.
 """
 
@@ -33,12 +35,14 @@ from typing import Any
 import orjson
 
 from emulator.api.messages import BodyParts, Delivery, Fields, Push, Request, Response, Stream, Unsubscribe
+from emulator.store import StoreError
 from emulator.web.application import Watching
 
 logger = logging.getLogger(__name__)
 
 CONNECTING = 2.0  # seconds
 ENDING = 2.0  # seconds in which requests in progress are answered when the process ends
+LATE = 1.0  # seconds
 IDLE = 16  # connections to one address that are kept while nobody uses them
 LARGEST_HEAD = 4 << 20  # bytes
 LARGEST_BODY = 64 << 20
@@ -212,8 +216,13 @@ class _RemoteWatcher:
 class Ways:
     """The connections of a process to the others, by address."""
 
+    is_home: Callable[[str, str], Awaitable[bool]]
+    """Whether the bank has this home; set by who looks for homes."""
+
     def __init__(self, secret: bytes) -> None:
         self._secret = secret.decode()
+        self._looks: set[asyncio.Task[None]] = set()
+        self._waiting: set[StreamWriter] = set()  # connections on which an answer is late
         self._free: dict[str, list[tuple[StreamReader, StreamWriter]]] = {}
 
     def close(self) -> None:
@@ -239,16 +248,21 @@ class Ways:
         except (OSError, TimeoutError, ValueError) as error:
             reason = f"the process at {address} cannot be reached: {error or 'no answer'}"
             raise NotDelivered(reason, moved=False) from error
+        late = asyncio.get_running_loop().call_later(LATE, self._begin_to_look, bank, home, writer)
         try:
             await _send(writer, head, request.body)
             answer, body = await _receive(reader)
+            late.cancel()
+            self._waiting.discard(writer)
             if answer["as"] == "whole":
                 self._release(address, reader, writer)
                 return self._response(answer, body)
         except (OSError, asyncio.IncompleteReadError, ValueError, KeyError) as error:
+            late.cancel()
             writer.close()
             raise Broken(f"the process at {address} has gone") from error
         except asyncio.CancelledError:  # the client has gone
+            late.cancel()
             writer.close()
             raise
         if answer["as"] == "parts":
@@ -263,6 +277,21 @@ class Ways:
         if not answer["known"]:
             raise NotDelivered(f"at {address} is another process than the home: is --advertise the same?", moved=False)
         raise NotDelivered(f"the process at {address} is not the home any more", moved=True)
+
+    def _begin_to_look(self, bank: str, home: str, writer: StreamWriter) -> None:
+        self._waiting.add(writer)
+        task = asyncio.get_running_loop().create_task(self._look(bank, home, writer))
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+
+    async def _look(self, bank: str, home: str, writer: StreamWriter) -> None:
+        """Break the connection to a process that does not answer and is not the home any more."""
+        while writer in self._waiting and not writer.is_closing():
+            with suppress(StoreError):  # nobody can take the bank meanwhile
+                if not await self.is_home(bank, home) and writer in self._waiting:
+                    writer.transport.abort()
+            await asyncio.sleep(LATE)
+        self._waiting.discard(writer)
 
     @staticmethod
     def _response(answer: dict[str, Any], body: bytes) -> Response:

@@ -114,6 +114,7 @@ class Homes:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
         self._ways = ways
+        ways.is_home = self.leases.is_home
         self._entrance = entrance(self._for_others, watching)
         return self.answer
 
@@ -184,16 +185,18 @@ class Homes:
         known = self.registry.documents(name)
         if known is not None and not known.log.owned:
             return None
-        if _is_about_all(request):
-            await self.refresh()
-        answer = await self._local(request)
         try:
+            if _is_about_all(request):
+                await self.refresh()
+            answer = await self._local(request)
             if self.authority.pending:
                 await self.authority.keep(self.server)
             while self.owed:
                 await self.owed.pop()
         except TppExists as error:
             return render.refusal(BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name"))
+        except StoreUnreachable as error:
+            return _refused(request, str(error))
         # a bank that was not created in the end
         if bank_of(request)[1] and name in self.rows and self.registry.documents(name) is None:
             self.commits.spawn(self._give_back([name]))

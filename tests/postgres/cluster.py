@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from emulator.client import Identity
+from tests.postgres.server import free_port
 from tests.postgres.wire import Balancer, Loop, Proxy, Target
 
 PATIENCE = 60.0  # seconds until a test gives up
@@ -36,6 +37,7 @@ class Node:
     target: Target = field(default_factory=lambda: Target(0))
     program: Sequence[str] = EMULATOR
     process: subprocess.Popen[str] | None = None
+    way: Proxy | None = None  # that the other processes take to it
 
     def start(self) -> Node:
         """Start; returns when it is ready."""
@@ -118,12 +120,13 @@ def cluster(
     *flags: str,
     nodes: int = 3,
     port: int | None = None,
-    program: Sequence[str] = EMULATOR,
+    fault: str | None = None,
     silence: float = 2.0,
 ) -> Iterator[Cluster]:
     """`nodes` processes with the store at this URL, reached through a proxy to PostgreSQL's `port`.
 
-    Each has a state folder of its own below `folder`.
+    Each has a state folder of its own below `folder`. With a `fault` (of faulty.py, perhaps `none`) there is a proxy on
+    the way to each process, too.
     """
     with ExitStack() as ending:
         loop = Loop()
@@ -134,9 +137,15 @@ def cluster(
             proxy = Proxy(loop, server).start()
             ending.callback(proxy.stop)
             flags = ("--store", store.replace(f":{server}/", f":{proxy.port}/"), *flags)
-        started = [Node(f"node {n}", folder / f"node{n}", flags, program=program) for n in range(nodes)]
+        started = [Node(f"node {n}", folder / f"node{n}", flags) for n in range(nodes)]
         for node in started:
             ending.callback(node.kill)
+            if fault is not None:
+                own = free_port()
+                node.way = Proxy(loop, own).start()
+                ending.callback(node.way.stop)
+                node.program = ("-m", "tests.postgres.faulty", fault, str(node.way.port))
+                node.flags = (*flags, "--advertise", f"127.0.0.1:{own}")
         started[0].start()  # it makes the tables
         for node in started[1:]:
             node.launch()

@@ -1,6 +1,7 @@
-"""A bank that is broken on purpose: `python -m tests.postgres.faulty FAULT serve ...`; the checker must find each.
+"""A bank that is broken on purpose: `python -m tests.postgres.faulty FAULT PORT serve ...`; the checker must find each.
 
-Nothing of this is in the program: the launcher replaces methods and statements before it starts it.
+Nothing of this is in the program: the launcher replaces methods and statements before it starts it. PORT is where the
+other processes are told to reach this one, so that something can stand between them; FAULT may be `none`.
 """
 
 from __future__ import annotations
@@ -10,94 +11,97 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from emulator.assemble.shared.running import TurnRunner
-from emulator.assemble.shared.turns import SharedTurns
-
+from emulator.assemble.homes import Homes
 from emulator.cli.main import run
-from emulator.store.postgres import Committed, database, statements
+from emulator.store.postgres import leases, log
+from emulator.store.postgres.leases import Lease, Leases
+from emulator.store.postgres.log import Commits, PostgresLog
 
-NAP = (
-    "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
-    " SELECT %s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea FROM (SELECT pg_sleep(0.2)) nap"
-)
+
+def late_renewals() -> None:
+    """The store takes its time for renewals: who does not look at the clock does not know for a second and more."""
+    renew = Leases.renew
+
+    async def late(self: Leases) -> list[str]:
+        await asyncio.sleep(1.5)
+        return await renew(self)
+
+    Leases.renew = late  # type: ignore[method-assign]
 
 
 def stale_read() -> None:
-    """A read does not look at what others have changed."""
-    whole = TurnRunner._caught_up
-
-    async def caught_up(self: Any, *fetched: Any) -> bool:
-        _, _, needs, names, _ = fetched
-        if not needs.write and names and names <= self._registry.open_banks.keys():
-            return True
-        return await whole(self, *fetched)
-
-    TurnRunner._caught_up = caught_up  # type: ignore[method-assign]
-    statements.READ = statements.READ.replace("NOT EXISTS (SELECT FROM stale)", "true")
+    """An answer leaves although the lease is over."""
+    late_renewals()
+    Lease.valid = property(lambda self: True)  # type: ignore[assignment, method-assign]
 
 
-def skipped_lock() -> None:
-    """Writers do not wait for each other, and who comes second does not notice."""
-    statements.LOCK = statements.LOCK.replace(" FOR UPDATE", "")
-    statements.APPEND += " ON CONFLICT DO NOTHING"
-    # or the service would only say that changes are missing
-    statements.ADVANCE = statements.ADVANCE.replace(
-        "SET sequence = v.sequence", "SET sequence = greatest(b.sequence, v.sequence)"
+def slow_clock() -> None:
+    """The clock of each process goes at a fifth of the pace, as with a clock that suspension stops."""
+    late_renewals()
+    elapsed = leases.elapsed
+    began = elapsed()
+    leases.elapsed = lambda: began + (elapsed() - began) / 5
+
+
+def append_without_epoch() -> None:
+    """A commit does not look who the home is."""
+    stale_read()
+    log._COMMIT_ONE = (
+        "WITH advanced AS (UPDATE {schema}.bank SET sequence = greatest(sequence, %s), written = greatest(written, %s)"
+        " WHERE name = %s AND %s::bigint + %s::bigint > 0 RETURNING name, sequence)"
+        " INSERT INTO {schema}.change (bank, sequence, body) SELECT name, sequence, %b FROM advanced"
+        " ON CONFLICT (bank, sequence) DO UPDATE SET body = excluded.body RETURNING bank"
     )
-
-
-def lost_append() -> None:
-    """Every hundredth change is not stored, though the head counts it."""
-    statements.APPEND = (
-        "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
-        " SELECT * FROM (VALUES (%s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea))"
-        " one (bank, sequence, turn, body, events) WHERE one.sequence %% 100 <> 0 OR one.bank = ''"
+    log._COMMIT = (
+        log._COMMIT.replace(" AND b.epoch = v.epoch AND b.sequence = v.first - 1", "")
+        .replace("SET sequence = v.last", "SET sequence = greatest(b.sequence, v.last)")
+        .replace("JOIN advanced a ON a.name = c.bank)", "JOIN advanced a ON a.name = c.bank ON CONFLICT DO NOTHING)")
     )
 
 
 def answer_before_the_commit() -> None:
-    """Answers leave while the transaction is still under way."""
-    statements.APPEND = NAP
-    whole, begin, start = database.Database.commit, database.Database.begin, SharedTurns.start
-    end = database.Database.end
-    under_way: dict[Any, asyncio.Task[Any]] = {}
-    serving = []
+    """Answers leave while the commit is still under way."""
+    store = Commits._store
 
-    def started(self: Any) -> None:
-        serving.append(self)
-        start(self)
+    async def slow(self: Commits, batch: Any) -> None:
+        await asyncio.sleep(0.2)
+        await store(self, batch)
 
-    SharedTurns.start = started  # type: ignore[method-assign]
+    Commits._store = slow  # type: ignore[method-assign]
+    PostgresLog.sync_needed = False  # type: ignore[assignment, method-assign]
 
-    async def commit(self: Any, work: Any) -> Committed:
-        if not serving:
-            return await whole(self, work)
-        task = under_way[self] = asyncio.ensure_future(whole(self, work))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.sleep(0)
-        return Committed([], None)
 
-    async def begun(self: Any, *positions: Any, **options: Any) -> Any:
-        if self in under_way:  # a connection does one thing at a time
-            await asyncio.wait([under_way.pop(self)])
-        return await begin(self, *positions, **options)
+def old_home() -> None:
+    """A process goes on to pass requests to a home that is none any more, and that carries them out."""
+    stale_read()
 
-    async def ended(self: Any) -> None:
-        task = under_way.get(self)
-        if task is None or task.done() or task is asyncio.current_task():
-            await end(self)
+    async def heedless(self: Homes) -> None:
+        await self.leases.renew()
 
-    database.Database.commit, database.Database.begin = commit, begun  # type: ignore[method-assign]
-    database.Database.end = ended  # type: ignore[method-assign]
+    Homes.renew = heedless  # type: ignore[method-assign]
 
 
 FAULTS: dict[str, Callable[[], None]] = {
+    "none": lambda: None,
     "stale-read": stale_read,
-    "skipped-lock": skipped_lock,
-    "lost-append": lost_append,
+    "slow-clock": slow_clock,
+    "append-without-epoch": append_without_epoch,
     "answer-before-the-commit": answer_before_the_commit,
+    "old-home": old_home,
 }
+
+
+def advertised_at(port: int) -> None:
+    """Tell the others this port."""
+    begin = Leases.__init__
+
+    def init(self: Leases, server: Any, home: str, _: str) -> None:
+        begin(self, server, home, f"127.0.0.1:{port}")
+
+    Leases.__init__ = init  # type: ignore[method-assign]
+
 
 if __name__ == "__main__":
     FAULTS[sys.argv[1]]()
-    sys.exit(run(sys.argv[2:]))
+    advertised_at(int(sys.argv[2]))
+    sys.exit(run(sys.argv[3:]))

@@ -26,7 +26,7 @@ from typing import Any
 
 from emulator.client.clients import TppClient, TppResponse
 from tests.known_state import KARI
-from tests.postgres.cluster import EMULATOR, Cluster, Node, NodeFailed, ask, cluster, control, eventually
+from tests.postgres.cluster import Cluster, Node, NodeFailed, ask, cluster, control, eventually
 from tests.postgres.history import (
     REFUSED,
     Creation,
@@ -300,6 +300,13 @@ class Nemesis:
     standby: PostgreSQL | None = None
 
     def node(self) -> Node:
+        """The home of the bank, or any process."""
+        if self.chooser.random() < 0.6:
+            with suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
+                banks = ask(self.running.url, "GET", "/_emulator/banks", timeout=5)[1]["banks"]
+                for node in self.running.nodes:
+                    if node.way is not None and banks[0]["home"] == f"127.0.0.1:{node.way.port}":
+                        return node
         return self.chooser.choice(self.running.nodes)
 
     @contextmanager
@@ -361,6 +368,28 @@ class Nemesis:
             self._proxy.flow()
 
     @contextmanager
+    def part(self) -> Iterator[None]:
+        """Every connection between processes is reset, again and again."""
+        for _ in range(5):
+            for node in self.running.nodes:
+                if node.way is not None:
+                    node.way.cut()
+            sleep(0.1)
+        yield
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """The network between processes lets nothing through."""
+        ways = [node.way for node in self.running.nodes if node.way is not None]
+        for way in ways:
+            way.stall()
+        try:
+            yield
+        finally:
+            for way in ways:
+                way.flow()
+
+    @contextmanager
     def promote(self) -> Iterator[None]:
         """The primary is gone at once; its standby takes over, and gets a standby of its own."""
         if self.standby is None:
@@ -385,6 +414,7 @@ class Nemesis:
 # Seconds that each fault lasts.
 FAULTS: dict[str, float] = {
     "kill": 0.5, "stop": 6.0, "crash": 1.0, "cut": 0.0, "stall": 4.0, "promote": 0.5, "restart": 0.5, "refuse": 2.0,
+    "part": 0.0, "hold": 3.0,
 }  # fmt: skip
 
 
@@ -415,7 +445,7 @@ def run(
     *,
     faults: Sequence[str] = tuple(FAULTS),
     seed: int = 1,
-    program: Sequence[str] = EMULATOR,
+    fault: str = "none",
     clients: int = CLIENTS,
     say: Callable[[str], None] = lambda text: None,
     least: int = 0,
@@ -433,7 +463,7 @@ def run(
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
         url = server.database()
         port = ending.enter_context(pgbouncer(server)) if pooled else server.port
-        running = ending.enter_context(cluster(folder, url.replace(f":{server.port}/", f":{port}/"), program=program))
+        running = ending.enter_context(cluster(folder, url.replace(f":{server.port}/", f":{port}/"), fault=fault))
         nemesis = Nemesis(running, server, chooser, ending)
         if "promote" in faults:
             nemesis.follow()

@@ -86,7 +86,7 @@ def _run(program: str, *arguments: str) -> None:
         raise RuntimeError(f"{program}: {done.stderr.strip()}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
@@ -101,7 +101,7 @@ class PostgreSQL:
     def __init__(self, folder: Path, *, options: Sequence[str] = ()) -> None:
         self.folder = folder
         self.data = folder / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self._options = ("fsync=off", *options)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -209,7 +209,7 @@ def pgbouncer(server: PostgreSQL) -> Iterator[int]:
     program = shutil.which("pgbouncer")
     if program is None:
         raise RuntimeError("no pgbouncer on this machine")
-    port = _free_port()
+    port = free_port()
     with own_folder() as folder:
         users, settings, log = folder / "users.txt", folder / "pgbouncer.ini", folder / "log"
         users.write_text(f'"{ROLE}" "{PASSWORD}"\n')

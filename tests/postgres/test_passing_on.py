@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.assemble import forwarding
 from emulator.assemble.forwarding import NotDelivered, Ways
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
+from emulator.store.postgres.errors import StoreUnreachable
 from tests.known_state import KARI
-from tests.postgres.process import HEADERS, Process, eventually, execute, request, whole
+from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, request, whole
 from tests.unit.pages.visitor import Page, Visitor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -197,6 +199,45 @@ async def test_a_request_whose_connection_breaks_is_sent_again_if_it_only_reads(
     assert isinstance(answer, Response)
     assert (answer.status, answer.delivery.disconnect) == ((200, None) if method == "GET" else (503, "after"))
     assert len(broken) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_home_that_is_stopped_holds_no_request_up_when_another_has_taken_the_bank(
+    one: Process, two: Process, bank: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "LATE", 0.05)
+    await two.control("GET", "clock", bank=bank)
+    entrance = one.homes._entrance
+    assert entrance is not None
+    reached = asyncio.Event()
+
+    async def stopped(name: str, asked: Request) -> None:
+        reached.set()
+        await asyncio.sleep(PATIENCE)
+
+    monkeypatch.setattr(entrance, "_here", stopped)
+    asked = two.ask(method, "clock" if method == "GET" else "clock/advance", {"by": "PT1H"}, bank=bank)
+    await reached.wait()
+    await asyncio.sleep(0.2)
+    assert not asked.done(), f"it is still the home: {asked.result()}"
+    statement = "UPDATE {schema}.bank SET until = now() - interval '1 s', home = 'gone' WHERE name = %s"
+    await execute(one.url, statement, bank)
+    answer = await asked
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.delivery.disconnect) == ((200, None) if method == "GET" else (503, "after"))
+
+
+async def test_a_home_that_cannot_read_the_store_says_so_to_whoever_asked_it(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away() -> None:
+        raise StoreUnreachable("PostgreSQL: away")
+
+    await two.control("GET", "clock", bank=bank)
+    monkeypatch.setattr(one.homes, "refresh", away)
+    for each in (one, two):
+        answer = await each.control("GET", "clock", bank=bank, status=503)
+        assert "nothing was changed: PostgreSQL: away" in str(answer)
 
 
 async def test_a_payment_is_made_and_read_at_any_process(one: Process, two: Process, bank: str) -> None:

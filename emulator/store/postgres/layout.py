@@ -78,6 +78,7 @@ STEPS: Mapping[int, Sequence[str]] = {
         "DELETE FROM {schema}.snapshot WHERE name ~ '^[.]'",
         "ALTER TABLE {schema}.bank DROP COLUMN incarnation, DROP COLUMN turn, DROP COLUMN size, DROP COLUMN counted,"
         " DROP COLUMN counts",
+        "ALTER TABLE {schema}.bank ALTER COLUMN sequence SET DEFAULT 0",
         "ALTER TABLE {schema}.change DROP COLUMN turn, DROP COLUMN events",
         "DROP TABLE {schema}.exchange",
         "DROP SEQUENCE {schema}.exchange_number",

@@ -63,6 +63,7 @@ _GIVE_BACK = (
     " FROM json_to_recordset(%s::json) r (name text, epoch bigint, active boolean, memory text)"
     " WHERE b.name = r.name AND b.epoch = r.epoch"
 )
+_IS_HOME = "SELECT 1 FROM {schema}.bank WHERE name = %s AND home = %s AND until > now()"
 _ORPHANS = (
     "SELECT name FROM {schema}.bank WHERE home IS NOT NULL AND until < now() AND sequence > 0"
     " ORDER BY random() LIMIT %s"
@@ -165,6 +166,10 @@ class Leases:
                 lease.until = 0.0  # from now on another process may answer
                 rows.append({"name": name, "epoch": lease.epoch, "memory": memory.decode(), "active": active})
         await self._server.rows(_GIVE_BACK, orjson.dumps(rows).decode())
+
+    async def is_home(self, name: str, home: str) -> bool:
+        """Whether another process is the home of a bank."""
+        return bool(await self._server.rows(_IS_HOME, name, home))
 
     async def orphans(self, most: int) -> list[str]:
         """Some banks whose home is gone without having given them back."""
