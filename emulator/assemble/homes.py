@@ -179,7 +179,7 @@ class Homes:
         return new and name in self.rows and self.rows[name].lease.valid
 
     async def here(self, name: str, request: Request) -> Response | Stream | None:
-        """The answer of this process; None if it is not the home of the bank, or is no more after it has answered."""
+        """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
         known = self.registry.documents(name)

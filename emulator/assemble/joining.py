@@ -12,6 +12,7 @@ import re
 import secrets
 import socket
 from collections.abc import Awaitable, Generator, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -182,8 +183,8 @@ async def _run(steps: Generator[object, None, T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
-        if awaited is not None and hasattr(awaited, "add_done_callback"):
-            await asyncio.wait([asyncio.wrap_future(awaited)])  # type: ignore[arg-type]
+        if isinstance(awaited, Future):
+            await asyncio.wait([asyncio.wrap_future(awaited)])
 
 
 async def _keep_service(server: Server, settings: ServeSettings) -> None:
