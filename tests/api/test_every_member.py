@@ -217,6 +217,7 @@ SETTINGS: dict[str, tuple[Any, Send]] = {
     "known_issues": (True, _known_issue),
     "conformance": (False, _judged),
     "notifications": (True, _notified),
+    "account_ids": ("renewed", lambda w: w.client().get("/v1/accounts").json()["accounts"][0]["resourceId"]),
     "feed": ([{"effect": "renumber-day"}], _feed),
 }
 

@@ -575,6 +575,9 @@ def test_a_joint_account_belongs_to_each_of_its_owners(tpp: DeskClient, service:
         assert created["id"] in [one["resourceId"] for one in ok(owner.get("/v1/accounts"))["accounts"]]
         ok(owner.get(f"/v1/accounts/{created['id']}/balances"))
         ok(owner.post(DOMESTIC, json=payment), 201)
+    listed = ok(tpp.get("/v1/sandbox/customers?includeAccounts=true"))
+    held = {one["customerNumber"] for one in listed if created["id"] in [a["id"] for a in one["accounts"]]}
+    assert held == {KARI, EVEN}
     for wrong, answer in (
         ({"owners": ["00000000001"]}, (400, [("RESOURCE_UNKNOWN", "owners[0]")])),
         ({"owners": [EVEN, "310001007"]}, (400, [("FORMAT_ERROR", "owners[1]")])),

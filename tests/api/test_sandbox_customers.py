@@ -22,6 +22,7 @@ from tests.known_state import DOMESTIC, EVEN, KARI, SIRI, TOR
 
 CUSTOMERS = "/v1/sandbox/customers"
 AGREEMENTS = "/v1/sandbox/agreements"
+BASKETS = "/v1/signing-baskets"
 
 
 def by_number(tpp: DeskClient, number: str, query: str = "") -> dict[str, Any]:
@@ -395,6 +396,16 @@ def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: Des
     path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
     approve(service, path.rpartition("/")[2], national_id=KARI)
     assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "PATC"
+    approve(service, path.rpartition("/")[2], national_id=EVEN)
+    assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
+
+    # A basket that waits for the second person is not authorised: it can be deleted, and its payment signed by itself.
+    path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
+    basket = ok(kari.post(BASKETS, json={"paymentIds": [path.rpartition("/")[2]]}), 201)["basketId"]
+    approve(service, basket, national_id=KARI)
+    half_signed = ok(kari.get(f"{BASKETS}/{basket}"))
+    assert (half_signed["transactionStatus"], half_signed["_links"]["self"]["verbs"]) == ("PATC", ["GET", "DELETE"])
+    ok(kari.delete(f"{BASKETS}/{basket}"), 204)
     approve(service, path.rpartition("/")[2], national_id=EVEN)
     assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
 

@@ -29,7 +29,7 @@ _authorisation = partial(_operation, manual="sca#authorisations")
 
 def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:
     path = f"{_BASKETS}/{basket['id']}"
-    own = call.link(path) if baskets.is_signed(basket) else call.link(path, "GET", "DELETE")
+    own = call.link(path) if baskets.is_authorised(call.bank, basket) else call.link(path, "GET", "DELETE")
     links = {"self": own, "status": call.link(f"{path}/status")}
     if lacks_signature:
         links["startAuthorisation"] = call.link(f"{path}/authorisations", "POST")

@@ -11,8 +11,9 @@ from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import QueryParameter
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts
+from emulator.bank.customers import people
 from emulator.bank.documents import Customer
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
+from emulator.bank.kinds import AGREEMENT, CUSTOMER
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
 
@@ -43,7 +44,7 @@ def customer_shown(call: Call, customer: Customer) -> sandbox_answers.SandboxCus
     }
     documents = call.bank.documents
     if call.query.get("includeAccounts"):
-        own = accounts.newest_first(documents.find(ACCOUNT, customerId=customer["id"]))
+        own = accounts.newest_first(people.accounts_owned(call.bank, customer["id"]))
         shown["accounts"] = [account_shown(call, account) for account in own]
     if call.query.get("includeAgreements"):
         owned = accounts.newest_first(documents.find(AGREEMENT, owner=customer["id"]))

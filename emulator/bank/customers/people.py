@@ -139,14 +139,17 @@ def own_in(bank: Bank, agreement: Agreement) -> list[Account]:
     return [a for a in bank.documents.find(ACCOUNT, customerId=owner["id"]) if a["id"] not in engaged]
 
 
+def accounts_owned(bank: Bank, customer_id: str) -> list[Account]:
+    """A customer's own accounts, then those that it has jointly with another."""
+    find = bank.documents.find
+    return [*find(ACCOUNT, customerId=customer_id), *find(ACCOUNT, owners=customer_id)]
+
+
 def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Account]:
     """The accounts a person may see in a context (agreement None in CORPORATE: under any agreement)."""
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
-        if owner is None:
-            return []
-        find = bank.documents.find
-        return [*find(ACCOUNT, customerId=owner["id"]), *find(ACCOUNT, owners=owner["id"])]
+        return [] if owner is None else accounts_owned(bank, owner["id"])
     accounts: dict[str, Account] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:

@@ -92,14 +92,14 @@ def _waiting(bank: Bank, basket: Basket) -> list[Payment]:
     return [payment for payment in basket_members(bank, basket) if payment["status"] in UNSIGNED]
 
 
-def is_signed(basket: Basket) -> bool:
-    """Whether the basket's SCA has been completed."""
-    return "signed" in basket
+def is_authorised(bank: Bank, basket: Basket) -> bool:
+    """Whether the basket has been signed, and no payment of it waits for a second person."""
+    return "signed" in basket and all(payment["status"] != "PATC" for payment in basket_members(bank, basket))
 
 
 def delete(bank: Bank, basket: Basket) -> None:
     """Delete a basket that is not authorised; its payments stay. CONFLICT for an authorised one."""
-    if is_signed(basket):
+    if is_authorised(bank, basket):
         raise BankError("CONFLICT", "The basket is authorised and can no longer be deleted.")
     authorisations.forget(bank, basket["id"])
     for payment in basket_members(bank, basket):

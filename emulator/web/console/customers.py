@@ -36,7 +36,7 @@ def listing(screen: Screen) -> Response:
     return screen.page(
         "customers",
         customers=[
-            {**customer, "accounts": documents.find(ACCOUNT, customerId=customer["id"])}
+            {**customer, "accounts": people.accounts_owned(screen.bank, customer["id"])}
             for customer in islice(listed, offset, offset + MOST)
         ],
         total=total,
@@ -68,7 +68,7 @@ def one(screen: Screen) -> Response:
     customer = documents.get(CUSTOMER, screen.params["id"])
     if customer is None:
         return screen.missing("customer")
-    accounts = documents.find(ACCOUNT, customerId=customer["id"])
+    accounts = people.accounts_owned(screen.bank, customer["id"])
     number = customer["customerNumber"]
     agreements = documents.find(AGREEMENT, owner=customer["id"])
     if customer["type"] == "private":
