@@ -12,7 +12,7 @@ from emulator.assemble.application import BankApplication
 from emulator.client import TppClient
 from emulator.settings import ServeSettings
 from tests.known_state import KARI
-from tests.postgres.cluster import Node, ask, cluster, control, eventually
+from tests.postgres.cluster import Node, cluster, control
 
 
 def start(folder: Path, url: str, **flags: object) -> BankApplication:
@@ -52,20 +52,19 @@ def test_a_scenario_is_applied_by_the_first_process_that_names_it(tmp_path: Path
         two.kill()
         two.flags = ("--store", store_url, "--scenario", str(second))
         two.start()
-        assert progression(one.url) == "time"
+        assert progression(one.url) == "immediate"
+        assert "--scenario is not applied: another process has the default bank" in two.log()
     finally:
         one.kill()
         two.kill()
 
 
-def test_other_flags_are_logged_at_both_processes(tmp_path: Path, store_url: str) -> None:
+def test_other_flags_are_logged_by_the_process_that_starts_later(tmp_path: Path, store_url: str) -> None:
     first = Node("first", tmp_path / "first", ("--store", store_url, "--weather", "rough")).start()
     second = Node("second", tmp_path / "second", ("--store", store_url)).start()
     try:
         text = "this process has --weather calm, another one of the store --weather rough: give all of them the same"
         assert text in second.log()
-        ask(first.url, "GET", "/_emulator/banks")
-        eventually(lambda: "this process has --weather rough, another one of the store --weather calm" in first.log())
         assert "Traceback" not in first.log() + second.log()
     finally:
         first.kill()
