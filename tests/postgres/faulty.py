@@ -43,7 +43,7 @@ def stale_read() -> None:
 
 
 def slow_clock() -> None:
-    """The clock of each process goes at a fifth of the pace, as one that stands still while the machine is suspended."""
+    """The clock of each process goes at a fifth of the pace."""
     trusting_its_lease()
     elapsed = leases.elapsed
     began = elapsed()
