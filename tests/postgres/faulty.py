@@ -17,27 +17,34 @@ from emulator.store.postgres import leases, log
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.postgres.log import Commits, PostgresLog
 
+LATE = 1.5  # seconds
 
-def late_renewals() -> None:
-    """The store takes its time for renewals: who does not look at the clock does not know for a second and more."""
-    renew = Leases.renew
+
+def trusting_its_lease() -> None:
+    """A process looks at its lease and at nothing else, and hears late of a loss: of a renewal, of a refused commit."""
+    lost, renew = Homes._lost, Leases.renew
 
     async def late(self: Leases) -> list[str]:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(LATE)
         return await renew(self)
 
+    def lost_later(self: Homes, owner: PostgresLog) -> None:
+        asyncio.get_running_loop().call_later(LATE, lost, self, owner)
+
     Leases.renew = late  # type: ignore[method-assign]
+    Homes._lost = lost_later  # type: ignore[method-assign]
+    PostgresLog.owned = property(lambda self: self.lease.valid)  # type: ignore[assignment, method-assign]
 
 
 def stale_read() -> None:
     """An answer leaves although the lease is over."""
-    late_renewals()
+    trusting_its_lease()
     Lease.valid = property(lambda self: True)  # type: ignore[assignment, method-assign]
 
 
 def slow_clock() -> None:
-    """The clock of each process goes at a fifth of the pace, as with a clock that suspension stops."""
-    late_renewals()
+    """The clock of each process goes at a fifth of the pace."""
+    trusting_its_lease()
     elapsed = leases.elapsed
     began = elapsed()
     leases.elapsed = lambda: began + (elapsed() - began) / 5
@@ -79,6 +86,7 @@ def old_home() -> None:
         await self.leases.renew()
 
     Homes.renew = heedless  # type: ignore[method-assign]
+    Homes._lost = lambda self, owner: None  # type: ignore[method-assign]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

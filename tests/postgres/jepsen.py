@@ -301,7 +301,7 @@ class Nemesis:
 
     def node(self) -> Node:
         """The home of the bank, or any process."""
-        if self.chooser.random() < 0.6:
+        if self.chooser.random() < 0.8:
             with suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
                 banks = ask(self.running.url, "GET", "/_emulator/banks", timeout=5)[1]["banks"]
                 for node in self.running.nodes:

@@ -75,7 +75,7 @@ def test_what_is_there_is_kept_unless_it_is_to_be_replaced(
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("query", ["", "?application_name=sandbox"])
+@pytest.mark.parametrize("query", ["", pytest.param("?application_name=sandbox", marks=pytest.mark.long)])
 def test_a_store_that_processes_use_is_not_replaced(
     tmp_path: Path, store_url: str, query: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
