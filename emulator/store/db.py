@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import itemgetter
+from threading import Thread
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
 
+FREED_AT_ONCE = 50_000  # documents
 RESERVED = ("_store", "_index")  # names of tables in a snapshot
 
 
@@ -111,6 +113,27 @@ def _differences(head: bytes, steps: list[Step]) -> bytes | None:
     if puts:
         puts[-1] = b"]"
     return b"".join((head, b'"put":[', *puts, b"]}"))
+
+
+def _forget(steps: list[Step]) -> None:
+    """Forget steps that will not be undone; very large contents piece by piece, as freeing one holds all threads."""
+    large = []
+    if Replaced in map(type, steps):
+        large = [s.before for s in steps if isinstance(s, Replaced) and len(s.before.rows) > FREED_AT_ONCE]
+    steps.clear()
+    if large:
+        Thread(target=_free, args=(large,), name="free", daemon=True).start()
+
+
+def _free(contents: list[TableContent]) -> None:
+    for content in contents:
+        parts: list[dict[Any, Any]] = [content.rows, content.numbers, *content.keys.indexes.values()]
+        for part in parts:
+            while part:
+                part.popitem()
+        for order in content.keys.orders.values():
+            while order:
+                order.pop()
 
 
 class Log(Protocol):
@@ -374,7 +397,10 @@ class Store(Documents):
                 self._lost = StoreUnwritable(str(failed))
             self._undo_waiting()
             raise
-        self.steps.clear()
+        if change is not None and self.log.confirms:
+            self.steps.clear()  # they are in `_unconfirmed`
+        else:
+            _forget(self.steps)
         if change is not None:
             self.sequence = sequence
             self._separate = False
@@ -403,7 +429,9 @@ class Store(Documents):
         """Confirm the changes up to this one and deliver their events."""
         unconfirmed = self._unconfirmed
         while unconfirmed and unconfirmed[0][0] <= sequence:
-            self._tell(unconfirmed.pop(0)[2])
+            _, steps, events = unconfirmed.pop(0)
+            _forget(steps)
+            self._tell(events)
 
     def revert(self, sequence: int, reason: str) -> None:
         """Undo every change after this one, and waiting changes; the next `flush` raises the reason."""
