@@ -150,78 +150,63 @@ class Log(Protocol):
     @property
     def confirms(self) -> bool:
         """Whether an appended change can be reverted until `Store.confirm` is called for it."""
-        ...
 
     @property
     def owned(self) -> bool:
         """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
-        ...
 
     @property
     def sync_needed(self) -> bool:
         """Whether appended changes wait for `durable`."""
-        ...
 
     @property
     def written(self) -> float:
         """The real time of the last change that `load` has read, in seconds since 1970; 0 for none."""
-        ...
 
     @property
     def size(self) -> int:
         """Bytes that the next start would read besides the snapshot."""
-        ...
 
     @property
     def compaction_due(self) -> bool:
         """Whether a new snapshot would make the next start much faster, and none is being written."""
-        ...
 
     @property
     def compacting(self) -> bool:
         """Whether a new snapshot is being written."""
-        ...
 
     def load(self, store: Store) -> None:
         """Load all changes into the empty `store`, with its `replace` and `apply`."""
-        ...
 
     def append(self, change: Change) -> None:
         """Append a change; if it raises StoreUnwritable, the change was not stored."""
-        ...
 
     async def durable(self, sequence: int) -> None:
         """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
 
         StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
         """
-        ...
 
     def sync(self) -> None:
         """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
-        ...
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
 
         `pause` is called in a thread, between pieces of the work.
         """
-        ...
 
     def store_content(self, image: Image) -> StoredContent | None:
         """Store a whole content that a change can refer to; may run in any thread. None: changes must contain it.
 
         Raises StoreUnwritable.
         """
-        ...
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
         """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
-        ...
 
     def discard(self) -> None:
         """Release resources without storing anything: the bank is deleted."""
-        ...
 
 
 class MemoryLog:

@@ -555,36 +555,29 @@ class Documents(ABC):
     @abstractmethod
     def commit(self) -> None:
         """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
-        ...
 
     @abstractmethod
     def at_once(self) -> AbstractContextManager[None]:
         """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
-        ...
 
     @abstractmethod
     def image(self) -> Image:
         """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
-        ...
 
     @abstractmethod
     def prepare(self, image: Image) -> PreparedImage:
         """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
-        ...
 
     # Following changes
 
     @abstractmethod
     def publish(self, event: Event) -> None:
         """Deliver an event to the listeners as soon as all changes so far are stored."""
-        ...
 
     @abstractmethod
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event that is published from now on."""
-        ...
 
     @abstractmethod
     def deliver(self) -> None:
         """Deliver the events published since the last change."""
-        ...

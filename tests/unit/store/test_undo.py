@@ -14,11 +14,21 @@ from typing import Any
 import pytest
 
 from emulator import store as package
-from emulator.store import Store, StoreUnwritable, WriteGroup, db, documents, memory_store, table
+from emulator.store import (
+    JournalLog,
+    Store,
+    StoreUnwritable,
+    WriteGroup,
+    db,
+    documents,
+    memory_store,
+    open_store,
+    table,
+)
 from emulator.store.check import disagreement
 from emulator.store.db import Change, MemoryLog
 from emulator.store.table import DocumentTable, Keys
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 CODE = str(Path(package.__file__).parent)
 
@@ -265,3 +275,17 @@ def test_reverted_changes_that_cannot_be_undone_at_once_are_undone_later(monkeyp
     assert dump(store) == before
     assert store.sequence == sequence
     check(store, tape, [before])
+
+
+def test_what_is_written_is_not_undone_for_what_fails_after_it(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, group = open_store(directory, KINDS), WriteGroup()
+    store.join(group)
+    for name in ("compaction_due", "_drop_contents"):
+        with monkeypatch.context() as patch:
+            patch.setattr(JournalLog, name, property(lambda _: [][0]))
+            store.restore(store.prepare(memory_store(KINDS).image()))
+            store.put(NOTE, {"id": name})
+    again = open_store(copy_of(directory), KINDS)
+    assert (dump(again), again.sequence) == (dump(store), store.sequence)
