@@ -530,6 +530,7 @@ class Documents(ABC):
         """Undo what is still to be undone. A step is forgotten once it is undone, so that nothing is left half-done."""
         steps = self.steps
         try:
+            self.tables = self.every_table  # followers read them
             while len(steps) > self._undo_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
@@ -547,10 +548,12 @@ class Documents(ABC):
             for table in self.every_table.values():
                 if not table.sound:
                     table.reindex()
-        except Exception as error:
+            self._undo_to = maxsize
+        except BaseException as error:
+            self.tables = self._halted
+            if not isinstance(error, Exception):
+                raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
-        self._undo_to = maxsize
-        self.tables = self.every_table
 
     @abstractmethod
     def commit(self) -> None:

@@ -289,3 +289,12 @@ def test_what_is_written_is_not_undone_for_what_fails_after_it(
             store.put(NOTE, {"id": name})
     again = open_store(copy_of(directory), KINDS)
     assert (dump(again), again.sequence) == (dump(store), store.sequence)
+
+
+def test_a_follower_may_read_while_a_change_is_undone() -> None:
+    store, tape = filled()
+    before, seen = dump(store), []
+    store.follow(BOOK, lambda: seen.append(store.get(BOOK, "b1")))
+    refused(store)
+    assert seen[-1] == before["book"][1]
+    check(store, tape, [before])
