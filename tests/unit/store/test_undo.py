@@ -127,7 +127,7 @@ def failing_at_line(number: int, tape: Tape) -> Iterator[Callable[[], bool]]:
     def line(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal failed
         text = getline(frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and not text.lstrip().startswith("with ") and next(lines) == number:
+        if event == "line" and not text.lstrip().startswith(("with ", "try:")) and next(lines) == number:
             failed = True
             raise MemoryError
         return line
