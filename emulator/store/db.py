@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import itemgetter
+from threading import Thread
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
 
+FREED_AT_ONCE = 50_000  # documents
 RESERVED = ("_store", "_index")  # names of tables in a snapshot
 
 
@@ -113,6 +115,27 @@ def _differences(head: bytes, steps: list[Step]) -> bytes | None:
     return b"".join((head, b'"put":[', *puts, b"]}"))
 
 
+def _forget(steps: list[Step]) -> None:
+    """Forget steps that will not be undone; very large contents piece by piece, as freeing one holds all threads."""
+    large = []
+    if Replaced in map(type, steps):
+        large = [s.before for s in steps if isinstance(s, Replaced) and len(s.before.rows) > FREED_AT_ONCE]
+    steps.clear()
+    if large:
+        Thread(target=_free, args=(large,), name="free", daemon=True).start()
+
+
+def _free(contents: list[TableContent]) -> None:
+    for content in contents:
+        parts: list[dict[Any, Any]] = [content.rows, content.numbers, *content.keys.indexes.values()]
+        for part in parts:
+            while part:
+                part.popitem()
+        for order in content.keys.orders.values():
+            while order:
+                order.pop()
+
+
 class Log(Protocol):
     """Makes the changes of one bank last. Used by one thread, that of its store.
 
@@ -127,78 +150,63 @@ class Log(Protocol):
     @property
     def confirms(self) -> bool:
         """Whether an appended change can be reverted until `Store.confirm` is called for it."""
-        ...
 
     @property
     def owned(self) -> bool:
         """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
-        ...
 
     @property
     def sync_needed(self) -> bool:
         """Whether appended changes wait for `durable`."""
-        ...
 
     @property
     def written(self) -> float:
         """The real time of the last change that `load` has read, in seconds since 1970; 0 for none."""
-        ...
 
     @property
     def size(self) -> int:
         """Bytes that the next start would read besides the snapshot."""
-        ...
 
     @property
     def compaction_due(self) -> bool:
         """Whether a new snapshot would make the next start much faster, and none is being written."""
-        ...
 
     @property
     def compacting(self) -> bool:
         """Whether a new snapshot is being written."""
-        ...
 
     def load(self, store: Store) -> None:
         """Load all changes into the empty `store`, with its `replace` and `apply`."""
-        ...
 
     def append(self, change: Change) -> None:
         """Append a change; if it raises StoreUnwritable, the change was not stored."""
-        ...
 
     async def durable(self, sequence: int) -> None:
         """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
 
         StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
         """
-        ...
 
     def sync(self) -> None:
         """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
-        ...
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
 
         `pause` is called in a thread, between pieces of the work.
         """
-        ...
 
     def store_content(self, image: Image) -> StoredContent | None:
         """Store a whole content that a change can refer to; may run in any thread. None: changes must contain it.
 
         Raises StoreUnwritable.
         """
-        ...
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
         """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
-        ...
 
     def discard(self) -> None:
         """Release resources without storing anything: the bank is deleted."""
-        ...
 
 
 class MemoryLog:
@@ -374,7 +382,10 @@ class Store(Documents):
                 self._lost = StoreUnwritable(str(failed))
             self._undo_waiting()
             raise
-        self.steps.clear()
+        if change is not None and self.log.confirms:
+            self.steps.clear()  # they are in `_unconfirmed`
+        else:
+            _forget(self.steps)
         if change is not None:
             self.sequence = sequence
             self._separate = False
@@ -403,7 +414,9 @@ class Store(Documents):
         """Confirm the changes up to this one and deliver their events."""
         unconfirmed = self._unconfirmed
         while unconfirmed and unconfirmed[0][0] <= sequence:
-            self._tell(unconfirmed.pop(0)[2])
+            _, steps, events = unconfirmed.pop(0)
+            _forget(steps)
+            self._tell(events)
 
     def revert(self, sequence: int, reason: str) -> None:
         """Undo every change after this one, and waiting changes; the next `flush` raises the reason."""

@@ -530,6 +530,7 @@ class Documents(ABC):
         """Undo what is still to be undone. A step is forgotten once it is undone, so that nothing is left half-done."""
         steps = self.steps
         try:
+            self.tables = self.every_table  # followers read them
             while len(steps) > self._undo_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
@@ -547,44 +548,39 @@ class Documents(ABC):
             for table in self.every_table.values():
                 if not table.sound:
                     table.reindex()
-        except Exception as error:
+            self._undo_to = maxsize
+        except BaseException as error:
+            self.tables = self._halted
+            if not isinstance(error, Exception):
+                raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
-        self._undo_to = maxsize
-        self.tables = self.every_table
 
     @abstractmethod
     def commit(self) -> None:
         """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
-        ...
 
     @abstractmethod
     def at_once(self) -> AbstractContextManager[None]:
         """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
-        ...
 
     @abstractmethod
     def image(self) -> Image:
         """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
-        ...
 
     @abstractmethod
     def prepare(self, image: Image) -> PreparedImage:
         """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
-        ...
 
     # Following changes
 
     @abstractmethod
     def publish(self, event: Event) -> None:
         """Deliver an event to the listeners as soon as all changes so far are stored."""
-        ...
 
     @abstractmethod
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event that is published from now on."""
-        ...
 
     @abstractmethod
     def deliver(self) -> None:
         """Deliver the events published since the last change."""
-        ...

@@ -82,6 +82,7 @@ class Journal:
         if self._spoilt:
             self._cut_off()
         size = len(line)
+        sizes = self.last.size + size, self.size + size  # now, as nothing may fail after the line is written
         try:
             written = self._disk.write(self.file, line)
             if written != size:
@@ -92,8 +93,7 @@ class Journal:
             with suppress(OSError):
                 self._cut_off()
             raise
-        self.last.size += size
-        self.size += size
+        self.last.size, self.size = sizes
 
     def _cut_off(self) -> None:
         self._disk.cut(self.file, self.last.size)
@@ -289,11 +289,13 @@ class JournalLog:
             self.journal.append(sealed(self._stating_synced(change) if self.confirms else change.payload))
         except OSError as failed:
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
-        if self._contents and not self.confirms:
-            self._drop_contents(change.sequence)
-        group = self._store.group
-        if group is not None and self.compaction_due:
-            group.overgrown.add(self._store)
+        # the change is stored: no lack of memory may have it undone now
+        with suppress(Exception):
+            if self._contents and not self.confirms:
+                self._drop_contents(change.sequence)
+            group = self._store.group
+            if group is not None and self.compaction_due:
+                group.overgrown.add(self._store)
 
     def store_content(self, image: Image) -> StoredContent:
         """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""
@@ -318,8 +320,9 @@ class JournalLog:
 
     def _drop_contents(self, sequence: int) -> None:
         """Remove the contents that a later one has replaced in the changes up to this one."""
-        last = max((stored.sequence for stored in self._contents.values() if stored.sequence <= sequence), default=0)
-        for name, stored in list(self._contents.items()):
+        contents = list(self._contents.items())  # a thread may add one
+        last = max((stored.sequence for _, stored in contents if stored.sequence <= sequence), default=0)
+        for name, stored in contents:
             if 0 < stored.sequence < last:
                 del self._contents[name]
                 with suppress(OSError):
@@ -361,8 +364,8 @@ class JournalLog:
                 self._new_name = False
                 if ticket.sequence > self._synced:
                     self._synced, self._synced_size = ticket.sequence, ticket.size
-            self._drop_contents(self._synced)
             self._store.confirm(self._synced)
+            self._drop_contents(self._synced)
             return
         if self.refusal is None:
             # The system may have dropped the unwritten pages, so a second fsync would prove nothing.
@@ -406,7 +409,7 @@ class JournalLog:
         """Whether the journal, with the content files it names, has outgrown the snapshot."""
         size = self.journal.size
         if self._contents:
-            size += sum(stored.size for stored in self._contents.values() if stored.sequence)
+            size += sum(stored.size for stored in list(self._contents.values()) if stored.sequence)
         return size > self._compact_at and self.compacted is None and self.refusal is None
 
     @property
@@ -449,7 +452,7 @@ class JournalLog:
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_size = True, journal.last.size
         needless += [
-            self.directory / name for name, stored in self._contents.items() if 0 < stored.sequence <= sequence
+            self.directory / name for name, stored in list(self._contents.items()) if 0 < stored.sequence <= sequence
         ]
         self.compacted = Compaction(
             self.directory, self._disk, self._store.freeze(), sequence=sequence, needless=needless

@@ -161,7 +161,7 @@ class Keys:
                 if not isinstance(bucket, (int, tuple)):
                     copied[value] = bucket.copy()
         for name, order in self.orders.items():
-            other.orders[name].update(order)
+            _fill(other.orders[name], [piece[:] for piece in order._lists])
         other.plain_types = self.plain_types
         return other
 
@@ -265,7 +265,8 @@ class Keys:
                     some.append(entry)
         for some, (by, _, order) in zip(entries, keys._sorted, strict=True):
             try:
-                order.update(_ascending(some))
+                every = _ascending(some)
+                _fill(order, [every[at : at + 1000] for at in range(0, len(every), 1000)])
             except TypeError:
                 message = f"the member {keys.members[by]!r} cannot be sorted among the others of its order"
                 raise ValueError(message) from None
@@ -296,6 +297,13 @@ class Keys:
             for member, buckets in self.indexes.items()
         }
         return indexes, {name: list(order) for name, order in self.orders.items()}
+
+
+def _fill(order: SortedList, pieces: list[list[Entry]]) -> None:
+    """Give an empty order its entries, ascending. Its own method sorts them again at once, which holds all threads."""
+    order._lists = pieces
+    order._maxes = [piece[-1] for piece in pieces]
+    order._len = sum(map(len, pieces))
 
 
 def _ascending(entries: list[Entry]) -> list[Entry]:
