@@ -13,8 +13,7 @@ customers that it knows, and nothing about other customers' accounts.
     without PSU-IP-Address: 4 calls in 24 h   429 ACCESS_EXCEEDED
 
 Payments and baskets need the PSU alone (`payer`), the list of agreements a live session (`session_holder`). Each 401 is
-ScaNeeded, to which the pipeline adds a scaRedirect. Only the counts of
-unattended calls are written here.
+ScaNeeded, to which the pipeline adds a scaRedirect. Only the counts of unattended calls are written here.
 """
 
 from __future__ import annotations
