@@ -42,11 +42,11 @@ def _text(file: Path) -> str | None:
 @cache
 def anchors() -> dict[str, set[str]]:
     """The anchors of every page of the manual, by its address and by its name alone."""
-    found: dict[str, set[str]] = {}
+    matches: dict[str, set[str]] = {}
     for address, page in manual.pages().items():
-        found[address] = {section.anchor for section in page.sections}
-        found[address.rpartition("/")[2] or "index"] = found[address]
-    return found
+        matches[address] = {section.anchor for section in page.sections}
+        matches[address.rpartition("/")[2] or "index"] = matches[address]
+    return matches
 
 
 def dangling(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
@@ -80,7 +80,7 @@ def test_every_address_of_the_manual_opens(pattern: re.Pattern[str], folders: tu
         if path.startswith(folders) and not path.startswith("emulator/manual/") and not __file__.endswith(path)
     }
     assert sum(map(len, named.values())) > 30
-    lost = {path: found for path in named if (found := list(dangling(sources()[path], pattern)))}
+    lost = {path: matches for path in named if (matches := list(dangling(sources()[path], pattern)))}
     assert lost == {}
 
 
