@@ -1,4 +1,14 @@
-"""Validates a body against its shape, and reports every problem with its path and one sentence (requests.md#bodies)."""
+"""Validates a body against its shape, and reports every problem with its path and one sentence (requests.md#bodies).
+
+Two ways lead to the same result. The short one (`_valid`) is for a body about which there is nothing to report: decoded
+by a fast parser, checked, and encoded again to see that nothing was lost. Anything else, a fault or only an unusual
+spelling, takes the full way (`validate`), which collects the problems in this order: duplicate members, characters that
+the bank cannot process, types and lengths, then the rules over several members, which do not repeat a member that was
+reported. Unknown members are no problem: they are removed and named in a WARNING.
+
+A body may be made to be slow. Therefore lists are checked in pieces until there are enough problems for an answer, and
+rules over several members only see the beginning of the lists of a refused body.
+"""
 
 from __future__ import annotations
 

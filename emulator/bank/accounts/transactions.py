@@ -39,7 +39,7 @@ _BATCH_MEMBERS = (
     "remittanceInformationUnstructuredArray",
     "remittanceInformationStructuredArray",
 )
-# In the order of the manual's table; creditorId and the ultimate parties are not offered by the implementation.
+# The members of an entry in the order of answers; creditorId and the ultimate parties are not offered.
 _SHOWN = (
     "endToEndId",
     "bookingDate",

@@ -1,7 +1,19 @@
 """Access control between a signed request and a customer's accounts (consents.md).
 
-The order for account data: an unknown PSU is 401; then an account that does not exist or belongs to another customer
-is 404; then the session is checked, then the consent.
+For account data the first of these refuses. The order decides what a TPP learns: whether an account exists only about
+customers that it knows, and nothing about other customers' accounts.
+
+    asked                                     else
+    PSU-ID, given to this TPP                 401 SCA_NOT_FOUND, PSU_CREDENTIALS_INVALID
+    the account in the path is the person's   404 RESOURCE_UNKNOWN
+    agreement and context fit the person      401 PSU_CREDENTIALS_INVALID, 400 HTTP_HEADER_REQUIRED
+    a live session; not for one account       401 SCA_NOT_FOUND, SCA_EXPIRED, PSU_CREDENTIALS_INVALID
+    without PSU-IP-Address
+    a valid consent that covers the account   401 CONSENT_UNKNOWN, CONSENT_EXPIRED, CONSENT_INVALID
+    without PSU-IP-Address: 4 calls in 24 h   429 ACCESS_EXCEEDED
+
+Payments and baskets need the PSU alone (`payer`), the list of agreements a live session (`session_holder`). Each 401 is
+ScaNeeded, to which the pipeline adds a scaRedirect. Only the counts of unattended calls are written here.
 """
 
 from __future__ import annotations

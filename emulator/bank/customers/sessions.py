@@ -1,4 +1,14 @@
-"""SCA sessions: an SCA is valid for an hour under its TPP-Session-ID (sca.md#sessions)."""
+"""SCA sessions: an SCA is valid for an hour under its TPP-Session-ID (sca.md#sessions).
+
+    state      is                                      becomes it by
+    live       not `ended`, `expires` not reached      `start`, at the end of an SCA; the same id is renewed
+    over       `expires` reached                       bank time alone; `expire`, by a scenario
+    ended      `ended`                                 an SCA of the same TPP, person and context under another id;
+                                                       `end`, by the control interface
+
+Nothing but a new SCA makes a session live again. An SCA that is aborted changes no session. Sessions that are over or
+were replaced stay stored, at most PAST_KEPT replaced ones, so that a refusal can say why (`access`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""Signing baskets: one SCA for up to ten payments, which are then independent of each other (baskets.md)."""
+"""Signing baskets: one SCA for up to ten payments, which are then independent of each other (baskets.md).
+
+A basket has no status of its own: it shows the worst of its payments (`lifecycle.basket_state`). It stores who owns it,
+its payments, the open SCA, and when it was first signed. A payment names its basket (`basketId`), so that it is in one
+at most.
+
+    event                          basket                      payments
+    created                        SCA open                    name the basket; all are checked before, all at once
+    approved                       `signed`, SCA closed        each that this person may sign is signed; another stays
+    approved, some need a second   a further SCA               PATC
+    none could be signed           unchanged, the SCA fails    unchanged
+    declined                       unchanged                   those in RCVD become RJCT
+    deleted, before any signature  gone, with its SCAs         no longer name it; their status stays
+"""
 
 from __future__ import annotations
 

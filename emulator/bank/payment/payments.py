@@ -1,6 +1,19 @@
 """Payments: access, signatures and cancellation (payments.md).
 
-`initiation` creates a payment, `progression` advances it, `payment_views` shows it.
+`initiation` creates a payment, `progression` advances it, `payment_views` shows it. Here is what persons decide about
+it. Each of these checks everything first and raises before it changes anything:
+
+    decision             in                                   becomes
+    approve              RCVD                                 accepted (`progression.accept`), or PATC if another
+                                                              person must sign too; then a further SCA is opened
+    approve              PATC, by another person              accepted
+    decline              RCVD; in PATC nothing changes        RJCT
+    DELETE               RCVD, PATC: without an SCA           CANC; open SCAs of the payment end
+    approve cancelling   where the flow has a way to CANC     CANC
+
+Who may: for the first signature only the customer of the request, if that one is known; for the second everybody who
+may pay from the account under the agreement and has not signed; for cancelling whoever ordered the payment or may pay.
+A payment whose customer was not known (`lenient`) belongs to its first signer.
 """
 
 from __future__ import annotations
