@@ -22,10 +22,10 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.explore.faults import Change, kinds
+from emulator.conformance.explore.faults import LaterChange, kinds
 from emulator.conformance.explore.faults.booked import DEBTOR, NUMBER
 from emulator.conformance.explore.house import House, RunBank
-from emulator.conformance.explore.schedule import Begins, Schedule, rules_of, settings_of
+from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.conformance.observer import Conformance
 from emulator.conformance.runner import debtor_of, persons_of
 from emulator.scenario import durations, loader, target
@@ -86,7 +86,7 @@ class _Waiting:
 class Run:
     """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do."""
 
-    def __init__(self, schedule: Schedule, house: House, name: str) -> None:
+    def __init__(self, schedule: FaultSchedule, house: House, name: str) -> None:
         self.schedule = schedule
         self.name = name
         self.news = threading.Event()
@@ -109,7 +109,7 @@ class Run:
         self._still = 0  # requests since the last news from the bank
         self._waiting: list[_Waiting] = []
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
-        self._changes: list[Change] = [change for fault in schedule.faults for change in fault.changes()]
+        self._changes: list[LaterChange] = [change for fault in schedule.faults for change in fault.changes()]
         self._passing = list(schedule.time)
         self._kills = list(schedule.restarts)
         self._now = ""
@@ -387,8 +387,8 @@ class Run:
 
     def members_of(self, basket: str) -> list[str]:
         """The payments of a basket."""
-        found = self.bank.service.bank.documents.get(BASKET, basket)
-        return [] if found is None else list(found["payments"])
+        document = self.bank.service.bank.documents.get(BASKET, basket)
+        return [] if document is None else list(document["payments"])
 
     def report(self) -> Mapping[str, Any]:
         """The report on the checks."""
