@@ -10,6 +10,7 @@ from emulator.conformance.check import Check, ready
 from emulator.conformance.explore.outcome import play
 from emulator.conformance.explore.schedule import TASKS, from_path, read
 from emulator.conformance.explore.search import Breakage, Budget, Search, SearchProgress
+from tests.conformance.plan import Plan
 from tests.explore.merchant import Merchant
 from tests.explore.planted import PLANTED
 from tests.explore.world import InProcess, house

@@ -60,10 +60,11 @@ def drawing(rows: Sequence[Row], finding: Finding | None) -> str:
 def failure_text(breakage: Breakage) -> str:
     """A failure for a terminal: what it is, its schedule, and its timeline."""
     finding, outcome = breakage.finding, breakage.outcome
+    times = f"fails {breakage.failed} of {breakage.played}"
     lines = [
         f"FOUND: {finding.what} (rule {finding.rule}: {RULES[finding.rule]})",
         f"  {finding.text}",
-        f"  fails {breakage.failed} of {breakage.played}; schedule {breakage.number}, smaller after {breakage.runs} runs:",
+        f"  {times}; schedule {breakage.number}, made smaller in {breakage.runs} runs:",
         "",
         *(f"    {line}" for line in outcome.schedule.text().rstrip().splitlines()),
         "",
