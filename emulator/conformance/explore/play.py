@@ -418,17 +418,18 @@ def _persons(bank: Bank) -> tuple[str, str, str]:
 
 
 def _bookings(bank: Bank, account: str) -> tuple[int, int]:
-    """How many true bookings of the last 90 days a list shows now, and how many there are."""
+    """Between which numbers a claim about the bookings of the last 90 days may lie now.
+
+    They differ where the feed drifts: a booking may be hidden, or be shown under a date inside or outside of the days.
+    """
     since = (oslo_date(bank.clock.now()) - WINDOW).isoformat()
-    most = bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
+    true = bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
     if not bank.settings.drift:
-        return most, most
+        return true, true
     now = bank.clock.stamp()
-    hidden = 0
-    for entry, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked"):
-        if entry["order"] >= since and not any(one.at(now) for one in shown):
-            hidden += 1
-    return most - hidden, most
+    forms = [shown for _, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked")]
+    seen = sum(any(one.at(now) and one.entry["order"] >= since for one in shown) for shown in forms)
+    return min(true, seen), max(true, seen)
 
 
 def _filled(value: Any, values: Mapping[str, str]) -> Any:
