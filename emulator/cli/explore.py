@@ -20,7 +20,7 @@ from emulator.cli.options import Command, words
 if TYPE_CHECKING:
     from emulator.cli.sandbox import Sandbox
     from emulator.conformance.explore.clients import Process
-    from emulator.conformance.explore.search import Found, Progress
+    from emulator.conformance.explore.search import Breakage, SearchProgress
 
 PAGE = "find-the-fault"
 TASKS = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
@@ -106,13 +106,13 @@ def explore(
 
     folder = None if save is None else _folder(save)
     budget = search.Budget(200 if runs is None else runs, None if minutes is None else minutes * 60)
-    told = 0
+    shown = 0
 
-    def progress(now: Progress) -> None:
-        nonlocal told
-        for found in now.found[told:]:
-            _tell(found, folder, as_scenario=as_scenario)
-        told = len(now.found)
+    def progress(now: SearchProgress) -> None:
+        nonlocal shown
+        for breakage in now.found[shown:]:
+            _tell(breakage, folder, as_scenario=as_scenario)
+        shown = len(now.found)
         _line(now)
 
     with _sandbox() as sandbox:
@@ -123,11 +123,11 @@ def explore(
             raise Failed(str(failed), page=PAGE) from failed
     _end_line()
     click.echo(report.summary(done))
-    cases = [report.case(found.name, found.finding, found.outcome) for found in done.found]
+    cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
     _write(where, report.document(done), cases, title="Faults that break the TPP", text=report.summary(done))
     if done.found:
-        raise CheckFailed(f"found: {', '.join(found.name for found in done.found)}", page=PAGE)
+        raise CheckFailed(f"found: {', '.join(breakage.name for breakage in done.found)}", page=PAGE)
 
 
 @click.command(epilog='Example: bank-emulator conformance replay found/ --command "node shop.mjs"')
@@ -195,7 +195,7 @@ def _imported() -> Any:
 def _client(
     shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, restarts: bool
 ) -> Process:
-    from emulator.conformance.explore.clients import Plan, Process
+    from emulator.conformance.explore.clients import Process, TppPlan
 
     if (shell is None) == (hook is None):
         raise click.UsageError("use --command or --hook")
@@ -208,7 +208,7 @@ def _client(
             raise click.UsageError(f"{option} takes an http or https address")
     if jobs > 1 and claims is not None and "{run}" not in claims:
         raise click.UsageError("--jobs needs {run} in --claims, as all banks have the same accounts")
-    return Process(Plan(shell, hook, claims, timeout, restarts and shell is not None))
+    return Process(TppPlan(shell, hook, claims, timeout, restarts and shell is not None))
 
 
 @contextmanager
@@ -231,26 +231,26 @@ def _folder(name: str) -> Path:
     return folder
 
 
-def _tell(found: Found, folder: Path | None, *, as_scenario: bool) -> None:
+def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool) -> None:
     """Print a failure, and write its files."""
     from emulator.conformance.explore import report, schedule
 
     _end_line()
-    click.echo(report.told(found))
+    click.echo(report.failure_text(breakage))
     if folder is not None:
-        saved = found.outcome.schedule.model_copy(update={"found": found.finding.text})
-        file = folder / f"{found.name}.yaml"
+        saved = breakage.outcome.schedule.model_copy(update={"found": breakage.finding.text})
+        file = folder / f"{breakage.name}.yaml"
         write_file("--save", str(file), saved.text())
         click.echo(f"\n  saved: {file}")
         if as_scenario:
             try:
-                text = schedule.scenario_of(found.outcome.schedule, _scenario_name(found.name))
+                text = schedule.scenario_of(breakage.outcome.schedule, _scenario_name(breakage.name))
             except ValueError as reason:
                 click.echo(f"  no scenario: {reason}")
             else:
                 (folder / "scenarios").mkdir(exist_ok=True)
-                write_file("--save", str(folder / "scenarios" / f"{found.name}.yaml"), text)
-                click.echo(f"  scenario: {folder / 'scenarios' / found.name}.yaml")
+                write_file("--save", str(folder / "scenarios" / f"{breakage.name}.yaml"), text)
+                click.echo(f"  scenario: {folder / 'scenarios' / breakage.name}.yaml")
     click.echo("")
 
 
@@ -270,7 +270,7 @@ def _scenario_name(name: str) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:60] or "explored"
 
 
-def _line(now: Progress) -> None:
+def _line(now: SearchProgress) -> None:
     """The progress, on one line of a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"

@@ -14,7 +14,7 @@ from emulator.bank.clock import real_now, stamp
 from emulator.bank.documents import Restored
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
-from emulator.conformance.explore.house import Credentials
+from emulator.conformance.explore.house import SharedTpp
 from emulator.control.operation import BankSpec
 from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
@@ -38,7 +38,7 @@ class Sandbox:
         settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
         self._registry: BankRegistry = registry_for(settings, authority)
         self.application: BankApplication = application_of(self._registry, settings, authority, BankApplication)
-        self.credentials = Credentials(f"PSDNO-SBX-{NAME}", issued.certificate_pem, issued.key_pem.decode())
+        self.credentials = SharedTpp(f"PSDNO-SBX-{NAME}", issued.certificate_pem, issued.key_pem.decode())
         self._server: WebServer | None = None
         self.base = "http://127.0.0.1:8080"
         if serves:

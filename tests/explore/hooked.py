@@ -75,21 +75,21 @@ def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterat
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self.path == "/notifications":
                 self._answer(204)
                 return
-            identity = Identity.from_pem(told["certificate"].encode(), told["key"].encode())
-            tpp = Tpp(told["url"], identity)
+            identity = Identity.from_pem(wanted["certificate"].encode(), wanted["key"].encode())
+            tpp = Tpp(wanted["url"], identity)
             merchant = shop(
-                HttpWorld(told["url"], told["national_id"], pause),
+                HttpWorld(wanted["url"], wanted["national_id"], pause),
                 tpp,
-                debtor=told["debtor"],
-                tasks=tuple(told["task"].split()),
+                debtor=wanted["debtor"],
+                tasks=tuple(wanted["task"].split()),
             )
-            merchant.home = f"http://127.0.0.1:{self.server.server_address[1]}/{told['run']}"
+            merchant.home = f"http://127.0.0.1:{self.server.server_address[1]}/{wanted['run']}"
             tpp.notification_uri = None
-            merchants[told["run"]] = merchant
+            merchants[wanted["run"]] = merchant
             merchant.run()
             self._answer(200)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from emulator.client.clients import TppResponse
@@ -13,6 +14,7 @@ DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BULK = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
 BASKETS = "/v1/signing-baskets"
 CREDITOR = "99990000014"  # of a bank that does not exist
+CANCELLED_BEFORE = 60  # days: a payment that is to be cancelled waits for its date
 MOST_UNAPPROVED = 18  # reads of a payment that the customer has not approved
 Order = dict[str, Any]
 
@@ -220,7 +222,8 @@ class Merchant(Shop):
             self.follow_order(order)
 
     def pay_and_cancel_order(self, number: int) -> None:
-        order = self.place(f"{number}", DOMESTIC, self.terms(number))
+        later = (datetime.now(UTC) + timedelta(days=CANCELLED_BEFORE)).date().isoformat()
+        order = self.place(f"{number}", DOMESTIC, {**self.terms(number), "requestedExecutionDate": later})
         if not order["payment"] or order["final"]:
             return
         self.sign(order, order["sca"])

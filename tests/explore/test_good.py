@@ -16,6 +16,6 @@ from tests.explore.world import InProcess, house
 def test_a_good_tpp_survives(seed: int, runs: int) -> None:
     search = Search(house(), InProcess(), TASKS, base=seed)
     done = search.run(Budget(runs))
-    assert [(found.finding, found.outcome.schedule.text()) for found in done.found] == []
+    assert [(breakage.finding, breakage.outcome.schedule.text()) for breakage in done.found] == []
     assert done.drawn == runs
     assert len(done.kinds) >= 10

@@ -9,7 +9,7 @@ import pytest
 from emulator.conformance.check import Check, ready
 from emulator.conformance.explore.outcome import play
 from emulator.conformance.explore.schedule import TASKS, from_path, read
-from emulator.conformance.explore.search import Budget, Found, Progress, Search
+from emulator.conformance.explore.search import Breakage, Budget, Search, SearchProgress
 from tests.conformance.plan import Plan
 from tests.explore.merchant import Merchant
 from tests.explore.planted import PLANTED
@@ -23,8 +23,8 @@ class Enough(Exception):
     """The first failure is found."""
 
 
-def first_found(shop: type[Merchant], seed: int, runs: int = 200) -> Found:
-    def stop(progress: Progress) -> None:
+def first_found(shop: type[Merchant], seed: int, runs: int = 200) -> Breakage:
+    def stop(progress: SearchProgress) -> None:
         if progress.found:
             raise Enough
 
@@ -34,8 +34,8 @@ def first_found(shop: type[Merchant], seed: int, runs: int = 200) -> Found:
     return search.progress.found[0]
 
 
-def judged(found: Found, shop: type[Merchant]) -> set[str]:
-    saved = read(found.outcome.schedule.text(), "found.yaml")
+def judged(breakage: Breakage, shop: type[Merchant]) -> set[str]:
+    saved = read(breakage.outcome.schedule.text(), "found.yaml")
     return {finding.what for finding in play(saved, house(), InProcess(shop), "replay").findings}
 
 
@@ -44,12 +44,12 @@ def judged(found: Found, shop: type[Merchant]) -> set[str]:
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found_within_200_runs(name: str, seed: int) -> None:
     shop, names = PLANTED[name]
-    found = first_found(shop, seed)
-    assert found.finding.what in names
-    assert len(found.outcome.schedule.faults) <= MOST_FAULTS
-    assert found.finding.what in judged(found, shop)
-    assert judged(found, Merchant) == set()
-    assert (found.failed, found.played) == (3, 3)
+    breakage = first_found(shop, seed)
+    assert breakage.finding.what in names
+    assert len(breakage.outcome.schedule.faults) <= MOST_FAULTS
+    assert breakage.finding.what in judged(breakage, shop)
+    assert judged(breakage, Merchant) == set()
+    assert (breakage.failed, breakage.played) == (3, 3)
 
 
 @pytest.mark.long
@@ -76,9 +76,9 @@ def test_a_saved_schedule_is_red_with_the_bug_and_green_without(name: str) -> No
 
 def test_a_failure_is_found_and_shrunk() -> None:
     shop, names = PLANTED["forgotten-when-killed"]
-    found = first_found(shop, seed=1, runs=20)
-    assert found.finding.what in names
-    schedule = found.outcome.schedule
+    breakage = first_found(shop, seed=1, runs=20)
+    assert breakage.finding.what in names
+    schedule = breakage.outcome.schedule
     assert (schedule.faults, len(schedule.tasks), len(schedule.restarts)) == ([], 1, 1)
-    assert (found.failed, found.played) == (3, 3)
-    assert judged(found, Merchant) == set()
+    assert (breakage.failed, breakage.played) == (3, 3)
+    assert judged(breakage, Merchant) == set()

@@ -25,7 +25,7 @@ Claims = Callable[[str, str], Mapping[str, Any] | None]
 """What the TPP claims, of `payments` or `accounts` and an id; None: it knows no such thing."""
 
 
-class Client(Protocol):
+class TestedTpp(Protocol):
     """The TPP under test."""
 
     restarts: bool  # whether it can be killed and started again

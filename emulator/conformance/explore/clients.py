@@ -36,7 +36,7 @@ _open = build_opener(ProxyHandler({})).open
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TppPlan:
     """How the TPP is run. `{run}` in `claims` stands for the name of the run (BANK_RUN)."""
 
     command: str | None = None
@@ -49,7 +49,7 @@ class Plan:
 class Process:
     """A TPP as a client of the search."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TppPlan) -> None:
         self._plan = plan
         self.restarts = plan.restarts
 
@@ -101,9 +101,9 @@ class Process:
 
 def _files(folder: Path, run: Run) -> dict[str, str]:
     """The certificate, the key, and an empty folder that stays for the whole run, as environment variables."""
-    kept = folder / "kept"
-    kept.mkdir()
-    paths = {"BANK_FOLDER": str(kept)}
+    lasting = folder / "lasting"
+    lasting.mkdir()
+    paths = {"BANK_FOLDER": str(lasting)}
     for name, text in (("certificate", run.bank.credentials.certificate), ("key", run.bank.credentials.key)):
         path = folder / f"{name}.pem"
         path.touch(mode=0o600)

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class SharedTpp:
     """The TPP that all runs share: its id, certificate and key (PEM)."""
 
     tpp_id: str
@@ -31,7 +31,7 @@ class RunBank(Protocol):
         ...
 
     @property
-    def credentials(self) -> Credentials:
+    def credentials(self) -> SharedTpp:
         """The TPP."""
         ...
 

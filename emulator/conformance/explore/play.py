@@ -22,10 +22,10 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.explore.faults import Change, kinds
+from emulator.conformance.explore.faults import LaterChange, kinds
 from emulator.conformance.explore.faults.booked import DEBTOR, NUMBER
 from emulator.conformance.explore.house import House, RunBank
-from emulator.conformance.explore.schedule import Begins, Schedule, rules_of, settings_of
+from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.conformance.observer import Conformance
 from emulator.conformance.runner import debtor_of, persons_of
 from emulator.scenario import durations, loader, target
@@ -86,7 +86,7 @@ class _Waiting:
 class Run:
     """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do."""
 
-    def __init__(self, schedule: Schedule, house: House, name: str) -> None:
+    def __init__(self, schedule: FaultSchedule, house: House, name: str) -> None:
         self.schedule = schedule
         self.name = name
         self.news = threading.Event()
@@ -109,7 +109,7 @@ class Run:
         self._still = 0  # requests since the last news from the bank
         self._waiting: list[_Waiting] = []
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
-        self._changes: list[Change] = [change for fault in schedule.faults for change in fault.changes()]
+        self._changes: list[LaterChange] = [change for fault in schedule.faults for change in fault.changes()]
         self._passing = list(schedule.time)
         self._kills = list(schedule.restarts)
         self._now = ""
@@ -387,8 +387,8 @@ class Run:
 
     def members_of(self, basket: str) -> list[str]:
         """The payments of a basket."""
-        found = self.bank.service.bank.documents.get(BASKET, basket)
-        return [] if found is None else list(found["payments"])
+        document = self.bank.service.bank.documents.get(BASKET, basket)
+        return [] if document is None else list(document["payments"])
 
     def report(self) -> Mapping[str, Any]:
         """The report on the checks."""
@@ -418,17 +418,18 @@ def _persons(bank: Bank) -> tuple[str, str, str]:
 
 
 def _bookings(bank: Bank, account: str) -> tuple[int, int]:
-    """How many true bookings of the last 90 days a list shows now, and how many there are."""
+    """Between which numbers a claim about the bookings of the last 90 days may lie now.
+
+    They differ where the feed drifts: a booking may be hidden, or be shown under a date inside or outside of the days.
+    """
     since = (oslo_date(bank.clock.now()) - WINDOW).isoformat()
-    most = bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
+    true = bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
     if not bank.settings.drift:
-        return most, most
+        return true, true
     now = bank.clock.stamp()
-    hidden = 0
-    for entry, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked"):
-        if entry["order"] >= since and not any(one.at(now) for one in shown):
-            hidden += 1
-    return most - hidden, most
+    forms = [shown for _, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked")]
+    seen = sum(any(one.at(now) and one.entry["order"] >= since for one in shown) for shown in forms)
+    return min(true, seen), max(true, seen)
 
 
 def _filled(value: Any, values: Mapping[str, str]) -> Any:

@@ -11,9 +11,9 @@ from emulator.conformance.explore.faults import kinds
 
 if TYPE_CHECKING:
     from emulator.conformance.explore.judge import Finding
-    from emulator.conformance.explore.outcome import Outcome
+    from emulator.conformance.explore.outcome import RunOutcome
     from emulator.conformance.explore.play import Row
-    from emulator.conformance.explore.search import Found, Progress
+    from emulator.conformance.explore.search import Breakage, SearchProgress
 
 RULES: Mapping[int, str] = {
     1: "An order is paid at most once, and not after a decline.",
@@ -57,13 +57,14 @@ def drawing(rows: Sequence[Row], finding: Finding | None) -> str:
     return "\n".join(shown)
 
 
-def told(found: Found) -> str:
+def failure_text(breakage: Breakage) -> str:
     """A failure for a terminal: what it is, its schedule, and its timeline."""
-    finding, outcome = found.finding, found.outcome
+    finding, outcome = breakage.finding, breakage.outcome
+    times = f"fails {breakage.failed} of {breakage.played}"
     lines = [
         f"FOUND: {finding.what} (rule {finding.rule}: {RULES[finding.rule]})",
         f"  {finding.text}",
-        f"  fails {found.failed} of {found.played}; schedule {found.number}, made smaller in {found.runs} runs:",
+        f"  {times}; schedule {breakage.number}, made smaller in {breakage.runs} runs:",
         "",
         *(f"    {line}" for line in outcome.schedule.text().rstrip().splitlines()),
         "",
@@ -72,7 +73,7 @@ def told(found: Found) -> str:
     return "\n".join(lines)
 
 
-def summary(progress: Progress) -> str:
+def summary(progress: SearchProgress) -> str:
     """What was searched, in a few lines."""
     met = ", ".join(f"{name} {count}" for name, count in progress.kinds.most_common())
     missing = [name for name in kinds() if name not in progress.kinds]
@@ -83,35 +84,35 @@ def summary(progress: Progress) -> str:
     return "\n".join(lines)
 
 
-def document(progress: Progress) -> dict[str, Any]:
+def document(progress: SearchProgress) -> dict[str, Any]:
     """The result as JSON."""
     return {
         "schedules": progress.drawn,
         "runs": progress.runs,
         "faults": dict(progress.kinds),
         "alike": dict(progress.alike),
-        "found": [_shown(found) for found in progress.found],
+        "found": [_shown(breakage) for breakage in progress.found],
     }
 
 
-def _shown(found: Found) -> dict[str, Any]:
-    finding = found.finding
+def _shown(breakage: Breakage) -> dict[str, Any]:
+    finding = breakage.finding
     return {
-        "name": found.name,
+        "name": breakage.name,
         "what": finding.what,
         "rule": finding.rule,
         "text": finding.text,
         "believed": finding.believed,
         "true": finding.true,
-        "failed": found.failed,
-        "played": found.played,
-        "schedule": found.outcome.schedule.document(),
-        "timeline": timeline(found.outcome.rows, finding),
-        "output": found.outcome.output,
+        "failed": breakage.failed,
+        "played": breakage.played,
+        "schedule": breakage.outcome.schedule.document(),
+        "timeline": timeline(breakage.outcome.rows, finding),
+        "output": breakage.outcome.output,
     }
 
 
-def case(name: str, finding: Finding | None, outcome: Outcome) -> dict[str, Any]:
+def case(name: str, finding: Finding | None, outcome: RunOutcome) -> dict[str, Any]:
     """A schedule that was played, for `junit` and `html`."""
     return {
         "name": name,

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
-from emulator.conformance.explore.faults import Fault, kinds
+from emulator.conformance.explore.faults import PlannedFault, kinds
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
@@ -74,14 +74,14 @@ def _kind(value: Any) -> str:
 
 
 if TYPE_CHECKING:
-    AnyFault = Fault
+    AnyFault = PlannedFault
 else:
     _ARMS = [Annotated[kind.form, Tag(f"({name})")] for name, kind in kinds().items()]
     _NONE = Annotated[Any, Reads(_no_fault, {"not": {}}), Tag("(none)")]
     AnyFault = Annotated[Union[(*_ARMS, _NONE)], Discriminator(_kind)]
 
 
-class Schedule(_Part):
+class FaultSchedule(_Part):
     """What happens to a TPP in one run.
 
     `begins`: bank time at the start (now, or shortly before the end of today or of the month); `customer`: what the
@@ -122,21 +122,21 @@ class Schedule(_Part):
         return hashlib.sha256(self.key.encode()).hexdigest()[:8]
 
 
-def read(text: str, source: str) -> Schedule:
+def read(text: str, source: str) -> FaultSchedule:
     """The schedule in a YAML text; raises InputRefused with every problem."""
     value, origin = parsed(text, source)
-    schedule, problems = validate(Schedule, value)
+    schedule, problems = validate(FaultSchedule, value)
     if schedule is None or problems:
         raise origin.refused(problems)
     return schedule
 
 
-def of(value: Mapping[str, Any]) -> Schedule:
+def of(value: Mapping[str, Any]) -> FaultSchedule:
     """The schedule in a drawn value."""
-    return Schedule.model_validate(value)
+    return FaultSchedule.model_validate(value)
 
 
-def from_path(path: Path) -> list[tuple[Path, Schedule]]:
+def from_path(path: Path) -> list[tuple[Path, FaultSchedule]]:
     """The schedules of a file, or of the *.yaml files of a folder; raises InputRefused."""
     files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
     if not files:
@@ -144,7 +144,7 @@ def from_path(path: Path) -> list[tuple[Path, Schedule]]:
     return [(file, read(text_of(file, str(file)), str(file))) for file in files]
 
 
-def scenario_of(schedule: Schedule, name: str) -> str:
+def scenario_of(schedule: FaultSchedule, name: str) -> str:
     """A scenario (YAML) with the faults of a schedule; raises ValueError, a sentence, if it needs more than that.
 
     A scenario is applied at once to whatever the TPP does, so it has no customer, time, restarts, or changes later.
@@ -166,7 +166,7 @@ def scenario_of(schedule: Schedule, name: str) -> str:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
 
 
-def rules_of(schedule: Schedule) -> list[dict[str, Any]]:
+def rules_of(schedule: FaultSchedule) -> list[dict[str, Any]]:
     """The rules of its faults, those of the latest requests first, each with a name of its own."""
     rules = [rule for fault in schedule.faults for rule in fault.rules()]
     rules.sort(key=lambda rule: -rule["times"].get("at", 0))  # see RequestFault.rules
@@ -178,7 +178,7 @@ def rules_of(schedule: Schedule) -> list[dict[str, Any]]:
     return rules
 
 
-def settings_of(schedule: Schedule) -> dict[str, Any]:
+def settings_of(schedule: FaultSchedule) -> dict[str, Any]:
     """The settings of its faults; lists are joined."""
     joined: dict[str, Any] = {}
     for fault in schedule.faults:

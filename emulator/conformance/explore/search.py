@@ -13,12 +13,12 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from emulator.bank.ids import random_uuid
-from emulator.conformance.explore.client import Client, SearchFailed
+from emulator.conformance.explore.client import SearchFailed, TestedTpp
 from emulator.conformance.explore.draw import schedules
 from emulator.conformance.explore.house import House
 from emulator.conformance.explore.judge import Finding
-from emulator.conformance.explore.outcome import Outcome, play
-from emulator.conformance.explore.schedule import Schedule, Task, of
+from emulator.conformance.explore.outcome import RunOutcome, play
+from emulator.conformance.explore.schedule import FaultSchedule, Task, of
 
 REPEATED = 2  # times that a failure is played again
 MOST_SHRINKING = 120  # runs in which hypothesis makes one failure smaller
@@ -26,11 +26,11 @@ SEEDS = 1_000_003  # between the seeds of two searches
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Breakage:
     """A failure: the smallest schedule that shows it, how often it failed when it was played, and its outcome."""
 
     finding: Finding
-    outcome: Outcome
+    outcome: RunOutcome
     failed: int
     played: int
     number: int  # of the drawn schedule
@@ -43,13 +43,13 @@ class Found:
 
 
 @dataclass(slots=True)
-class Progress:
+class SearchProgress:
     """How far a search is: drawn schedules, all runs, faults by kind, and what was found."""
 
     drawn: int = 0
     runs: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    found: list[Found] = field(default_factory=list)
+    found: list[Breakage] = field(default_factory=list)
     alike: Counter[str] = field(default_factory=Counter)  # further schedules that fail like one that was found
 
 
@@ -64,34 +64,34 @@ class Budget:
 class Search:
     """Plays schedules with one TPP, and knows the outcome of each that was played."""
 
-    def __init__(self, house: House, client: Client, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
+    def __init__(self, house: House, client: TestedTpp, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
         self._house = house
         self._client = client
         self._strategy = schedules(tasks, restarts=client.restarts)
         self._simplest = of({"tasks": [tasks[0]]})
         self._base = base
         self._jobs = jobs
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[str, RunOutcome] = {}
         self._numbers = iter(range(1, 10**9))
         self._name = random_uuid()[:6]  # a TPP that keeps what it knows by the names of runs meets no name again
         self._lock = threading.Lock()
-        self.progress = Progress()
+        self.progress = SearchProgress()
 
-    def play(self, schedule: Schedule) -> Outcome:
+    def play(self, schedule: FaultSchedule) -> RunOutcome:
         """Play a schedule on a bank of its own."""
         with self._lock:
             name = f"run-{self._name}-{next(self._numbers)}"
             self.progress.runs += 1
         return play(schedule, self._house, self._client, name)
 
-    def outcome(self, schedule: Schedule) -> Outcome:
+    def outcome(self, schedule: FaultSchedule) -> RunOutcome:
         """The outcome of a schedule, played once."""
         known = self._outcomes.get(schedule.key)
         if known is None:
             known = self._outcomes[schedule.key] = self.play(schedule)
         return known
 
-    def trial(self) -> Outcome:
+    def trial(self) -> RunOutcome:
         """A run without any fault; raises SearchFailed if the TPP sends nothing."""
         outcome = self.outcome(self._simplest)
         if outcome.silent:
@@ -100,7 +100,7 @@ class Search:
             raise SearchFailed(f"the TPP sent no request: {reason}")
         return outcome
 
-    def run(self, budget: Budget, report: Callable[[Progress], None] = lambda _: None) -> Progress:
+    def run(self, budget: Budget, report: Callable[[SearchProgress], None] = lambda _: None) -> SearchProgress:
         """Search until the budget is used up; what is found is small. Raises SearchFailed."""
         until = None if budget.seconds is None else time.monotonic() + budget.seconds
         self.trial()
@@ -115,28 +115,28 @@ class Search:
                 report(self.progress)
         return self.progress
 
-    def _consider(self, number: int, outcome: Outcome) -> None:
+    def _consider(self, number: int, outcome: RunOutcome) -> None:
         """Count an outcome, and make each new kind of failure in it small."""
         progress = self.progress
         progress.drawn += 1
         progress.kinds.update({fault.fault for fault in outcome.schedule.faults})
-        known = {found.finding.what for found in progress.found}
+        known = {breakage.finding.what for breakage in progress.found}
         for finding in outcome.findings[:1]:
             if finding.what in known:
                 progress.alike[finding.what] += 1
             else:
                 progress.found.append(self._small(number, outcome, finding))
 
-    def _small(self, number: int, outcome: Outcome, finding: Finding) -> Found:
+    def _small(self, number: int, outcome: RunOutcome, finding: Finding) -> Breakage:
         before = self.progress.runs
         again = [self.play(outcome.schedule) for _ in range(REPEATED)]
         failed = 1 + sum(any(one.what == finding.what for one in other.findings) for other in again)
         if failed > 1:
             outcome = self._without_parts(self._shrunk(number, finding.what) or outcome, finding.what)
         finding = next(one for one in outcome.findings if one.what == finding.what)
-        return Found(finding, outcome, failed, 1 + REPEATED, number + 1, self.progress.runs - before)
+        return Breakage(finding, outcome, failed, 1 + REPEATED, number + 1, self.progress.runs - before)
 
-    def _without_parts(self, outcome: Outcome, what: str) -> Outcome:
+    def _without_parts(self, outcome: RunOutcome, what: str) -> RunOutcome:
         """Leave out every part that the failure does not need: hypothesis may have been stopped before its end."""
         smaller = True
         while smaller:
@@ -150,18 +150,18 @@ class Search:
 
     # hypothesis
 
-    def _drawn(self, number: int) -> Schedule:
+    def _drawn(self, number: int) -> FaultSchedule:
         """The schedule of this number. Each has a seed of its own: the first example of a seed is the simplest."""
-        drawn: list[Schedule] = []
+        drawn: list[FaultSchedule] = []
         self._given(number, (Phase.generate,), drawn.append)
         return drawn[-1]
 
-    def _shrunk(self, number: int, what: str) -> Outcome | None:
+    def _shrunk(self, number: int, what: str) -> RunOutcome | None:
         """The outcome of the smallest schedule found that still fails so."""
-        last: Outcome | None = None
+        last: RunOutcome | None = None
         most = self.progress.runs + MOST_SHRINKING
 
-        def fails(schedule: Schedule) -> None:
+        def fails(schedule: FaultSchedule) -> None:
             nonlocal last
             if schedule.key not in self._outcomes and self.progress.runs >= most:
                 return  # what was not played counts as passed, so that hypothesis comes to an end
@@ -176,7 +176,7 @@ class Search:
             return last
         return None
 
-    def _given(self, number: int, phases: Sequence[Phase], test: Callable[[Schedule], Any]) -> None:
+    def _given(self, number: int, phases: Sequence[Phase], test: Callable[[FaultSchedule], Any]) -> None:
         chosen = settings(
             max_examples=2,
             database=None,
@@ -189,7 +189,7 @@ class Search:
         seed(self._base * SEEDS + number)(chosen(given(self._strategy)(lambda schedule: test(schedule) and None)))()
 
 
-def _smaller(schedule: Schedule) -> Iterator[Schedule]:
+def _smaller(schedule: FaultSchedule) -> Iterator[FaultSchedule]:
     """The schedules with one part less."""
     document = schedule.document()
     for name in ("faults", "tasks", "time", "restarts", "customer"):

@@ -38,7 +38,7 @@ Number = Annotated[int, Field(ge=1, le=MOST)]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LaterChange:
     """A change of the bank (`start` of a scenario) after request number `at` for an operation."""
 
     of: str
@@ -46,7 +46,7 @@ class Change:
     start: Mapping[str, Any]
 
 
-class Fault(Model):
+class PlannedFault(Model):
     """A fault of a schedule. `fault` is the name of its kind."""
 
     model_config = ConfigDict(alias_generator=None)
@@ -62,7 +62,7 @@ class Fault(Model):
         """The settings of the bank that cause it; lists of several faults are joined."""
         return {}
 
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[LaterChange]:
         """The changes of the bank that cause it."""
         return ()
 
@@ -71,7 +71,7 @@ class Fault(Model):
         raise NotImplementedError
 
 
-class RequestFault(Fault):
+class RequestFault(PlannedFault):
     """A fault of the requests number `at` to `at + count - 1` for the operation `of`."""
 
     of: Operation
@@ -94,7 +94,7 @@ class RequestFault(Fault):
         return f"{self.of} {self.at}" if last == self.at else f"{self.of} {self.at} to {last}"
 
 
-class ChangeFault(Fault):
+class ChangeFault(PlannedFault):
     """A change of the bank after request number `at` for the operation `of`."""
 
     of: Operation
@@ -104,8 +104,8 @@ class ChangeFault(Fault):
         """The change, as `start` of a scenario."""
         raise NotImplementedError
 
-    def changes(self) -> Sequence[Change]:
-        return (Change(self.of, self.at, self.start()),)
+    def changes(self) -> Sequence[LaterChange]:
+        return (LaterChange(self.of, self.at, self.start()),)
 
 
 Draw = Callable[[Sequence[str]], "SearchStrategy[Any]"]
@@ -124,7 +124,7 @@ class FaultKind:
     name: str
     summary: str
     effects: Collection[str]
-    form: type[Fault]
+    form: type[PlannedFault]
     draw: Draw
     example: Mapping[str, Any]
     operations: Collection[str] = REQUESTS

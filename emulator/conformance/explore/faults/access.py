@@ -19,7 +19,7 @@ ENDS = {
 }
 
 
-class Access(ChangeFault):
+class AccessEnds(ChangeFault):
     """`ends`: what ends."""
 
     ends: Literal["consent-revoked", "consent-expired", "session-over", "quota-used-up"]
@@ -41,7 +41,7 @@ FAULT = FaultKind(
     name="access",
     summary="The access of the TPP ends between two requests: its consents, sessions or the reads of the day.",
     effects=tuple(f"change: {name}" for name in ACCESS),
-    form=Access,
+    form=AccessEnds,
     draw=draw,
     example={"of": "getTransactions", "at": 1, "ends": "consent-revoked"},
     weight=2,

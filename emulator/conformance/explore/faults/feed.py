@@ -9,7 +9,7 @@ from pydantic import Field
 
 from emulator.bank.feed import EFFECTS
 from emulator.bank.validation import one_of
-from emulator.conformance.explore.faults import Fault, FaultKind
+from emulator.conformance.explore.faults import FaultKind, PlannedFault
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 READ = ("getTransactions",)
 
 
-class Feed(Fault):
+class Feed(PlannedFault):
     """`effect`: as the setting `feed` takes it; `chance`: of each entry."""
 
     effect: Annotated[str, one_of("effect", EFFECTS)]

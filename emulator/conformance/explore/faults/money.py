@@ -7,7 +7,7 @@ from typing import Any
 from emulator.conformance.explore.faults import ChangeFault, FaultKind, drawn
 
 
-class Money(ChangeFault):
+class MoneyGone(ChangeFault):
     """Accounts are empty, and have no credit."""
 
     def start(self) -> dict[str, Any]:
@@ -21,7 +21,7 @@ FAULT = FaultKind(
     name="money",
     summary="The money is gone: the accounts are empty from a request on.",
     effects=("change: account",),
-    form=Money,
+    form=MoneyGone,
     draw=drawn,
     example={"of": "createPayment", "at": 1},
 )

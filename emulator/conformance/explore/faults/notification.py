@@ -43,4 +43,5 @@ FAULT = FaultKind(
     draw=draw,
     example={"of": "createPayment", "at": 1, "effect": "reordered"},
     operations=("createPayment",),
+    weight=3,
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 
-class Quota(RequestFault):
+class ReadsUsedUp(RequestFault):
     """The read is refused."""
 
     def then(self) -> dict[str, Any]:
@@ -30,7 +30,7 @@ FAULT = FaultKind(
     name="quota",
     summary="The reads of the day are used up: 429 ACCESS_EXCEEDED.",
     effects=("quota",),
-    form=Quota,
+    form=ReadsUsedUp,
     draw=draw,
     example={"of": "getTransactions", "at": 1},
     operations=EFFECT.operations,

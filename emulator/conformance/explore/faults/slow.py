@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 
-class Slow(RequestFault):
+class SlowAnswer(RequestFault):
     """`ms`: the delay in milliseconds."""
 
     ms: Annotated[int, Field(ge=1, le=60_000)] = 100
@@ -35,7 +35,7 @@ FAULT = FaultKind(
     name="slow",
     summary="An answer comes late, in real time.",
     effects=("delay",),
-    form=Slow,
+    form=SlowAnswer,
     draw=draw,
     example={"of": "createPayment", "at": 1, "ms": 200},
 )
