@@ -318,6 +318,16 @@ class Nemesis:
         node.start()
 
     @contextmanager
+    def end(self) -> Iterator[None]:
+        """SIGTERM of a process, which gives its banks back; it is started again."""
+        node = self.node()
+        status = node.end()
+        if status != 0:
+            raise NodeFailed(f"{node.name} has ended with status {status}: {node.log()[-2000:]}")
+        yield
+        node.start()
+
+    @contextmanager
     def stop(self) -> Iterator[None]:
         """SIGSTOP of a process, under load in the middle of a turn; later SIGCONT."""
         node = self.node()
@@ -414,7 +424,7 @@ class Nemesis:
 # Seconds that each fault lasts.
 FAULTS: dict[str, float] = {
     "kill": 0.5, "stop": 6.0, "crash": 1.0, "cut": 0.0, "stall": 4.0, "promote": 0.5, "restart": 0.5, "refuse": 2.0,
-    "part": 0.0, "hold": 3.0,
+    "part": 0.0, "hold": 3.0, "end": 0.2,
 }  # fmt: skip
 
 
