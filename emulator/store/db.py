@@ -81,11 +81,18 @@ def _single(steps: Iterable[Any], cleared: dict[DocumentTable, None]) -> Iterato
             yield from ((table, identity, None, None) for identity in table.numbers)
 
 
-def _differences(head: bytes, steps: list[Step]) -> bytes | None:
+def _differences(head: bytes, steps: list[Any]) -> bytes | None:
     cleared: dict[DocumentTable, None] = {}
     touched: Iterable[Any] = steps
+    anew: set[Any] = set()
     if Replaced in map(type, steps) or len(set(map(_document, steps))) < len(steps):
         first: dict[tuple[DocumentTable, str], Any] = {}
+        replaced: set[DocumentTable] = set()
+        for step in steps:
+            if isinstance(step, Replaced):
+                replaced.add(step.table)
+            elif step[0] in replaced:  # written even if it is what it was: a reset is a change
+                anew.add(step[:2])
         for one in _single(steps, cleared):
             first.setdefault(one[:2], one)
         touched = first.values()
@@ -98,7 +105,7 @@ def _differences(head: bytes, steps: list[Step]) -> bytes | None:
         if now is None:
             if number is not None:
                 removed.append((table.name, number, identity))
-        elif now != number or table.rows[now] != raw:
+        elif now != number or table.rows[now] != raw or (table, identity) in anew:
             puts += (b"[%b,%d," % (table.json_name, now), table.rows[now], b"],")
     if cleared:
         for table in cleared:
