@@ -38,7 +38,7 @@ class Finding:
 
 
 def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:
-    """All that is wrong with a finished run; to be called on the bank's thread, except for the claims."""
+    """All that is wrong with a finished run."""
     payments = run.payments()
     return [
         *_paid_too_often(run, payments),
