@@ -47,6 +47,8 @@ def test_a_bank_that_is_down_is_an_occasion_for_the_report(bank: RunningBank) ->
         tpp.get("/v1/accounts")
     (row,) = [row for row in bank.audit()["checks"] if row["check"] == "backs-off-on-503"]
     assert row["verdict"] == "pass"
+
+
 def verdict(bank: RunningBank, check: str) -> tuple[str, str]:
     """The verdict of a check, with its text."""
     (row,) = [row for row in bank.audit()["checks"] if row["check"] == check]
