@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -78,6 +79,8 @@ def check(settings: ServeSettings) -> None:
         )
     if settings.workers > 1 and settings.store is None:
         raise ConfigurationError("--workers: several processes need a shared store; name it with --store")
+    if settings.workers > 1 and settings.advertise is not None and re.search(r":[0-9]+$", settings.advertise):
+        raise ConfigurationError("--advertise: workers cannot share a port; leave it out, and each takes a free one")
     if settings.store is not None and settings.ephemeral:
         raise ConfigurationError("--store and --ephemeral exclude each other")
     if settings.tls_port is not None and settings.tls_port == settings.port != 0:

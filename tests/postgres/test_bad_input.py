@@ -239,6 +239,31 @@ def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "emul
     return ended.returncode, line.rpartition(": ")[2].partition(" (")[0]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--advertise", "127.0.0.1:0"], "takes a port between 1 and 65535"),
+        (["--advertise", "127.0.0.1:65536"], "takes a port between 1 and 65535"),
+        (["--advertise", "::1"], "takes HOST or HOST:PORT"),
+        (["--advertise", "127.0.0.1:9", "--workers", "2"], "workers cannot share a port; leave it out"),
+        (["--store-connections", "0"], "--store-connections"),
+    ],
+)
+def test_an_address_or_a_number_that_cannot_be_one_is_named(
+    tmp_path: Path, store_url: str, arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", "--state", str(tmp_path), "--store", store_url, *arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert what in line
+
+
+def test_an_address_that_is_not_of_this_machine_is_named(tmp_path: Path, store_url: str) -> None:
+    for address in ("bank.invalid", "192.0.2.1:9"):
+        settings = ServeSettings(store=store_url, state=tmp_path, advertise=address)
+        with pytest.raises(assemble.StartRefused, match=f"--advertise {address}: this process cannot listen there: "):
+            assemble.assemble(settings)
+
+
 WITHOUT = """
 import sys
 sys.modules["psycopg"] = None  # as if it were not installed
