@@ -15,6 +15,7 @@ from typing import Any
 
 from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import Message, quoted
+from emulator.bank.text import composed
 
 # The columns of the matrix below in its order; each operation names one of them.
 BASKET_POST = "basket-post"
@@ -208,8 +209,8 @@ IDS = frozenset({"psu-id", "psu-corporate-id", "x-request-id"})  # compared with
 
 
 def one_spelling(lower: str, value: str) -> str:
-    """The value of a header in the spelling in which it is compared: some systems write UUIDs in capitals."""
-    return value.lower() if lower in IDS and _UUID.fullmatch(value) else value
+    """The value of a header in the spelling in which it is compared: capitals of UUIDs, NFC."""
+    return value.lower() if lower in IDS and _UUID.fullmatch(value) else composed(value)
 
 
 def with_one_spelling(headers: HeaderPairs) -> HeaderPairs | None:

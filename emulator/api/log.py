@@ -292,10 +292,6 @@ class RequestLog:
         at = int(exchange_id) - self._ring[0].id
         return self._ring[at] if 0 <= at < len(self._ring) else None
 
-    def count(self, fits: Callable[[Exchange], bool]) -> int:
-        """The number of stored exchanges that fit."""
-        return sum(1 for exchange in self.newest() if fits(exchange))
-
     @property
     def following(self) -> int:
         """The number of the next exchange."""

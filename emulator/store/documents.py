@@ -186,7 +186,7 @@ class _Halted(Mapping[str, DocumentTable]):
         return len(self._tables())
 
 
-class _Transaction:
+class _StoreTransaction:
     """One `with` block of `Documents.transaction`."""
 
     __slots__ = ("__weakref__", "_documents")
@@ -236,7 +236,7 @@ class Documents(ABC):
         # steps and events of the open transaction or of those that wait, and where each nested block began
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
-        self.marks: list[tuple[ref[_Transaction], int, int]] = []
+        self.marks: list[tuple[ref[_StoreTransaction], int, int]] = []
         self._undo_to = maxsize  # steps after so many are still to be undone
         self._halted = _Halted(self)
         for name in self.kinds:
@@ -482,7 +482,7 @@ class Documents(ABC):
         An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
         StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
-        return _Transaction(self)
+        return _StoreTransaction(self)
 
     def restore(self, image: Image | PreparedImage) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""

@@ -70,7 +70,9 @@ def test_the_conditions_of_rules_and_counts_compare_letters(
     assert desk.raw("POST", "/scenario", YAML, body=scenario.encode()).status == 200
     ready = {"name": "pending-for-days", "parameters": {"creditor": stated}}
     desk.do("POST", "/scenario", ready)
-    ok(kari.post(DOMESTIC, json=paid(sent)), 201)
+    brand = "TPP-Brand-Logging-Information"
+    desk.do("POST", "/rules", {"name": "header", "when": {"headers": {brand: stated}}, "then": {"malformed": "empty"}})
+    kari.post(DOMESTIC, json=paid(sent), headers={brand: sent})
     counts = {rule["name"]: rule["matched"] for rule in desk.get("/rules")["counts"]}
     assert all(matched for name, matched in counts.items() if not name.endswith((", abroad", ", in a bulk"))), counts
     counted = desk.do("POST", "/requests/count", {"match": {"body": {"creditorName": stated}}})

@@ -35,6 +35,7 @@ from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.control.operations import scenarios
+from emulator.scenario import matching
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.snapshot import image_from_bytes
@@ -472,6 +473,15 @@ async def test_a_large_scenario_is_read_beside_others(desk: Desk, monkeypatch: p
     )
     held.let.set()
     assert (await applying).status == 400
+
+
+async def test_requests_are_counted_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.turns.answer(desk.signed("GET", "/v1/accounts"))
+    held = Held()
+    monkeypatch.setattr(matching, "Facts", held(matching.Facts))
+    counting = await underway(desk, held, "POST", "/_emulator/requests/count", {"match": {"operation": "getAccounts"}})
+    held.let.set()
+    assert json.loads((await counting).body) == {"count": 1}
 
 
 async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held, tmp_path: Path) -> None:

@@ -79,21 +79,21 @@ Steps = Annotated[
 ]
 
 
-class Ways(Model):
+class Alternatives(Model):
     """Several ways; a payment takes the first that its product has."""
 
     any: Annotated[list[Steps], Field(min_length=1, max_length=10)]
 
 
 def _kind(value: Any) -> str:
-    return "(ways)" if isinstance(value, dict | Ways) else "(steps)"
+    return "(ways)" if isinstance(value, dict | Alternatives) else "(steps)"
 
 
-def effect(value: list[tuple[str, timedelta]] | Ways) -> Effect:
+def effect(value: list[tuple[str, timedelta]] | Alternatives) -> Effect:
     """The payment gets each status after its wait in bank time."""
     ways = [
         [(status, wait.total_seconds()) for status, wait in steps]
-        for steps in (value.any if isinstance(value, Ways) else [value])
+        for steps in (value.any if isinstance(value, Alternatives) else [value])
     ]
 
     def before(call: Call) -> None:
@@ -121,7 +121,7 @@ EFFECT = EffectKind(
         " polls or manual, each by reads or by hand, without a wait. Of several ways ({any: [...]}) it takes the first"
         " that its product has."
     ),
-    form=Annotated[Annotated[Steps, Tag("(steps)")] | Annotated[Ways, Tag("(ways)")], Discriminator(_kind)],
+    form=Annotated[Annotated[Steps, Tag("(steps)")] | Annotated[Alternatives, Tag("(ways)")], Discriminator(_kind)],
     effect=effect,
     example=["ACTC", {"PDNG": "30s"}, {"RJCT": "5s"}],
     operations=OPERATIONS,
