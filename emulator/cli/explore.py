@@ -144,7 +144,7 @@ def replay(
     timeout: float,
     **where: str | None,
 ) -> None:
-    """Play schedules again that `explore` has saved: a file, or all of a folder. Exit 1 while one fails."""
+    """Play again what `explore` has saved, in a file or a folder. Exit 1 while one fails."""
     from emulator.bank.problems import InputRefused
     from emulator.conformance.explore import report, schedule
     from emulator.conformance.explore.client import SearchFailed

@@ -531,14 +531,14 @@ RULES_THAT_MATCH = """
 import pytest
 
 def test_matches(bank):
-    assert bank.apply("slow-bank", operation="getUser", must_match=True)["rules"] == 1
-    bank.tpp().get("/v1/user")
+    assert bank.apply("slow-bank", operation="getAccounts", must_match=True)["rules"] == 1
+    bank.tpp().get("/v1/accounts")
 
 def test_does_not_match(bank):
-    bank.apply("slow-bank", operation="getUser", must_match=True)
+    bank.apply("slow-bank", operation="getAccounts", must_match=True)
 
 def test_need_not_match(bank):
-    bank.apply("slow-bank", operation="getUser")
+    bank.apply("slow-bank", operation="getAccounts")
 
 @pytest.mark.bank(settings={"progression": "manual"})
 def test_fails_by_itself(bank):
