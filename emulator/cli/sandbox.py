@@ -43,7 +43,7 @@ class Sandbox:
         self.base = "http://127.0.0.1:8080"
         if serves:
             self._loop = LoopThread()
-            self._server = WebServer(self.application, host="127.0.0.1", plain=listen("127.0.0.1", 0, copies=1))
+            self._server = WebServer(self.application, host="127.0.0.1", plain=listen(("127.0.0.1",), 0, copies=1))
             self._loop.run(self._server.start())
             self.base = self._server.urls[0]
 
