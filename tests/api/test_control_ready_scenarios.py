@@ -608,6 +608,7 @@ def _for_every_payment(t: Traffic, name: str, source: Any, path: str) -> None:
                 PAYMENTS[name](Order(t, path, context, form))
 
 
+@pytest.mark.inside  # a matrix of each product and form: one bank says as much as three processes
 @pytest.mark.parametrize("path", PRODUCTS, ids=[path.removeprefix("/v1/") for path in PRODUCTS])
 @pytest.mark.parametrize("name", PAYMENTS)
 def test_it_does_what_it_promises_to_every_payment_that_it_matches(traffic: Traffic, name: str, path: str) -> None:
