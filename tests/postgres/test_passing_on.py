@@ -211,6 +211,11 @@ async def test_a_home_that_is_stopped_holds_no_request_up_when_another_has_taken
     assert entrance is not None
     reached = asyncio.Event()
 
+    async def none(_most: int) -> list[str]:
+        return []
+
+    monkeypatch.setattr(one.homes.leases, "orphans", none)  # it is stopped: it takes nothing over
+
     async def stopped(name: str, asked: Request) -> None:
         reached.set()
         await asyncio.sleep(PATIENCE)
