@@ -79,7 +79,11 @@ def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Certific
         seen.add(there is not None)
         if there is not None:
             documents = there.bank.documents
-            assert documents.get(META, "bank") == {"id": "bank", "fixtures": "known-state", "seed": 7}, at
+            about = documents.get(META, "bank")
+            assert about is not None, at
+            made_with = about.pop("madeWith")
+            assert about == {"id": "bank", "fixtures": "known-state", "seed": 7}, at
+            assert [scenario["scenario"] for scenario in made_with["scenarios"]] == ["slow-bank"], at
             assert (documents.get(META, "scenario") or {})["source"]["scenario"] == "slow-bank", at
         application.close()
         shutil.rmtree(state)
