@@ -206,7 +206,13 @@ class Homes:
         return None if answer.delivery is ELSEWHERE else answer
 
     async def _for_others(self, name: str, request: Request) -> Response | Stream | None:
-        """The answer to a request that another process has passed on."""
+        """The answer to a request that another process has passed on; None if this one is not the home any more.
+
+        A bank that was deleted here may have been created again at another process: this one cannot say that there is
+        none.
+        """
+        if not self._serves(name, new=True):
+            return None
         try:
             return await self.here(name, request)
         except StoreError as error:

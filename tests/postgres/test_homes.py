@@ -362,6 +362,17 @@ async def test_what_one_process_makes_the_others_show_at_once(one: Process, two:
     await two.control("POST", "tpps", {"name": "shop"}, status=409)
 
 
+async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_found_by_a_third(
+    one: Process, two: Process, tmp_path: Path
+) -> None:
+    async with process(one.url, tmp_path / "three") as three:
+        for made_by in (one, three, one):
+            await made_by.control("PUT", "banks/again", {"fixtures": "empty"}, status=201)
+            answer = await two.send(Request("GET", "/banks/again/v1/accounts", HEADERS))
+            assert answer.status == 400  # of the bank: it is not signed
+            await two.control("DELETE", "banks/again", status=204)
+
+
 async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: Process, bank: str) -> None:
     await two.control("PUT", "banks/other", {"fixtures": "empty"}, status=201)
     asked = [
