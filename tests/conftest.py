@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
     from tests.postgres.server import PostgreSQL
 
-# The same examples every time, however slow the machine.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
+# The same examples every time, however slow the machine; `.ci/run long` draws many others.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("long", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Modules and collected tests live to the end: the garbage collector need not look at them again and again, which took
 # a seventh of the processor time of all tests.
@@ -34,6 +35,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes for two processors: tests of servers and browsers wait for a third of their time."""
     return (os.cpu_count() or 1) * 3 // 2
@@ -41,7 +43,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def rsa_keys() -> Iterator[None]:
-    """Certificates in this process share 40 keys: making one takes as long as a whole test of the core.
+    """Certificates in this process share 16 keys: making one takes as long as ten tests of the core.
 
     A test uses fewer, so that no two of its own are the same.
     """
@@ -50,7 +52,7 @@ def rsa_keys() -> Iterator[None]:
     new = certificates.new_rsa_key
 
     def key() -> RSAPrivateKey:
-        number = next(numbers) % 40
+        number = next(numbers) % 16
         if number == len(keys):
             keys.append(new())
         return keys[number]
