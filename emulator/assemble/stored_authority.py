@@ -16,6 +16,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from emulator.assemble.copying import CA_FILES
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import ca_file, make_private, write_folder, write_private
 from emulator.store import StoreError
@@ -25,7 +26,6 @@ from emulator.store.postgres.errors import StoredDataDamaged
 logger = logging.getLogger(__name__)
 
 CA, ANSWERS, TPP = "ca", "answers", "tpp"
-CA_FILES = ("ca.pem", "ca-key.pem")
 CREDENTIAL_FILES = ("certificate.pem", "key.pem")
 
 Secret = tuple[str, str, int, bytes]
@@ -88,7 +88,8 @@ class StoredAuthority(CertificateAuthority):
         new = []
         for secret in await server.rows(READ, self.version):
             try:
-                new += self.take([secret])
+                if secret[2] > self.version:  # else read at the same time for another request
+                    new += self.take([secret])
             except StoredDataDamaged as error:  # one TPP is missing, and nothing else
                 logger.error("%s", error)
         return new

@@ -25,7 +25,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from itertools import accumulate
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
@@ -37,10 +36,9 @@ from emulator.store.db import Change, Store, content_named
 from emulator.store.documents import Image, StoredContent
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
-from emulator.store.kinds import Kind
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
-from emulator.store.postgres.leases import BankRow, Lease, Leases
+from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
 
 logger = logging.getLogger(__name__)
@@ -54,12 +52,11 @@ PART = 1 << 20  # bytes of a snapshot in one row
 
 _COMMIT = (
     "WITH advanced AS ("
-    " UPDATE {schema}.bank b SET sequence = v.last, written = greatest(b.written, v.written)"
-    " FROM json_to_recordset(%s::json) v (name text, epoch bigint, first bigint, last bigint, written bigint)"
+    " UPDATE {schema}.bank b SET sequence = v.last, written = greatest(b.written, %s)"
+    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) v (name, epoch, first, last)"
     " WHERE b.name = v.name AND b.epoch = v.epoch AND b.sequence = v.first - 1 RETURNING b.name),"
     " stored AS (INSERT INTO {schema}.change (bank, sequence, body)"
-    " SELECT c.bank, c.sequence, substring(%b::bytea FROM c.start FOR c.size)"
-    " FROM json_to_recordset(%s::json) c (bank text, sequence bigint, start integer, size integer)"
+    " SELECT c.bank, c.sequence, c.body FROM unnest(%s::text[], %s::bigint[], %b::bytea[]) c (bank, sequence, body)"
     " JOIN advanced a ON a.name = c.bank)"
     " SELECT name FROM advanced"
 )
@@ -69,6 +66,14 @@ _COMMIT_ONE = (
     " UPDATE {schema}.bank SET sequence = %s, written = greatest(written, %s)"
     " WHERE name = %s AND epoch = %s AND sequence = %s RETURNING name, sequence)"
     " INSERT INTO {schema}.change (bank, sequence, body) SELECT name, sequence, %b FROM advanced RETURNING bank"
+)
+DELETE = (
+    "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL,"
+    " home = CASE WHEN %s THEN home END, until = CASE WHEN %s THEN until ELSE now() - interval '1 microsecond' END"
+    " WHERE name = %s AND epoch = %s RETURNING name),"
+    " a AS (DELETE FROM {schema}.change c USING gone g WHERE c.bank = g.name),"
+    " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name),"
+    " c AS (DELETE FROM {schema}.snapshot s USING gone g WHERE s.bank = g.name) SELECT name FROM gone"
 )
 _STAGE = (
     "INSERT INTO {schema}.checkpoint (bank, sequence, part, body)"
@@ -150,12 +155,13 @@ class PostgresLog:
 
     confirms = True
 
-    def __init__(self, name: str, lease: Lease, commits: Commits, content: Content, written: float = 0.0) -> None:
-        self.name = name
+    def __init__(self, lease: Lease, commits: Commits, content: Content) -> None:
+        self.name = lease.name
         self.lease = lease
         self.pending: list[Change] = []
         self.synced = content.sequence
-        self.written = written
+        self.written = lease.written / 1e6
+        self.replaces = lease.damage is not None  # the first commit of a bank deletes a damaged one of its name
         self.size = sum(len(body) for _, body in content.changes) + sum(map(len, content.named.values()))
         self.compacting = False
         self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
@@ -364,6 +370,10 @@ class Commits:
 
     async def _store(self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]]) -> None:
         """Store the changes; StoreUnreachable."""
+        for log, _ in batch:
+            if log.replaces:
+                await self.server.rows(DELETE, True, True, log.name, log.lease.epoch, within=LOADING, again=False)
+                log.replaces = False
         now = int(time() * 1e6)
         bodies = [change.payload for _, changes in batch for change in changes]
         within = COMMITTING + sum(map(len, bodies)) / SECOND
@@ -372,28 +382,10 @@ class Commits:
             one = (change.sequence, now, log.name, log.lease.epoch, change.sequence - 1, change.payload)
             stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
         else:
-            heads = [
-                {
-                    "name": log.name,
-                    "epoch": log.lease.epoch,
-                    "first": c[0].sequence,
-                    "last": c[-1].sequence,
-                    "written": now,
-                }
-                for log, c in batch
-            ]
-            named = [(log.name, change.sequence) for log, changes in batch for change in changes]
-            starts = accumulate(map(len, bodies), initial=1)
-            rows = [
-                {"bank": name, "sequence": sequence, "start": start, "size": len(body)}
-                for (name, sequence), start, body in zip(named, starts, bodies, strict=False)
-            ]
-            stored = await self.server.rows(
-                _COMMIT,
-                *(orjson.dumps(heads).decode(), b"".join(bodies), orjson.dumps(rows).decode()),
-                within=within,
-                again=False,
-            )
+            heads = zip(*((log.name, log.lease.epoch, c[0].sequence, c[-1].sequence) for log, c in batch), strict=True)
+            rows = zip(*((log.name, *change) for log, changes in batch for change in changes), strict=True)
+            values = (now, *map(list, heads), *map(list, rows))
+            stored = await self.server.rows(_COMMIT, *values, within=within, again=False)
         names = {name for (name,) in stored}
         for log, changes in batch:
             if log.name in names:
@@ -437,12 +429,6 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
         logger.info("left for later: %s", error)
 
 
-async def sweep(server: Server, row: BankRow, content: Content) -> None:
+async def sweep(server: Server, lease: Lease, content: Content) -> None:
     """Delete what former homes of a bank have staged and nothing refers to; StoreUnreachable."""
-    await server.rows(_SWEEP, row.lease.name, row.lease.epoch, orjson.dumps(list(content.named)).decode())
-
-
-def opened(row: BankRow, content: Content, commits: Commits, kinds: Sequence[Kind[Any]]) -> Store:
-    """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
-    log = PostgresLog(row.lease.name, row.lease, commits, content, row.written / 1e6)
-    return Store(log, kinds)
+    await server.rows(_SWEEP, lease.name, lease.epoch, orjson.dumps(list(content.named)).decode())
