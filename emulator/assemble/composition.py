@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.assemble.application import BankApplication, ServiceHandler
-from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig
+from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
@@ -21,7 +21,7 @@ from emulator.scenario import loader, target
 from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
-from emulator.web.console.handler import Console
+from emulator.web.console.handler import Console, Logouts
 from emulator.web.console.screen import Answering
 from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
@@ -122,8 +122,9 @@ def application_of(
     authority: CertificateAuthority,
     kind: type[Made],
     asking: Callable[[Answering], Answering] = lambda control: control,
+    logouts: Logouts | None = None,
 ) -> Made:
-    """The application of these banks; `asking`: how the console asks the control interface."""
+    """The application of these banks; of the console: `asking`, how it asks the control interface, and `logouts`."""
     guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,
@@ -145,8 +146,9 @@ def application_of(
         "console": Console(
             guard,
             answering=asking(control.handle),
-            default=lambda: registry.opened(DEFAULT),
+            default=lambda: registry.default,
             token=settings.control_token,
+            shared=logouts,
         ),
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),

@@ -29,7 +29,7 @@ from emulator.assemble.composition import application_of, apply_all, registry_fo
 from emulator.assemble.forwarding import Entrance, Ways
 from emulator.assemble.homes import Homes, HomeStorage
 from emulator.assemble.registry import DEFAULT
-from emulator.assemble.stored_authority import KEEP, READ, StoredAuthority, secret_of
+from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority, secret_of
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.control.operation import BankSpec
@@ -40,6 +40,7 @@ from emulator.store.postgres.connection import Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnusable, unusable
 from emulator.store.postgres.leases import Leases
 from emulator.web.application import Answering, Watching
+from emulator.web.console.handler import LIFETIME
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             leases = Leases(server, uuid4().hex, address)
             homes = Homes(server, leases, authority)
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
-            application = application_of(registry, settings, authority, SharedApplication, homes.asking)
+            application = application_of(registry, settings, authority, SharedApplication, homes.asking, authority)
             application.homes, application.secret = homes, secret
             application.entrance = partial(Entrance, bound, leases.home, secret)
             homes.refuses = application.lacks_right
@@ -204,6 +205,7 @@ async def _joined(
         service = about(known.get(SERVICE, b"{}"))
         settings = _with_seed(settings, service.get("flags", {}))
         _compare(_flags_of(settings), service.get("flags", {}))
+        await execute(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
         stored = await execute(READ, -1)
         authority = StoredAuthority(settings.state, await stored.fetchall(), clock=real_now)
         authority.adopt()

@@ -106,7 +106,7 @@ class StoredService:
 
     def _files(self) -> Iterator[StoredFile]:
         for kind, name, _, body in self.query(READ, -1).fetchall():
-            folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name), CA: Path()}[kind]
+            folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name)}.get(kind, Path())
             for file, content in files_of(kind, name, body).items():
                 yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
         for name in self.names():
