@@ -41,7 +41,7 @@ from emulator.store.kinds import Kind
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import BankRow, Lease, Leases
-from emulator.store.snapshot import Tables, load, snapshot_bytes
+from emulator.store.snapshot import Tables, load, pieces, snapshot_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def _image(snapshot: bytes, store: Store, what: str) -> Image:
     if not snapshot:
         raise StoredDataDamaged(what, "it is missing")
     try:
-        return load(lambda offset, size: snapshot[offset : offset + size], len(snapshot), Path(what), store.kinds).image
+        return load(pieces(snapshot), Path(what), store.kinds).image
     except StoreDamaged as error:
         raise StoredDataDamaged(what, error.reason) from error
 
