@@ -222,7 +222,7 @@ class Homes:
 
         def elsewhere(request: Request) -> Steps:
             asked = self.answer(replace(request, unfinished=None))
-            return (yield from in_thread(lambda: self.server.from_thread(asked)))
+            return (yield from in_thread(lambda: self.server.submit(asked).result()))
 
         def answer(service: BankService, request: Request) -> Answered:
             if bank_of(request)[0] in (service.bank.name, None):
@@ -410,7 +410,7 @@ class Homes:
     def rows_for_thread(self, statement: str, *values: Any) -> list[Any]:
         """The rows of a long statement, for another thread than that of the event loop; StoreUnwritable."""
         try:
-            return self.server.from_thread(self.server.rows(statement, *values, within=LOADING))
+            return self.server.submit(self.server.rows(statement, *values, within=LOADING)).result()
         except StoreUnreachable as error:
             raise StoreUnwritable(str(error)) from error
 

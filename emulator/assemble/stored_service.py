@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from time import monotonic, sleep, time_ns
@@ -26,7 +27,6 @@ from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
-from emulator.store.db import content_named
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable
@@ -43,6 +43,7 @@ _USER = (
     " WHERE datname = current_database() AND application_name = left(%s, 63) AND pid <> pg_backend_pid()"
     " AND (state IS DISTINCT FROM 'idle' OR state_change > clock_timestamp() - interval '3 seconds') LIMIT 1"
 )
+_ALL = 2**31 - 1
 _LATEST = 7_258_118_400_000_000  # the year 2200 in microseconds since 1970
 
 
@@ -121,10 +122,10 @@ class StoredService:
         """A bank: its checkpoint and the changes after it."""
         [(sequence, checkpoint)] = self.query("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
         changes = self.query(CHANGES, name, checkpoint).fetchall()
-        named = [file for _, body in changes if (file := content_named(body)) is not None]
-        parts = {file: self.query(PARTS, name, int(file)).fetchall() for file in (str(checkpoint), *named)}
-        files = {file: b"".join(body for (body,) in bodies) for file, bodies in parts.items()}
-        return Content(sequence, checkpoint, files.pop(str(checkpoint)), changes, files)
+        return Content(sequence, checkpoint, changes, partial(self._parts, name))
+
+    def _parts(self, name: str, file: str) -> Iterator[bytes]:
+        return (body for (body,) in self.query(PARTS, name, int(file), 0, _ALL))
 
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""

@@ -24,7 +24,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
@@ -49,6 +53,7 @@ SECOND = 4 << 20
 TRIES = 3  # commits that were lost on their way, one after the other
 CHECKPOINT = 4 << 20  # bytes of changes after which a checkpoint is written, or half of the size of the last one
 PART = 1 << 20  # bytes of a snapshot in one row
+AT_ONCE = 8  # such rows that are read with one statement
 
 _COMMIT = (
     "WITH advanced AS ("
@@ -88,7 +93,9 @@ _PLACE = (
     " named AS (UPDATE {schema}.checkpoint c SET sequence = %s FROM placed p WHERE c.bank = p.name AND c.sequence = %s)"
     " SELECT name FROM placed"
 )
-PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
+PARTS = (
+    "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
+)
 CHANGES = "SELECT sequence, body FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
 _SWEEP = (
     "DELETE FROM {schema}.checkpoint c USING {schema}.bank b WHERE b.name = %s AND b.epoch = %s AND c.bank = b.name"
@@ -97,57 +104,74 @@ _SWEEP = (
 
 
 class Content(NamedTuple):
-    """What is stored of a bank: the snapshot file of its checkpoint, the changes after it, and the snapshot files that
-    these refer to, by name.
+    """What is stored of a bank: the changes after its checkpoint, and what gives the parts of a snapshot file: that of
+    the checkpoint by its number, those that changes refer to by their names.
     """
 
     sequence: int
     checkpoint: int
-    snapshot: bytes
     changes: Sequence[tuple[int, bytes]]
-    named: dict[str, bytes]
+    parts: Callable[[str], Iterator[bytes]]
 
 
-EMPTY = Content(0, 0, b"", (), {})
+EMPTY = Content(0, 0, (), lambda _: iter(()))
 
 
 async def content_of(server: Server, name: str, sequence: int, checkpoint: int) -> Content:
-    """Read a bank; nobody changes it meanwhile. StoreUnreachable."""
+    """Read a bank, its snapshot files later; nobody changes it meanwhile. StoreUnreachable."""
     changes = await server.rows(CHANGES, name, checkpoint, within=LOADING)
-    names = [content for _, body in changes if (content := content_named(body)) is not None]
-    files = {}
-    for file in (str(checkpoint), *names):
-        parts = await server.rows(PARTS, name, int(file), within=LOADING)
-        files[file] = b"".join(body for (body,) in parts)
-    return Content(sequence, checkpoint, files.pop(str(checkpoint)), changes, files)
+    return Content(sequence, checkpoint, changes, partial(_parts, server, name))
 
 
-def fill(store: Store, name: str, content: Content) -> None:
-    """Load what is stored of bank `name` into an empty store; StoredDataDamaged."""
+def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
+    """The parts of a snapshot file, for a thread; some are on their way while those before them are used."""
+
+    def some(at: int) -> Future[list[Any]]:
+        return server.submit(server.rows(PARTS, name, int(file), at, at + AT_ONCE, within=LOADING))
+
+    ahead = some(0)
+    for at in count(AT_ONCE, AT_ONCE):
+        rows = ahead.result()
+        if len(rows) == AT_ONCE:
+            ahead = some(at)
+        for (body,) in rows:
+            yield body
+        if len(rows) < AT_ONCE:
+            return
+
+
+def fill(store: Store, name: str, content: Content) -> Counter[str]:
+    """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
+    sizes: Counter[str] = Counter()
+
+    def replace(file: str, what: str, at: int, *, optional: bool = False) -> None:
+        def parts() -> Iterator[bytes]:
+            for part in content.parts(file):
+                sizes[file] += len(part)
+                yield part
+
+        try:
+            store.replace(load(parts(), Path(what), store.kinds).image, at)
+        except StoreDamaged as error:
+            if sizes[file] or not optional:
+                raise StoredDataDamaged(what, error.reason if sizes[file] else "it is missing") from error
+
     try:
-        if content.snapshot or content.checkpoint:
-            store.replace(_image(content.snapshot, store, f"the checkpoint of bank {name}"), content.checkpoint)
+        if content.checkpoint:
+            replace(str(content.checkpoint), f"the checkpoint of bank {name}", content.checkpoint)
         for sequence, body in content.changes:
             if sequence != store.sequence + 1:
                 break
-            file = content_named(body)
-            # layout 1 made a content the checkpoint before the change that refers to it
-            if file is not None and (content.named[file] or sequence != content.checkpoint + 1):
-                store.replace(_image(content.named[file], store, f"content {file} of bank {name}"), store.sequence)
+            if (file := content_named(body)) is not None:
+                # layout 1 made a content the checkpoint before the change that refers to it
+                first = sequence == content.checkpoint + 1
+                replace(file, f"content {file} of bank {name}", store.sequence, optional=first)
             store.apply(body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
     if store.sequence != content.sequence:
         raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
-
-
-def _image(snapshot: bytes, store: Store, what: str) -> Image:
-    if not snapshot:
-        raise StoredDataDamaged(what, "it is missing")
-    try:
-        return load(lambda offset, size: snapshot[offset : offset + size], len(snapshot), Path(what), store.kinds).image
-    except StoreDamaged as error:
-        raise StoredDataDamaged(what, error.reason) from error
+    return sizes
 
 
 class PostgresLog:
@@ -162,26 +186,26 @@ class PostgresLog:
         self.synced = content.sequence
         self.written = lease.written / 1e6
         self.replaces = lease.damage is not None  # the first commit of a bank deletes a damaged one of its name
-        self.size = sum(len(body) for _, body in content.changes) + sum(map(len, content.named.values()))
+        self.size = 0
         self.compacting = False
         self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
         self._commits = commits
         self._content: Content | None = content
-        self._weight = len(content.snapshot)
+        self._weight = 0
         self._contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
     def load(self, store: Store) -> None:
         """Load the bank as it is stored."""
-        self._store = store
-        if self._content is not None:
-            fill(store, self.name, self._content)
-            for sequence, body in self._content.changes:
-                if (file := content_named(body)) is not None:
-                    size = len(self._content.named[file])
-                    self._contents[file] = StoredContent(file, size=size, sequence=sequence)
-            self._content = None
+        content, self._store, self._content = self._content or EMPTY, store, None
+        sizes = fill(store, self.name, content)
+        self._weight = sizes[str(content.checkpoint)]
+        for sequence, body in content.changes:
+            self.size += len(body)
+            if (file := content_named(body)) is not None:
+                self.size += sizes[file]
+                self._contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
 
     @property
     def owned(self) -> bool:
@@ -297,7 +321,7 @@ class PostgresLog:
         """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
         body, server = snapshot_bytes(image.tables), self._commits.server
         try:
-            file = str(server.from_thread(self.stage(body)))
+            file = str(server.submit(self.stage(body)).result())
         except StoreUnreachable as error:
             raise StoreUnwritable(str(error)) from error
 
@@ -431,4 +455,5 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
 
 async def sweep(server: Server, lease: Lease, content: Content) -> None:
     """Delete what former homes of a bank have staged and nothing refers to; StoreUnreachable."""
-    await server.rows(_SWEEP, lease.name, lease.epoch, orjson.dumps(list(content.named)).decode())
+    named = (content_named(body) for _, body in content.changes)
+    await server.rows(_SWEEP, lease.name, lease.epoch, orjson.dumps(list(filter(None, named))).decode())
