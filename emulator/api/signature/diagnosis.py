@@ -78,13 +78,13 @@ def find_cause(inspection: Inspection) -> Cause | None:
         return _of_hash(inspection, signed, text)
     if signed.id != "pss-padding":
         return signed
-    found, tried = _search(inspection, lambda data: is_pss_over(key, signature, data), MOST_VERIFICATIONS)
-    if found is None:
+    guess, tried = _search(inspection, lambda data: is_pss_over(key, signature, data), MOST_VERIFICATIONS)
+    if guess is None:
         sentence = (
             "The signature was made with another key than that of TPP-Signature-Certificate, or has RSA-PSS padding"
         )
         return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, tried)
-    mistakes, recipe = found
+    mistakes, recipe = guess
     also = f"; and it was made over a signing string {_phrase(mistakes)}" if mistakes else ""
     return replace(signed, sentence=signed.sentence + also, likely=recipe.text(), tried=tried)
 
@@ -147,14 +147,14 @@ def _of_hash(inspection: Inspection, signed: SignedHash, text: str) -> Cause:
         if signed.fits(other):
             return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
     most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(inspection.names) <= MOST_LINES else 0
-    found, tried = _search(inspection, signed.fits, most)
-    if found is None:
+    guess, tried = _search(inspection, signed.fits, most)
+    if guess is None:
         sentence = (
             "The signature was made with the certificate's key, but over another text than the bank's signing string; "
             f"none of the common mistakes explains it ({tried} tried){also}"
         )
         return Cause("other-text", sentence, None, tried, signed)
-    mistakes, recipe = found
+    mistakes, recipe = guess
     likely = recipe.text()
     if not mistakes:
         sentence = f"The signature was made with {signed.name}; the parameter algorithm means {inspection.hash_name}"

@@ -441,12 +441,12 @@ def guesses(request: Inspection) -> Iterator[tuple[tuple[Mistake, ...], Recipe]]
     """
     own = Recipe(tuple(request.lines(request.target)))
     yield (), own
-    made = groups(request)
+    by_group = groups(request)
     # The layout comes first, so that a final newline is attributed to the text and not to the last value.
-    for mistake in itertools.chain(*reversed(made), mistakes(any_order_rows(request))):
+    for mistake in itertools.chain(*reversed(by_group), mistakes(any_order_rows(request))):
         yield (mistake,), mistake.apply(own)
-    likeliest = [list({one.id: one for one in reversed(group)}.values())[::-1][:_PAIRED] for group in made]
-    for first, second in sorted(itertools.combinations(range(len(made)), 2), key=lambda pair: -pair[1]):
+    likeliest = [list({one.id: one for one in reversed(group)}.values())[::-1][:_PAIRED] for group in by_group]
+    for first, second in sorted(itertools.combinations(range(len(by_group)), 2), key=lambda pair: -pair[1]):
         for one in likeliest[first]:
             half = one.apply(own)
             for other in likeliest[second]:

@@ -489,27 +489,27 @@ def keys() -> dict[str, Any]:
             first: dict[str, Any] = json.loads(next(lines))
         return first
     authority = CertificateAuthority(None, clock=lambda: NOW)
-    made = {name: authority.issue(name, organization_identifier=f"PSDNO-SBX-{name}") for name in ("signer", "other")}
+    issued = {name: authority.issue(name, organization_identifier=f"PSDNO-SBX-{name}") for name in ("signer", "other")}
     return {
-        "key": {name: one.key_pem.decode() for name, one in made.items()},
-        "certificate": {name: one.certificate_header for name, one in made.items()}
+        "key": {name: one.key_pem.decode() for name, one in issued.items()},
+        "certificate": {name: one.certificate_header for name, one in issued.items()}
         | {"ca": base64.b64encode(authority.certificate.public_bytes(serialization.Encoding.DER)).decode()},
     }
 
 
 def requests(first: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """`SIZE` requests: every mistake of the first client, and then of one other client, of another, and so on."""
-    made = list(all_requests(first))
+    every = list(all_requests(first))
     clients: dict[str, list[int]] = {}
-    for at, one in enumerate(made):
+    for at, one in enumerate(every):
         clients.setdefault(one["name"].partition(": ")[2], []).append(at)
     ranks: dict[int, int] = {}
     for number, positions in enumerate(clients.values()):
-        others = [at for at in positions if not made[at]["name"].startswith(CLIENTS[0].name)]
+        others = [at for at in positions if not every[at]["name"].startswith(CLIENTS[0].name)]
         ranks |= dict.fromkeys(positions, 0) | {
             at: 1 + (place + number) % len(others) for place, at in enumerate(others)
         }
-    yield from [made[at] for at in sorted(sorted(ranks, key=lambda at: (ranks[at], at))[:SIZE])]
+    yield from [every[at] for at in sorted(sorted(ranks, key=lambda at: (ranks[at], at))[:SIZE])]
 
 
 def all_requests(first: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -634,7 +634,7 @@ def verdict(first: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
         encoding = "utf-16-le" if shown["mistake"].endswith("utf-16") else "utf-8"
         name = shown["hash"]["algorithm"].replace("-", "")
         assert hashlib.new(name, likely.encode(encoding)).hexdigest() == shown["hash"]["signed"]
-    told = {
+    verdict_parts = {
         "messages": [
             [message["code"], message["path"], re.sub(r"[0-9]+ tried", "some tried", message["text"])]
             for message in shown.get("messages", [])
@@ -644,19 +644,19 @@ def verdict(first: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
         "hash": shown.get("hash", {}).get("algorithm"),
         "notes": list(shown.get("notes", [])),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in verdict_parts.items() if value}
 
 
 def main() -> None:
     first = keys()
     if "verdicts" in sys.argv[1:]:
         with CORPUS.open(encoding="utf-8") as lines:
-            made = [{**json.loads(line), "verdict": None} for line in list(lines)[1:]]
+            every = [{**json.loads(line), "verdict": None} for line in list(lines)[1:]]
     else:
-        made = list(requests(first))
-    rows = [first, *({**one, "verdict": verdict(first, one)} for one in made)]
+        every = list(requests(first))
+    rows = [first, *({**one, "verdict": verdict(first, one)} for one in every)]
     CORPUS.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    print(f"{len(made)} requests")
+    print(f"{len(every)} requests")
 
 
 if __name__ == "__main__":
