@@ -22,7 +22,8 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.render import message_body
 from emulator.bank import notifications
 from emulator.bank.errors import Message, quoted
-from emulator.bank.notification_targets import LONGEST_URI, MalformedAddress, refusal, target_of
+from emulator.bank.formats import LONGEST_URI
+from emulator.bank.notification_targets import MalformedAddress, refusal, target_of
 from emulator.bank.notifications import CONTENTS, DEFAULT_CONTENT, Resource
 
 URI, CONTENT = "TPP-Notification-URI", "TPP-Notification-Content-Preferred"

@@ -15,13 +15,13 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.service import BankService, Sign, Signer
-from emulator.assemble.folders import NAME
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
+from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
@@ -51,7 +51,7 @@ from emulator.store.journal_log import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-NAMED_BANK = re.compile(rf"/banks/({NAME.pattern})(?=/|$)")  # the prefix of its addresses
+NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
 _NO_BANK = frozenset({"", "health", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
@@ -70,7 +70,7 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     rest = path[named.end() :] if named else path
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
-        if NAME.fullmatch(name):
+        if FILE_NAME.fullmatch(name):
             return name, True
     if named:
         return named[1], False
@@ -279,7 +279,7 @@ class BankRegistry:
         While a large fixture is read, other requests are answered, with the bank as it was before. Raises FORMAT_ERROR
         for an invalid name, and CONFLICT for another seed of the default bank or a bank that changes meanwhile.
         """
-        if not NAME.fullmatch(name):
+        if not FILE_NAME.fullmatch(name):
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
