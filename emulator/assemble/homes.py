@@ -221,6 +221,7 @@ class Homes:
     async def _passed_on(self, where: Elsewhere, name: str, request: Request) -> Response | Stream:
         if self._ways is None or where.address is None or where.home is None:
             raise NotDelivered(f"bank {name} has no home at the moment", moved=True)
+        self.registry.counts.passed_on += 1
         return await self._ways.send(where.address, where.home, name, request)
 
     async def _ready(self, request: Request) -> Response | Stream:

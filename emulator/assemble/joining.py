@@ -108,6 +108,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         registry = homes.registry = BankRegistry(
             registry_config(settings, authority, begins, storage=HomeStorage(homes))
         )
+        registry.counts.leases = lambda: len(leases.held)
         application = application_of(registry, settings, authority, SharedApplication, homes.asking)
         application.homes, application.secret = homes, secret
         application.entrance = partial(_entrance, bound, leases.home, secret)
