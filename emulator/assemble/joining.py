@@ -101,6 +101,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             leases = Leases(server, uuid4().hex, address)
             homes = Homes(server, leases, authority)
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
+            registry.counts.leases = lambda: len(leases.held)
             application = application_of(registry, settings, authority, SharedApplication, homes.asking, authority)
             application.homes, application.secret = homes, secret
             application.entrance = partial(Entrance, bound, leases.home, secret)

@@ -14,7 +14,9 @@ from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import routes
 from emulator.api.operations import table
+from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService, Sign, Signer
+from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank
@@ -52,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
 NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
-_NO_BANK = frozenset({"", "health", "openapi.json", "docs", "static"})
+_NO_BANK = frozenset({"", "health", "metrics", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
@@ -102,6 +104,8 @@ class BankRegistry:
 
     def __init__(self, config: RegistryConfig) -> None:
         self.group = WriteGroup()
+        self.outcomes = Outcomes()
+        self.counts = ProcessCounts()
         self.config = config
         self.storage = config.storage
         self._router = routes(table())
@@ -247,6 +251,7 @@ class BankRegistry:
             signer=response_signer(config.authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
+            outcomes=self.outcomes,
         )
 
     def _seed(self, name: str, documents: Store) -> int | None:

@@ -87,12 +87,14 @@ def list_(groups: tuple[str, ...], output: str) -> None:
 
 @command.command("show", epilog="Example: bank-emulator conformance show repeats-a-lost-answer")
 @click.argument("name", metavar="CHECK")
-def show_(name: str) -> None:
+@output_option
+def show_(name: str, output: str) -> None:
     """Print the file of a check."""
     from emulator.conformance.check import FOLDER
 
     (check,) = _chosen((name,), ())
-    click.echo((FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8"), nl=False)
+    file = (FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8")
+    show(check.model_dump(mode="json", exclude_unset=True), output, lambda _: click.echo(file, nl=False))
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")

@@ -290,6 +290,15 @@ def faults() -> str:
     return _table(("Fault", "What happens", "Its members, for example"), rows)
 
 
+def metrics() -> str:
+    from emulator.assemble.metric_table import METRICS
+
+    rows = (
+        (f"`{one.full_name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), one.about) for one in METRICS
+    )
+    return _table(("Metric", "Kind", "Labels", "What it is"), rows)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "flags": flags,
     "operations": operations,
@@ -311,6 +320,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "weather": weather,
     "facts": facts,
     "faults": faults,
+    "metrics": metrics,
     **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[!c]*.*"))},
 }
 PICTURES: dict[str, Callable[[], str]] = {
