@@ -115,23 +115,21 @@ def docs(topic: tuple[str, ...]) -> None:
     """Print the manual: a page, or the sections about TOPIC. Without TOPIC it lists the pages."""
     from emulator import manual
 
-    pages, wanted = manual.pages(), " ".join(topic)
-    if not wanted:
+    if not topic:
         for group in manual.contents():
             click.echo(f"{group.title}\n")
             for page in group.pages:
                 click.echo(f"  {page.address.rpartition('/')[2]:24} {page.title}")
             click.echo()
         return
-    for address, page in pages.items():
-        if wanted.strip("/").removeprefix("docs/") in (address, address.rpartition("/")[2]):
-            click.echo(page.text.rstrip())
-            return
-    sections = [section for page in pages.values() for section in page.sections if section.anchor]
-    matching = [section for section in sections if manual.plain(section.title).casefold() == wanted.casefold()]
-    for section in matching:
-        click.echo(f"{section.address.strip('/')}\n\n{section.text.strip()}\n")
-    if matching:
+    wanted = " ".join(topic)
+    named = manual.named(wanted)
+    for one in named:
+        if isinstance(one, manual.Page):
+            click.echo(one.text.rstrip())
+        else:
+            click.echo(f"{one.address.strip('/')}\n\n{one.text.strip()}\n")
+    if named:
         return
     hits = manual.search(wanted, manual.entries())
     if not hits:
