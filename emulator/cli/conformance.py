@@ -52,7 +52,8 @@ def report_options(command: Command) -> Command:
     return command
 
 
-def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+    """The checks of these names and groups, all of them without any; raises Failed for one that does not exist."""
     from emulator.bank.problems import unknown
     from emulator.conformance.check import GROUPS, ready, unusable
 
@@ -74,7 +75,7 @@ def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
 @output_option
 def list_(groups: tuple[str, ...], output: str) -> None:
     """List the checks, each with what it judges."""
-    checks = _chosen((), groups)
+    checks = chosen((), groups)
     shown = [check.model_dump(include={"check", "level", "group", "role", "about", "spec"}) for check in checks]
     width = max(len(check.check) for check in checks)
 
@@ -92,7 +93,7 @@ def show_(name: str, output: str) -> None:
     """Print the file of a check."""
     from emulator.conformance.check import FOLDER
 
-    (check,) = _chosen((name,), ())
+    (check,) = chosen((name,), ())
     file = (FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8")
     show(check.model_dump(mode="json", exclude_unset=True), output, lambda _: click.echo(file, nl=False))
 
@@ -114,14 +115,14 @@ def audit(
     They count since its start, reset, a restored snapshot or DELETE /_emulator/conformance. Exit 1 if a check of level
     `must` fails.
     """
-    chosen = {check.check for check in _chosen(names, groups)}
+    judged = {check.check for check in chosen(names, groups)}
     baseline = _baseline(where.pop("baseline"))
     address = bank_url(url)
     if claims is not None:
         _send_claims(address, claims)
     report = ask(address, "GET", "conformance")
     _check(
-        _publish([row for row in report["checks"] if row["check"] in chosen], output, baseline, **where),
+        _publish([row for row in report["checks"] if row["check"] in judged], output, baseline, **where),
         require_seen=require_seen,
     )
 
@@ -191,7 +192,7 @@ def run(
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
-    checks, baseline = _chosen(names, groups), _baseline(where.pop("baseline"))
+    checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes = []
     with _bank(url) as address:
