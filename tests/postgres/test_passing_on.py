@@ -139,14 +139,15 @@ async def test_a_wrong_secret_is_refused_and_logged(one: Process, bank: str, cap
 @pytest.mark.parametrize(
     "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\2{}", b"\0\0\0\2[]", b"\0\0\0\x0b" + b'{"size":-1}']
 )
-async def test_what_is_no_message_ends_its_connection(
+async def test_what_is_no_message_is_refused_in_http_and_ends_its_connection(
     one: Process, sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     host, _, port = one.leases.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
-    assert await reader.read() == b""
+    answer = await reader.read()
     writer.close()
+    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n") and answer.endswith(b"know its secret.\n")
     assert "an internal connection sent something else than a request" in caplog.text
 
 
