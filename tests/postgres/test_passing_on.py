@@ -147,7 +147,8 @@ async def test_what_is_no_message_is_refused_in_http_and_ends_its_connection(
     writer.write(sent)
     answer = await reader.read()
     writer.close()
-    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n") and answer.endswith(b"know its secret.\n")
+    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert answer.endswith(b"know its secret.\n")
     assert "an internal connection sent something else than a request" in caplog.text
 
 
