@@ -22,8 +22,8 @@ from emulator.assemble.copying import Copied, InUse, Missing, Secrets, StoredBan
 from emulator.assemble.stored_authority import CA, KEEP, READ, TPP, check_secret, files_of, secret_of
 from emulator.bank.kinds import KINDS
 from emulator.store import StoreError, memory_store
+from emulator.store.changes import content_named
 from emulator.store.check import disagreement
-from emulator.store.db import content_named
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable

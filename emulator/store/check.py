@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from emulator.store.db import memory_store
 from emulator.store.disk import LOCK, Disk, Lock, closing, shared_lock, write_whole
+from emulator.store.documents import memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.kinds import Kind
 from emulator.store.recovery import SNAPSHOT, recover, segment_first, unfinished_name

@@ -28,10 +28,11 @@ from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
 
-from emulator.store.db import Change, Store
+from emulator.store.changes import Change
 from emulator.store.disk import Disk, Lock, closing, write_rest
-from emulator.store.documents import Image, StoredContent
+from emulator.store.documents import Documents
 from emulator.store.errors import StoreExhausted, StoreUnwritable
+from emulator.store.image import Image, StoredContent
 from emulator.store.kinds import Kind
 from emulator.store.recovery import (
     SNAPSHOT,
@@ -244,12 +245,23 @@ class JournalLog:
         self._contents: dict[str, StoredContent] = {}  # by file: those that a change names or is about to name
         _open_logs.add(self)
 
-    def load(self, store: Store) -> None:
-        """Read the directory into `store`, and remove unfinished files of a killed process."""
-        self._store = store
+    def load(self, documents: Documents) -> None:
+        """Read the directory into `documents`, and remove unfinished files of a killed process."""
+        self._store = documents
+        self._begin(documents)
+
+    def load_anew(self, documents: Documents) -> None:
+        """Read the directory once more."""
+        if self not in _open_logs:
+            raise StoreUnwritable("the documents are closed")
+        self._abandon_compaction()
+        self.journal.close()
+        self._begin(documents)
+
+    def _begin(self, store: Documents) -> None:
         recovered = recover(self.directory, self._disk, store, self._progress)
         self.written = max((self._disk.written(path) for path in recovered.sources), default=0.0)
-        self._journal = self._open_journal(recovered)
+        self._journal = self._open_journal(recovered, store.sequence + 1)
         self._contents = recovered.contents
         self._synced = store.sequence
         self._synced_size = self._journal.last.size
@@ -257,7 +269,7 @@ class JournalLog:
         self._snapshot_size = recovered.snapshot_size
         self._compact_at = -1 if self._journal.size > SLOW_JOURNAL else self._threshold()
 
-    def _open_journal(self, recovered: Recovery) -> Journal:
+    def _open_journal(self, recovered: Recovery, following: int) -> Journal:
         # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:
             self._disk.remove(path)
@@ -271,7 +283,7 @@ class JournalLog:
             for segment in recovered.segments:
                 with closing(self._disk, self._disk.open_to_append(segment.path)) as file:
                     self._disk.sync(file)
-        return Journal(self.directory, self._disk, recovered.segments, following=self._store.sequence + 1)
+        return Journal(self.directory, self._disk, recovered.segments, following=following)
 
     @property
     def journal(self) -> Journal:
@@ -356,7 +368,7 @@ class JournalLog:
         If it failed, undo every change that is not synced and raise StoreUnwritable; from then on every change raises
         StoreUnwritable until a restart.
         """
-        if self._store.marks or not ticket.done:
+        if self._store.depth or not ticket.done:
             raise RuntimeError("an fsync is finished after it ran and outside of transactions")
         if ticket.failed is None and (ticket.sequence <= self._synced or self.refusal is None):
             if ticket.segment is self.journal.last:
@@ -436,7 +448,7 @@ class JournalLog:
 
         With `power` it syncs first, so best call it when nothing waits. Raises StoreUnwritable.
         """
-        if self._store.marks:
+        if self._store.depth:
             raise RuntimeError("a compaction begins outside of transactions")
         if self.compacted is not None:
             raise RuntimeError("a compaction is in progress")
@@ -574,7 +586,7 @@ def open_store(
     *,
     disk: Disk | None = None,
     progress: Progress | None = None,
-) -> Store:
+) -> Documents:
     """The store of a directory, which is created (0700) if missing; its `log` is a JournalLog.
 
     `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
@@ -582,7 +594,7 @@ def open_store(
     """
     log = JournalLog(directory, power=durability == "power", disk=disk, progress=progress)
     try:
-        return Store(log, kinds)
+        return Documents(log, kinds)
     except MemoryError as error:
         log.discard()
         raise StoreExhausted(directory) from error

@@ -1,7 +1,7 @@
 """Reads a state directory: the snapshot, then the changes of the journal after it; tells a torn end from damage.
 
 The journal is files of records, `journal-<number of the first change>.jsonl`. A line is one change:
-`{"crc":"<8 hex>","size":"<8 hex>","change":<change>}`, with the size and the CRC-32 of the change (see db.py). Every
+`{"crc":"<8 hex>","size":"<8 hex>","change":<change>}`, with the size and the CRC-32 of the change (changes.py). Every
 byte of a line is either fixed by this form or covered by the checksum.
 
 The directory of a killed process may contain, besides what `journal_log.py` writes in order: a snapshot that was not
@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from zlib import crc32
 
-from emulator.store.db import Store, content_named
+from emulator.store.changes import content_named
 from emulator.store.disk import Disk
-from emulator.store.documents import StoredContent
+from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged
+from emulator.store.image import StoredContent
 from emulator.store.snapshot import PIECE, load
 
 SNAPSHOT = "documents.json"
@@ -177,7 +178,7 @@ class Recovery:
     those that a change refers to; `stale`: files to remove.
     """
 
-    def __init__(self, directory: Path, disk: Disk, store: Store, progress: Progress | None) -> None:
+    def __init__(self, directory: Path, disk: Disk, store: Documents, progress: Progress | None) -> None:
         self.sources: list[Path] = []
         self.snapshot_size = 0
         self.segments: list[Segment] = []
@@ -311,7 +312,7 @@ class Recovery:
                     raise StoreDamaged(segment.path, records.end, f"valid records follow in {path.name}")
 
 
-def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None = None) -> Recovery:
+def recover(directory: Path, disk: Disk, store: Documents, progress: Progress | None = None) -> Recovery:
     """Read the directory into the empty `store` without changing a file; raises StoreDamaged and StoreTooNew."""
     recovery = Recovery(directory, disk, store, progress)
     recovery.run()

@@ -15,18 +15,18 @@ import pytest
 
 from emulator import store as package
 from emulator.store import (
+    Documents,
     JournalLog,
     Store,
     StoreUnwritable,
     WriteGroup,
-    db,
     documents,
     memory_store,
     open_store,
     table,
 )
+from emulator.store.changes import Change, MemoryLog
 from emulator.store.check import disagreement
-from emulator.store.db import Change, MemoryLog
 from emulator.store.table import DocumentTable, Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
@@ -44,6 +44,10 @@ class Tape(MemoryLog):
     def append(self, change: Change) -> None:
         self.stored.append(change.payload)
         self.told()
+
+    def load_anew(self, documents: Documents) -> None:
+        for payload in self.stored:
+            documents.apply(payload)
 
 
 def nested(store: Store) -> None:
@@ -80,7 +84,6 @@ CHANGES: dict[str, Callable[[Store], object]] = {
 
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "SEVERAL", 5)
     monkeypatch.setattr(table, "SORTED_FROM", 8)
 
 
@@ -133,7 +136,7 @@ def failing_at_line(number: int, tape: Tape) -> Iterator[Callable[[], bool]]:
 
     def call(frame: FrameType, _event: str, _argument: Any) -> Any:
         code = frame.f_code
-        return line if code.co_filename.startswith(CODE) and code.co_name != "__exit__" else None
+        return line if code.co_filename.startswith(CODE) and code.co_name not in ("__exit__", "__del__") else None
 
     before = sys.gettrace()
     tape.told = lambda: sys.settrace(before)
@@ -155,7 +158,7 @@ def test_whatever_line_fails_all_of_a_change_is_there_or_nothing(name: str, conf
         store, tape = filled(confirms)
         with failing_at_line(number, tape) as failed, suppress(MemoryError, StoreUnwritable):
             change(store)
-        assert store.marks == []
+        assert store.depth == 0
         if name == "nested" and store.exists(NOTE, "with it") and store.exists(BOOK, "b3"):
             allowed[2] = dump(store)
         check(store, tape, allowed)
@@ -173,7 +176,7 @@ STEPS: list[tuple[Any, str]] = [
     (table, "_add"),
     (table, "_remove"),
     (table, "decoded"),
-    (db, "payload"),
+    (documents, "payload"),
     (DocumentTable, "reindex"),
     (DocumentTable, "changed"),
 ]
@@ -267,9 +270,8 @@ def test_reverted_changes_that_cannot_be_undone_at_once_are_undone_later(monkeyp
     del tape.stored[sequence:]
     with monkeypatch.context() as patch:
         patch.setattr(DocumentTable, "place", lambda *_: 1 / 0)
-        with pytest.raises(StoreUnwritable, match="could not be undone"):
-            store.revert(sequence, "the disk failed")
-        with pytest.raises(StoreUnwritable):
+        store.revert(sequence, "the disk failed")
+        with pytest.raises(StoreUnwritable, match="cannot be loaded anew"):
             store.put(NOTE, {"id": "too early"})
     assert dump(store) == before
     assert store.sequence == sequence
@@ -297,3 +299,31 @@ def test_a_follower_may_read_while_a_change_is_undone() -> None:
     refused(store)
     assert seen[-1] == before["book"][1]
     check(store, tape, [before])
+
+
+@pytest.mark.parametrize("name", ["delete", "nested", "refused"])
+def test_a_block_whose_end_does_not_even_begin_is_undone(name: str) -> None:
+    """A frame for its `__exit__` needs memory, too."""
+    change = CHANGES[name]
+    allowed = outcomes(change)
+    for number in count():
+        store, tape = filled()
+        ends, before = count(), sys.gettrace()
+
+        def call(frame: FrameType, event: str, _argument: Any, number: int = number, ends: Any = ends) -> None:
+            code = frame.f_code
+            if code.co_name == "__exit__" and code.co_filename.startswith(CODE) and next(ends) == number:
+                raise MemoryError
+
+        sys.settrace(call)
+        try:
+            with suppress(MemoryError, StoreUnwritable):
+                change(store)
+        finally:
+            sys.settrace(before)
+        assert store.depth == 0
+        with_it = [dump(store)] if store.exists(NOTE, "with it") and store.exists(BOOK, "b3") else []
+        check(store, tape, [*allowed, *with_it])
+        if next(ends) <= number:
+            break
+    assert number > 0
