@@ -22,7 +22,7 @@ from zlib import crc32
 
 import orjson
 
-from emulator.store.disk import Disk, closing, write_whole
+from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import Image
 from emulator.store.kinds import Kind, by_name
@@ -30,7 +30,6 @@ from emulator.store.table import TableContent, decoded, encoded
 
 FORMAT = 2
 STORE_TABLE, INDEX_TABLE = "_store", "_index"
-INDEX_OPENING = b',"_index":'
 _HEAD_OPENING = b'{"_store":{"1":'
 _HEAD_FORM = re.compile(
     rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d+),"sequence":(\d+),'
@@ -44,7 +43,6 @@ _ROW = re.compile(rb'"(\d{1,18})":(\{.*\}),?')
 
 AT_ONCE = 256  # rows
 _BUFFER = 1 << 18
-PIECE = 1 << 20  # bytes; splitting more into lines holds all other threads
 
 Tables = Mapping[str, TableContent]
 
