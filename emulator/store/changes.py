@@ -55,24 +55,25 @@ After a StoredContent, the steps before it need not be written.
 def payload(sequence: int, steps: list[Step]) -> bytes | None:
     """The change from what was before the first step to what is now; None if there is no difference."""
     head = b'{"sequence":%d,' % sequence
-    if StoredContent not in map(type, steps):
-        return _differences(head, steps)
+    if StoredContent not in (types := set(map(type, steps))):
+        return _differences(head, steps, single=types == {tuple} and len(set(map(_document, steps))) == len(steps))
     for place, step in enumerate(steps):
         if isinstance(step, StoredContent):
             step.sequence = sequence
             content, since = step, steps[place + 1 :]
-    then = _differences(b"{", since) or b'{"put":[]}'
+    then = _differences(b"{", since, single=False) or b'{"put":[]}'
     return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
 
 
 _document: Callable[[Any], Any] = itemgetter(0, 1)
 
 
-def _differences(head: bytes, steps: list[Any]) -> bytes | None:
+def _differences(head: bytes, steps: list[Any], *, single: bool) -> bytes | None:
+    """`single`: each step is about a document of its own."""
     touched: Iterable[Any] = steps
     cleared: dict[DocumentTable, None] = {}  # tables that are better written as a whole
     anew: set[Any] = set()
-    if Replaced in map(type, steps) or len(set(map(_document, steps))) < len(steps):
+    if not single:
         first: dict[tuple[DocumentTable, str], Any] = {}
         replaced: set[DocumentTable] = set()
         for step in steps:

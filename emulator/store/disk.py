@@ -101,14 +101,13 @@ def closing(disk: Disk, file: int) -> Iterator[int]:
         disk.close(file)
 
 
-def write_whole(disk: Disk, file: int, data: bytes) -> None:
+def write_whole(disk: Disk, file: int, data: bytes | memoryview) -> None:
     """Write all of `data`, in several calls if needed; raises OSError."""
-    written = disk.write(file, data)
-    rest = memoryview(data)
+    written, rest = disk.write(file, data), data
     while written < len(rest):
         if written <= 0:
             raise OSError("the system wrote nothing")
-        rest = rest[written:]
+        rest = memoryview(rest)[written:]
         written = disk.write(file, rest)
 
 

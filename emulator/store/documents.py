@@ -94,11 +94,10 @@ class _Lost(Mapping[str, DocumentTable]):
 class _Transaction:
     """One `with` block of `Documents.transaction`."""
 
-    __slots__ = ("_depth", "_documents", "_events", "_steps")
+    _depth = 0  # 0: not entered, or ended
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._depth = 0  # 0: not entered, or ended
 
     def __enter__(self) -> None:
         documents = self._documents
@@ -126,7 +125,7 @@ class _Transaction:
 
     def __del__(self) -> None:
         """Undo a block for whose `__exit__` there was no memory."""
-        if 0 < getattr(self, "_depth", 0) <= self._documents.depth:  # else the block around it has ended
+        if 0 < self._depth <= self._documents.depth:  # else the block around it has ended
             with suppress(StoreUnwritable):
                 self.__exit__(MemoryError, None, None)
 

@@ -72,16 +72,17 @@ class Journal:
         self.first = journal_first(path.name)
         self.end = end
         self.file = disk.open_to_append(path)
-        self._spoilt = False  # a failed write may have left part of a record
+        self.spoilt = False  # a failed write may have left part of a record
 
     def append(self, line: bytes) -> None:
         """Write one line completely, or leave the journal unchanged and raise OSError."""
-        self.mend()
-        end = self.end + len(line)  # now, as nothing may fail after the line is written
+        if self.spoilt:
+            self.mend()
+        end = self.end + len(line)
         try:
             write_whole(self._disk, self.file, line)
         except BaseException:
-            self._spoilt = True
+            self.spoilt = True
             # if this fails too, the next append tries again before it writes
             with suppress(OSError):
                 self.mend()
@@ -89,10 +90,9 @@ class Journal:
         self.end = end
 
     def mend(self) -> None:
-        """Cut off what a failed write has left; OSError."""
-        if self._spoilt:
-            self._disk.cut(self.file, self.end)
-            self._spoilt = False
+        """Cut off what a failed write may have left; OSError."""
+        self._disk.cut(self.file, self.end)
+        self.spoilt = False
 
     def cut_back(self, end: int) -> None:
         """Shorten it to `end` bytes, ignoring errors; nothing may be appended afterwards."""
@@ -256,7 +256,7 @@ class JournalLog:
             head = b'{"sequence":%d,' % change.sequence
             payload = b'%b"synced":%d,%b' % (head, self._synced, payload[len(head) :])
         line = sealed(payload)
-        size = self.size + len(line)
+        size = self.size + len(line)  # now, as nothing may fail after the line is written
         try:
             self._journal.append(line)
         except OSError as failed:
@@ -404,7 +404,8 @@ class JournalLog:
                 if (journal_first(name) or sequence + 1) <= sequence
                 or ((stored := self._contents.get(name)) is not None and 0 < stored.sequence <= sequence)
             ]
-            journal.mend()
+            if journal.spoilt:
+                journal.mend()
             if journal.first != sequence + 1:
                 self._journal = Journal(self._disk, self.directory / journal_name(sequence + 1))
                 self._disk.close(journal.file)

@@ -169,9 +169,7 @@ def test_whatever_line_fails_all_of_a_change_is_there_or_nothing(name: str, conf
 
 STEPS: list[tuple[Any, str]] = [
     (DocumentTable, "place"),
-    (Keys, "add"),
-    (Keys, "remove"),
-    (Keys, "move"),
+    (Keys, "change"),
     (Keys, "of"),
     (table, "_add"),
     (table, "_remove"),
