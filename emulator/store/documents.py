@@ -6,9 +6,9 @@ events are dropped. Within a turn, a finished transaction waits for `flush`, whi
 change. With a log that `confirms`, a change that was written can still be undone until `confirm` or `revert`, and its
 events wait until then.
 
-Where even the undoing fails, for which memory must be very short, nobody knows what the documents are. They are `lost`:
-open blocks and the turn fail with what they have changed, nothing is read, and the next access after them loads the
-documents anew from the log. So no later change is ever written with the rest of an earlier one.
+Where even the undoing fails, for which memory must be very short, the documents are `lost`: nothing is read or changed,
+and open blocks and the turn fail with all that they have changed. The next access after them finishes the undoing, or
+loads the documents anew from the log. So no later change is ever written with the rest of an earlier one.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from emulator.store.table import Bucket, DocumentTable, TableContent, Value, dec
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 256  # rows
+LOST = "a change could not be undone, and everything since then is undone with it"
 RESERVED = ("_store", "_index")  # names of tables in a snapshot
 
 Event = dict[str, Any]
@@ -76,19 +77,19 @@ def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
 
 
 class _Lost(Mapping[str, DocumentTable]):
-    """The tables of lost documents: every access loads them anew first, or raises StoreUnwritable."""
+    """The tables of lost documents: every access has to find them first, or raises StoreUnwritable."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
     def __getitem__(self, name: str) -> DocumentTable:
-        return self._documents.load_anew()[name]
+        return self._documents.found()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._documents.load_anew())
+        return iter(self._documents.found())
 
     def __len__(self) -> int:
-        return len(self._documents.load_anew())
+        return len(self._documents.found())
 
 
 class _Transaction:
@@ -108,14 +109,13 @@ class _Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         documents, depth, self._depth = self._documents, self._depth, 0
-        if depth != documents.depth:
-            documents.lose("a block in it did not end")
-        documents.depth = depth - 1
-        if kind is not None:
+        if kind is not None or depth != documents.depth or documents.lost:  # or a block in it did not end
+            documents.lost, documents.tables, documents.depth = True, documents.lost_tables, depth - 1
             del documents.outbox[self._events :]
             documents.undo(self._steps)
-        elif documents.lost is not None:
-            raise StoreUnwritable(documents.lost)
+            if kind is None:
+                raise StoreUnwritable(LOST)
+        documents.depth = depth - 1
         if depth == 1:
             if documents.steps:
                 if kind is None:
@@ -159,8 +159,9 @@ class Documents:
         self.log = log
         self._tables: dict[str, DocumentTable] = {}
         self.tables: Mapping[str, DocumentTable] = self._tables
-        self.lost: str | None = None  # why the documents are to be loaded anew
-        self._lost_tables = _Lost(self)
+        # set before anything is undone, as nothing may fail between: then there is no memory, perhaps, even for a call
+        self.lost = False
+        self.lost_tables = _Lost(self)
         # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
@@ -380,6 +381,7 @@ class Documents:
             steps.append((table, identity, number, was))
             table.place(identity, table.next_number if number is None else number, raw, document)
         except BaseException:
+            self.lost, self.tables = True, self.lost_tables
             self.undo(before)
             raise
         if not self.depth:
@@ -421,11 +423,14 @@ class Documents:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
         prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(self.kinds), None)
         with self.transaction():
-            for table, content in self._with_contents(prepared.tables):
-                self.steps.append(Replaced(table, table.content))
-                table.content = content
+            self._replace(prepared.tables)
             if prepared.stored is not None:
                 self.steps.append(prepared.stored)
+
+    def _replace(self, contents: Mapping[str, TableContent]) -> None:
+        for table, content in self._with_contents(contents):
+            self.steps.append(Replaced(table, table.content))
+            table.content = content
 
     def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
         """Every table with its content among `contents`."""
@@ -442,10 +447,11 @@ class Documents:
     # Undoing
 
     def undo(self, down_to: int) -> None:
-        """Undo the steps after the first `down_to`; raises StoreUnwritable if the documents are lost, now or before."""
+        """Undo the steps after the first `down_to`; if that fails, the documents are lost: StoreUnwritable."""
         steps = self.steps
         try:
-            while len(steps) > down_to and self.lost is None:
+            self.tables = self._tables  # followers read them
+            while len(steps) > down_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
                     step.table.content = step.before
@@ -458,42 +464,38 @@ class Documents:
             for table in self._tables.values():
                 if not table.sound:
                     table.reindex()
+            self.lost = False
         except BaseException as error:
-            self.lose(f"a change could not be undone: {error!r}")
+            self.lost, self.tables = True, self.lost_tables
             if not isinstance(error, Exception):
                 raise
-        if self.lost is not None:
-            raise StoreUnwritable(self.lost)
+            raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
 
-    def lose(self, reason: str) -> None:
-        """The documents are lost: they are neither read nor changed until they are loaded anew."""
-        self.lost, self.tables = reason, self._lost_tables
-
-    def load_anew(self) -> Mapping[str, DocumentTable]:
-        """Load lost documents from the log; raises StoreUnwritable.
-
-        Whoever has open blocks or waiting changes, which are lost, is told so first.
-        """
-        if (reason := self.lost) is not None:
-            if self.depth or self.waiting:
-                raise StoreUnwritable(reason)
-            try:
-                for table in self._tables.values():
-                    table.rows, table.numbers = {}, {}  # the memory is needed
-                loaded = memory_store(self.kinds.values())
-                self.log.load_anew(loaded)
-                self.steps.clear()
-                self.outbox.clear()
-                self.tables = self._tables  # followers read them
-                self.replace(Image({name: table.content for name, table in loaded.tables.items()}), loaded.sequence)
-                self.confirm(self.sequence)
-                self.lost = None
-            except StoreUnwritable:
-                raise
-            except Exception as error:
-                self.lose(reason)
-                raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
+    def found(self) -> Mapping[str, DocumentTable]:
+        """The tables of lost documents, by finishing the undoing or loading them anew; StoreUnwritable."""
+        if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
+            raise StoreUnwritable(LOST)
+        try:
+            self.undo(0)
+        except StoreUnwritable:
+            self._load_anew()
         return self._tables
+
+    def _load_anew(self) -> None:
+        try:
+            loaded = memory_store(self.kinds.values())
+            self.log.load_anew(loaded)
+            self.tables = self._tables
+            self._replace({name: table.content for name, table in loaded.tables.items()})
+        except Exception as error:
+            self.tables = self.lost_tables
+            if isinstance(error, StoreUnwritable):
+                raise
+            raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
+        self.lost, self.sequence = False, loaded.sequence
+        self.steps.clear()
+        self.outbox.clear()
+        self.confirm(self.sequence)
 
     # Events
 
@@ -577,14 +579,15 @@ class Documents:
         waited, self.waiting = self.waiting, False
         sequence, unconfirmed = self.sequence + 1, self._unconfirmed
         try:
-            if self.lost is not None:
-                raise StoreUnwritable(self.lost)
+            if self.lost:
+                raise StoreUnwritable(LOST)
             change = payload(sequence, self.steps)
             if change is not None:
                 if self.log.confirms:  # before it is stored, as nothing may fail after that
                     unconfirmed.append((sequence, self.steps[:], self.outbox[:]))
                 self.log.append(Change(sequence, change))
         except BaseException as failed:
+            self.lost, self.tables = True, self.lost_tables
             if unconfirmed and unconfirmed[-1][0] == sequence:
                 del unconfirmed[-1]
             if waited:  # waiting changes were undone with one that could not wait

@@ -16,6 +16,7 @@ import pytest
 from emulator import store as package
 from emulator.store import (
     Documents,
+    Durability,
     JournalLog,
     Store,
     StoreUnwritable,
@@ -28,7 +29,7 @@ from emulator.store import (
 from emulator.store.changes import Change, MemoryLog
 from emulator.store.check import disagreement
 from emulator.store.table import DocumentTable, Keys
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 CODE = str(Path(package.__file__).parent)
 
@@ -324,3 +325,54 @@ def test_a_block_whose_end_does_not_even_begin_is_undone(name: str) -> None:
         if next(ends) <= number:
             break
     assert number > 0
+
+
+def spoil(store: Store, patch: pytest.MonkeyPatch) -> None:
+    """Begin a change of books, and undo it in vain, now and later."""
+    books = store.tables["book"]
+
+    def change() -> None:
+        with store.transaction():
+            store.delete(BOOK, "b1")
+            store.put(NOTE, {"id": "with it"})
+            patch.setattr(books, "place", lambda *_: 1 / 0)
+            raise MemoryError
+
+    with pytest.raises(StoreUnwritable, match="could not be undone"):
+        change()
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_what_can_never_be_undone_is_loaded_anew_from_the_log(
+    directory: Path, durability: Durability, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, events = open_store(directory, KINDS, durability), list[Any]()
+    store.listen(events.append)
+    for document in some_books(9):
+        store.put(BOOK, document)
+    with store.transaction():
+        store.put(NOTE, {"id": "n"})
+        store.publish({"type": "n"})
+    before, sequence, content = answers(store), store.sequence, store.content()
+    with monkeypatch.context() as patch:
+        spoil(store, patch)
+        assert answers(store) == before
+    assert (store.sequence, events) == (sequence, [{"type": "n"}])
+    assert store.content() is not content, "whoever goes through them begins anew"
+    assert not store.log.sync_needed
+    store.put(BOOK, book("b1", author="changed"))
+    store.log.sync()
+    again = open_store(copy_of(directory), KINDS)
+    assert (answers(again), again.sequence) == (answers(store), sequence + 1)
+    store.close()
+
+
+def test_what_is_in_memory_only_and_can_never_be_undone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory_store(KINDS)
+    store.put(BOOK, book("b1"))
+    with monkeypatch.context() as patch:
+        spoil(store, patch)
+        for access in (lambda: store.get(BOOK, "b1"), lambda: store.put(NOTE, {"id": "n"})):
+            with pytest.raises(StoreUnwritable, match="in memory only"):
+                access()
+    assert store.dump() == {"book": [book("b1")], "note": []}
