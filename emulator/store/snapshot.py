@@ -22,15 +22,14 @@ from zlib import crc32
 
 import orjson
 
-from emulator.store.disk import Disk, closing, write_whole
-from emulator.store.documents import ROWS_AT_ONCE, Image
+from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
+from emulator.store.image import Image
 from emulator.store.kinds import Kind, by_name
 from emulator.store.table import TableContent, decoded, encoded
 
 FORMAT = 2
 STORE_TABLE, INDEX_TABLE = "_store", "_index"
-INDEX_OPENING = b',"_index":'
 _HEAD_OPENING = b'{"_store":{"1":'
 _HEAD_FORM = re.compile(
     rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d+),"sequence":(\d+),'
@@ -42,8 +41,8 @@ _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"crc":"%08x"
 _LINE = re.compile(rb'"(\d{1,18})":(\{"id":"([^"\\]*)".*\}),?\n|(.*)\n')
 _ROW = re.compile(rb'"(\d{1,18})":(\{.*\}),?')
 
+AT_ONCE = 256  # rows
 _BUFFER = 1 << 18
-PIECE = 1 << 20  # bytes; splitting more into lines holds all other threads
 
 Tables = Mapping[str, TableContent]
 
@@ -60,8 +59,8 @@ def _parts(tables: Tables) -> Iterator[bytes]:
     for name, table in tables.items():
         lead = b",%b:{\n" % orjson.dumps(name)
         numbers, texts = list(table.rows), list(table.rows.values())
-        for at in range(0, len(numbers), ROWS_AT_ONCE):
-            some = zip(numbers[at : at + ROWS_AT_ONCE], texts[at : at + ROWS_AT_ONCE], strict=True)
+        for at in range(0, len(numbers), AT_ONCE):
+            some = zip(numbers[at : at + AT_ONCE], texts[at : at + AT_ONCE], strict=True)
             yield lead + b",\n".join([b'"%d":%b' % row for row in some])
             lead = b",\n"
         yield lead + b"}\n" if not numbers else b"\n}\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from emulator.store import Document, Kind, Ordered, Store, memory_store
-from emulator.store.db import Change, MemoryLog
+from emulator.store.changes import Change, MemoryLog
 from emulator.store.table import DocumentTable
 
 CARD = Kind[Document](
