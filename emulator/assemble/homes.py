@@ -110,12 +110,13 @@ class Homes:
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request of a client."""
-        if request.target.startswith("/v1/") and self._serves(DEFAULT):  # nearly every one: without the search below
-            answer = await self._local(request)
+        direct = request.target.startswith("/v1/")
+        name, whole = (DEFAULT, False) if direct else bank_of(request)
+        if name is not None and (direct or request.target.startswith(f"/banks/{name}/v1/")) and self._serves(name):
+            answer = await self._local(request)  # nearly every request: without the search below
             if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
                 return answer
             request = replace(request, unfinished=None, prepared=None)
-        name, whole = bank_of(request)
         if name is None:
             return await self._local(request)
         try:
@@ -276,7 +277,7 @@ class Homes:
         documents = await asyncio.get_running_loop().run_in_executor(None, self._documents, lease, content)
         if not lease.valid or self.leases.held.get(name) is not lease:
             raise StoreLost(f"bank {name} took too long to load")
-        service = self.registry.adopt(name, documents)
+        service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)
         if lease.memory is not None:
             _remember(service, lease.memory)

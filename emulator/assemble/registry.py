@@ -25,7 +25,6 @@ from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
-from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.conformance.observer import Conformance
@@ -189,12 +188,9 @@ class BankRegistry:
         with self.storage.put_aside(name):
             yield
 
-    def open(self, name: str) -> BankService:
+    def open(self, name: str, documents: Store | None = None) -> BankService:
         """Open the bank `name` with its stored documents, or with --fixtures if there are none."""
-        return self.adopt(name, self.storage.open(name))
-
-    def adopt(self, name: str, documents: Store) -> BankService:
-        """The bank with these documents, from now on among the open ones."""
+        documents = documents or self.storage.open(name)
         with ExitStack() as undo:
             undo.callback(documents.discard)
             service = self._service(name, documents)
@@ -218,22 +214,29 @@ class BankRegistry:
         """The documents of an open bank."""
         return self._stores.get(name)
 
-    def snapshots_of(self, name: str) -> Snapshots:
-        """The snapshots of a bank, beside its documents."""
-        return self.storage.snapshots(name)
-
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
-        """A bank with these documents; `seed`: that of a new bank, None for the default."""
-        config = self.config
+        """A bank with these documents; `seed`: that of a new bank, None for the default.
+
+        A named bank keeps the seed of its creation, and a new one never gets the random stream of a deleted bank of its
+        name.
+        """
+        config, origin = self.config, BANK.read(documents)
+        stream = name if origin is None else origin.get("stream", name)
+        if origin is None and (number := self.storage.number(name)) > 1:
+            stream = f"{name}:{number}"
+        if seed is None:
+            seed = config.seed
+            if origin is not None and (name != DEFAULT or seed is None):
+                seed = origin.get("seed", seed)
         bank = Bank(
             documents,
             name=name,
             # A relative link of a named bank would lead to the default bank.
             defaults=config.settings if name == DEFAULT else replace(config.settings, links="absolute"),
             begins=config.begins,
-            seed=self._seed(name, documents) if seed is None else seed,
+            seed=seed,
             ids_form=config.ids_form,
-            stream=self._stream(name, documents),
+            stream=stream,
             notify_hosts=config.notify_hosts,
             watched=self._watched,
         )
@@ -248,22 +251,6 @@ class BankRegistry:
             observer=Conformance(bank),
             log=RequestLog(),
         )
-
-    def _seed(self, name: str, documents: Store) -> int | None:
-        """The seed of a bank: --seed for the default bank; a named bank keeps the seed of its creation."""
-        seed = self.config.seed
-        if name == DEFAULT and seed is not None:
-            return seed
-        origin = BANK.read(documents)
-        return seed if origin is None else origin.get("seed", seed)
-
-    def _stream(self, name: str, documents: Store) -> str:
-        """The name of the random stream of a bank; a new bank never gets that of a deleted bank of its name."""
-        origin = BANK.read(documents)
-        if origin is not None:
-            return origin.get("stream", name)
-        number = self.storage.number(name)
-        return name if number == 1 else f"{name}:{number}"
 
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
@@ -368,7 +355,7 @@ class BankRegistry:
         return documents
 
     def close_idle(self) -> None:
-        """Close the least recently used named bank, if it has been idle for `idle_seconds`.
+        """Close the least recently used named bank, if it has been idle for `idle_seconds` and has nothing to do.
 
         The next request to it opens it again. Not to be called within a turn.
         """
@@ -376,11 +363,13 @@ class BankRegistry:
         limit = self.config.idle_seconds
         if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
             return
-        if is_busy(self._open[name], self._stores[name]):
+        bank, documents = self._open[name].bank, self._stores[name]
+        unwritten = documents.waiting or documents.log.sync_needed or documents.log.compacting
+        if bank.watchers or bank.moves or unwritten or notifications.are_to_come(bank):
             del self._used[name]
             self._used[name] = monotonic()
-            return
-        self.forget(name).close()
+        else:
+            self.forget(name).close()
 
     def services(self) -> Iterator[BankService]:
         """The open banks."""
@@ -411,13 +400,6 @@ class BankRegistry:
             documents.close(in_time)
         if late:
             logger.warning("the journals of %d banks were not compacted: there was no time", late)
-
-
-def is_busy(service: BankService, documents: Store) -> bool:
-    """Whether a bank has work to do: watchers, long work, unwritten changes, or notifications."""
-    bank, log = service.bank, documents.log
-    on_disk = documents.waiting or log.sync_needed or log.compacting
-    return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
 
 
 def changed_meanwhile(name: str) -> BankError:
