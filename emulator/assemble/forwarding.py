@@ -212,13 +212,11 @@ class _RemoteWatcher(NamedTuple):
 
 
 class Ways:
-    """The connections of a process to the others, by address."""
+    """The connections of a process to the others, by address; `is_home`: whether a bank has this home."""
 
-    is_home: Callable[[str, str], Awaitable[bool]]
-    """Whether the bank has this home; set by who looks for homes."""
-
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, is_home: Callable[[str, str], Awaitable[bool]]) -> None:
         self._secret = secret.decode()
+        self._is_home = is_home
         self._free: dict[str, list[tuple[StreamReader, StreamWriter]]] = {}
 
     def close(self) -> None:
@@ -273,7 +271,7 @@ class Ways:
         try:
             while not (await asyncio.wait([answer], timeout=LATE))[0]:
                 with suppress(StoreError):  # nobody can take the bank meanwhile
-                    if not await self.is_home(bank, home) and not answer.done():
+                    if not await self._is_home(bank, home) and not answer.done():
                         raise ConnectionResetError("another process is the home")
             return answer.result()
         finally:

@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from socket import socket
 from typing import Any
 
 import orjson
@@ -80,7 +81,10 @@ class Homes:
     refuses: Callable[[Request], bool]
     """Whether a request lacks the right to create a bank; set by the application."""
 
-    def __init__(self, server: Server, leases: Leases, authority: StoredAuthority) -> None:
+    def __init__(
+        self, server: Server, leases: Leases, authority: StoredAuthority, *, bound: socket, secret: bytes
+    ) -> None:
+        """`bound` is where the others reach this process; `secret`: what the processes of this store know."""
         self.server = server
         self.leases = leases
         self.authority = authority
@@ -92,20 +96,17 @@ class Homes:
         self._ending = False
         self._away: str | None = None  # why the store could not be used when it was tried last
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ways: Ways
+        self._bound, self._secret = bound, secret
+        self._ways = Ways(secret, leases.is_home)
         self._entrance: Entrance | None = None
         self._local: Answering
 
     # Requests
 
-    def around(
-        self, local: Answering, watching: Watching, *, entrance: Callable[..., Entrance], ways: Ways
-    ) -> Answering:
+    def around(self, local: Answering, watching: Watching) -> Answering:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
-        self._ways = ways
-        ways.is_home = self.leases.is_home
-        self._entrance = entrance(self._for_others, watching)
+        self._entrance = Entrance(self._bound, self.leases.home, self._secret, self._for_others, watching)
         return self.answer
 
     async def answer(self, request: Request) -> Response | Stream:
