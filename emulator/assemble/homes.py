@@ -183,7 +183,7 @@ class Homes:
                 await self.refresh()
             answer = await self._local(request)
             if self.authority.pending:
-                await self.authority.keep(self.server)
+                await self.authority.keep(self.server.rows)
             while self.owed:
                 await self.owed.pop()
         except TppExists as error:
@@ -365,7 +365,7 @@ class Homes:
                 logger.error("%s", error)
         self.authority.adopt()
         if self.authority.pending:
-            await self.authority.keep(self.server)
+            await self.authority.keep(self.server.rows)
         if self.registry.watched():
             await self.refresh()
         else:

@@ -11,7 +11,7 @@ import logging
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,7 +27,7 @@ from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_for
 from emulator.assemble.homes import Homes, HomeStorage
 from emulator.assemble.registry import DEFAULT
-from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority, secret_of
+from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.control.operation import BankSpec
@@ -180,32 +180,27 @@ async def _joined(
     What is new is stored before others can join it.
     """
 
-    def execute(statement: str, *values: Any) -> Awaitable[Any]:
-        return connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
+    async def rows(statement: str, *values: Any, **_: Any) -> list[Any]:
+        cursor = await connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
+        return await cursor.fetchall() if cursor.description else []
 
     async with connection.transaction():
-        await execute("SELECT news FROM {schema}.layout FOR UPDATE")
-        kinds = await execute("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE)
-        known = dict(await kinds.fetchall())
+        await rows("SELECT news FROM {schema}.layout FOR UPDATE")
+        known = dict(await rows("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE))
         service = about(known.get(SERVICE, b"{}"))
         settings = _with_seed(settings, service.get("flags", {}))
         _compare(_flags_of(settings), service.get("flags", {}))
-        await execute(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
-        stored = await execute(READ, -1)
-        authority = StoredAuthority(settings.state, await stored.fetchall(), clock=real_now)
+        await rows(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
+        authority = StoredAuthority(settings.state, await rows(READ, -1), clock=real_now)
         authority.adopt()
         authority.demo()
-        pending, authority.pending = authority.pending, {}
-        for (kind, name), (files, _) in pending.items():
-            await execute(KEEP, kind, name, secret_of(files), True)
+        await authority.keep(rows)
         secret = known.get(ENTRANCE)
         if secret is None:
             secret = secrets.token_hex(32).encode()
-            await execute(KEEP, ENTRANCE, "", secret, False)
+            await rows(KEEP, ENTRANCE, "", secret, False)
         if SERVICE not in known or service.get("flags") != _flags_of(settings):
-            await execute(KEEP, SERVICE, "", _about(_flags_of(settings), service.get("scenarios", ())), True)
-    for (kind, name), (files, _) in pending.items():
-        authority.mirror(kind, name, files)
+            await rows(KEEP, SERVICE, "", _about(_flags_of(settings), service.get("scenarios", ())), True)
     return authority, settings, secret, service.get("scenarios")
 
 
