@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from time import monotonic
 from urllib.parse import unquote
 
@@ -23,7 +22,6 @@ from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.kinds import BANK, KINDS
-from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
@@ -34,6 +32,7 @@ from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import digest_value, signature_header
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport
+from emulator.settings import ServeSettings
 from emulator.store import (
     Documents,
     Store,
@@ -76,33 +75,27 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     return (None if rest[1:].partition("/")[0] in _NO_BANK else DEFAULT), False
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryConfig:
-    """The configuration of all banks of a process.
+class BankRegistry:
+    """The banks by name.
 
-    `storage`: where the banks are stored; `fixtures`: the fixture of a new bank; `settings` and `begins`: the settings
-    and the clock that a reset restores; `transport_of`: called by `BankRegistry.transport`.
+    `storage`: where they are stored; `begins`: the clock that a reset restores; `transport_of`: called by `transport`.
     """
 
-    storage: Storage
-    fixtures: str
-    settings: Settings
-    seed: int | None
-    ids_form: str
-    authority: CertificateAuthority
-    transport_of: Callable[[BankRegistry], Transport]
-    begins: Beginning = LIVE
-    notify_hosts: tuple[Host, ...] = ()
-    idle_seconds: float = 0  # without a request, after which a named bank is closed; 0: never
-
-
-class BankRegistry:
-    """The banks by name."""
-
-    def __init__(self, config: RegistryConfig) -> None:
+    def __init__(
+        self,
+        settings: ServeSettings,
+        authority: CertificateAuthority,
+        storage: Storage,
+        *,
+        transport_of: Callable[[BankRegistry], Transport],
+        begins: Beginning = LIVE,
+    ) -> None:
         self.group = WriteGroup()
-        self.config = config
-        self.storage = config.storage
+        self.settings = settings
+        self.storage = storage
+        self._authority = authority
+        self._transport_of = transport_of
+        self._begins = begins
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
@@ -195,9 +188,9 @@ class BankRegistry:
             undo.callback(documents.discard)
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
-                fixtures.make(service.bank, self.config.fixtures)
+                fixtures.make(service.bank, self.settings.fixtures)
             elif name == DEFAULT:
-                fixtures.remember_fixture(service.bank, self.config.fixtures)
+                fixtures.remember_fixture(service.bank, self.settings.fixtures)
             undo.pop_all()
         self._enter(name, service, documents)
         return service
@@ -220,24 +213,24 @@ class BankRegistry:
         A named bank keeps the seed of its creation, and a new one never gets the random stream of a deleted bank of its
         name.
         """
-        config, origin = self.config, BANK.read(documents)
+        asked, origin = self.settings, BANK.read(documents)
         stream = name if origin is None else origin.get("stream", name)
         if origin is None and (number := self.storage.number(name)) > 1:
             stream = f"{name}:{number}"
         if seed is None:
-            seed = config.seed
+            seed = asked.seed
             if origin is not None and (name != DEFAULT or seed is None):
                 seed = origin.get("seed", seed)
+        links = asked.links if name == DEFAULT else "absolute"  # a relative one would lead to the default bank
         bank = Bank(
             documents,
             name=name,
-            # A relative link of a named bank would lead to the default bank.
-            defaults=config.settings if name == DEFAULT else replace(config.settings, links="absolute"),
-            begins=config.begins,
+            defaults=Settings(profile=asked.profile, links=links, weather=asked.weather),
+            begins=self._begins,
             seed=seed,
-            ids_form=config.ids_form,
+            ids_form=asked.ids,
             stream=stream,
-            notify_hosts=config.notify_hosts,
+            notify_hosts=asked.allow_notify,
             watched=self._watched,
         )
         if documents.log.written:
@@ -246,15 +239,15 @@ class BankRegistry:
             bank,
             router=self._router,
             rules=RuleSet(bank),
-            trusted_ca=lambda: config.authority.certificate,
-            signer=response_signer(config.authority.answer_credentials),
+            trusted_ca=lambda: self._authority.certificate,
+            signer=response_signer(self._authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
         )
 
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
-        return self.config.transport_of(self)
+        return self._transport_of(self)
 
     def make(self, name: str, spec: BankSpec | None = None) -> BankService:
         """`making`, without other requests between its steps."""
@@ -281,7 +274,7 @@ class BankRegistry:
             return service
         seed = spec.seed
         if seed is None:
-            seed = known.bank.ids.seed if name == DEFAULT else self.config.seed
+            seed = known.bank.ids.seed if name == DEFAULT else self.settings.seed
         if seed != known.bank.ids.seed:
             _refuse_default(name)
         ready = yield from self._prepared(spec, known.bank.documents)
@@ -302,9 +295,9 @@ class BankRegistry:
     def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:
         return fixtures.prepare(
             documents,
-            {"fixtures": spec.fixture or self.config.fixtures},
-            today=fixtures.first_day(self.config.begins, spec.restored),
-            ids_form=self.config.ids_form,
+            {"fixtures": spec.fixture or self.settings.fixtures},
+            today=fixtures.first_day(self._begins, spec.restored),
+            ids_form=self.settings.ids,
             report=spec.report,
         )
 
@@ -355,12 +348,12 @@ class BankRegistry:
         return documents
 
     def close_idle(self) -> None:
-        """Close the least recently used named bank, if it has been idle for `idle_seconds` and has nothing to do.
+        """Close the least recently used named bank, if it has been idle for `idle_hours` and has nothing to do.
 
         The next request to it opens it again. Not to be called within a turn.
         """
         name = next(iter(self._used), None)
-        limit = self.config.idle_seconds
+        limit = self.settings.idle_hours * 3600
         if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
             return
         bank, documents = self._open[name].bank, self._stores[name]
