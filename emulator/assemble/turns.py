@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import chain
 from threading import Event
 from time import monotonic, perf_counter, process_time, thread_time
@@ -181,21 +181,33 @@ class Turns:
     async def change(self, work: Callable[[], T], name: str) -> T:
         """Change documents of a bank by `work`; returns its result once the change is durable."""
         result = work()
-        await self._upkeep.log_failures([self._registry.documents(name)])
+        await self._last([name])
         return result
 
     def apply_due(self, services: Sequence[BankService]) -> Awaitable[None] | None:
-        """Apply what is due in these banks; None: it is done."""
+        """Apply what is due in these banks, with requests between the steps; None: it is done."""
         pieces = chain.from_iterable(service.settling() for service in services)
         if next(pieces, self) is not None and not self._waits:
             return None
-        return self._settle(pieces, services)
 
-    async def _settle(self, pieces: Iterator[None], services: Sequence[BankService]) -> None:
-        """Apply the rest, with requests between the steps."""
-        for _ in pieces:
-            await asyncio.sleep(0)
-        await self._upkeep.log_failures(self._registry.documents(service.bank.name) for service in services)
+        async def rest() -> None:
+            for _ in pieces:
+                await asyncio.sleep(0)
+            await self._last(service.bank.name for service in services)
+
+        return rest()
+
+    async def _last(self, names: Iterable[str]) -> None:
+        """Make the changes of these banks last; a failure is logged, as no answer waits for it."""
+        for store in map(self._registry.documents, names):
+            if store is None or not store.log.sync_needed:
+                continue
+            try:
+                await self._upkeep.durable(store, store.sequence)
+            except StoreLost:
+                pass  # its new home applies them
+            except StoreUnwritable as error:
+                logger.error("changes that fell due could not be stored: %s", error)
 
 
 def refuse(answer: Answered, error: Exception) -> None:
@@ -227,16 +239,6 @@ class Upkeep:
     def end(self) -> None:
         """Abandon compactions; closing a store writes its last snapshot."""
         self._ending.set()
-
-    async def log_failures(self, stores: Iterable[Store | None]) -> None:
-        """Make the changes of these stores last; a failure is logged, as no answer waits for it."""
-        for store in [store for store in stores if store is not None and store.log.sync_needed]:
-            try:
-                await self.durable(store, store.sequence)
-            except StoreLost:
-                pass  # its new home applies them
-            except StoreUnwritable as error:
-                logger.error("changes that fell due could not be stored: %s", error)
 
     async def durable(self, store: Store, change: int) -> None:
         """Return once the change with this number lasts; raises as `Log.durable` does.
