@@ -55,7 +55,7 @@ from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
@@ -158,6 +158,7 @@ class BankService:
         log: RequestLog | None = None,
     ) -> None:
         self.bank = bank
+        self._clients = VerifiedClients()
         self.observer = observer
         self.rules = rules
         self.log = log or RequestLog()
@@ -379,6 +380,7 @@ class BankService:
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
+                clients=self._clients,
                 base=request.base,
             )
         except SignatureRefused as refused:

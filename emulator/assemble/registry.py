@@ -24,6 +24,7 @@ from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
+from emulator.bank.payment import baskets, payments
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
@@ -234,6 +235,8 @@ class BankRegistry:
             notify_hosts=config.notify_hosts,
             watched=self._watched,
         )
+        payments.attach(bank)
+        baskets.attach(bank)
         if documents.log.written:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
@@ -416,7 +419,7 @@ def is_busy(service: BankService, documents: Store) -> bool:
     """Whether a bank has work to do: watchers, long work, unwritten changes, or notifications."""
     bank, log = service.bank, documents.log
     on_disk = documents.waiting or log.sync_needed or log.compacting
-    return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
+    return bool(bank.watchers or bank.advances or on_disk or notifications.are_to_come(bank))
 
 
 def about_all(bank: Bank, kind: str, name: str, status: str) -> Event:
