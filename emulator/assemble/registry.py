@@ -24,6 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import BANK, KINDS
+from emulator.bank.payment import baskets, payments
 from emulator.bank.settings import Settings
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
@@ -237,6 +238,8 @@ class BankRegistry:
             notify_hosts=asked.allow_notify,
             watched=self._watched,
         )
+        payments.attach(bank)
+        baskets.attach(bank)
         if documents.log.written:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(

@@ -261,7 +261,7 @@ class Upkeep:
             return
         try:
             # it begins now, so that another request does not start it too
-            task = asyncio.get_running_loop().create_task(store.log.compaction(rests(self._ending)))
+            task = asyncio.get_running_loop().create_task(store.log.compaction(pauses(self._ending)))
         except StoreUnwritable as error:
             logger.warning("the snapshot could not be written: %s", error)
         except Exception:
@@ -272,7 +272,7 @@ class Upkeep:
             task.add_done_callback(self._compactions.discard)
 
 
-def rests(ending: Event) -> Callable[[], None]:
+def pauses(ending: Event) -> Callable[[], None]:
     """A function that a thread calls between pieces of work: it pauses, and raises Abandoned when the process ends."""
     since: float | None = None
     idle = False
