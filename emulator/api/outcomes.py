@@ -55,6 +55,7 @@ class Outcomes:
 def log_request(bank: str, exchange: Exchange) -> None:
     """Write a line about a request; `--log-format json` shows its fields as members."""
     request = exchange.request
+    target, reason = exchange.masked([request.target, "; ".join(map(_reason, exchange.messages()))])
     fields = {
         "requestId": exchange.request_id,
         "bank": bank,
@@ -62,11 +63,11 @@ def log_request(bank: str, exchange: Exchange) -> None:
         "operation": exchange.operation,
         "status": exchange.status,
         "milliseconds": exchange.milliseconds,
-        "reason": exchange.masked("; ".join(map(_reason, exchange.messages()))),
+        "reason": reason,
         "rules": list(exchange.rules),
         "traceparent": traceparent(request.headers),
     }
-    line = f"{request.method} {exchange.masked(request.target)} {exchange.status}"
+    line = f"{request.method} {target} {exchange.status}"
     # not by its `info`, which looks for the line of code that called it
     record = logging.LogRecord(requests.name, logging.INFO, __file__, 0, line, None, None)
     record.fields = {name: value for name, value in fields.items() if value not in (None, "", [])}
