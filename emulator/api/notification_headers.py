@@ -23,7 +23,8 @@ from emulator.api.render import message_body
 from emulator.api.trace import traceparent
 from emulator.bank import notifications
 from emulator.bank.errors import Message, quoted
-from emulator.bank.notification_targets import LONGEST_URI, MalformedAddress, refusal, target_of
+from emulator.bank.formats import LONGEST_URI
+from emulator.bank.notification_targets import MalformedAddress, refusal, target_of
 from emulator.bank.notifications import CONTENTS, DEFAULT_CONTENT, Resource
 
 URI, CONTENT = "TPP-Notification-URI", "TPP-Notification-Content-Preferred"

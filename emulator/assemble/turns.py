@@ -184,10 +184,6 @@ class Turns:
         await self._upkeep.log_failures([self._registry.documents(name)])
         return result
 
-    def settle(self) -> Awaitable[None] | None:
-        """Apply what is due in watched banks."""
-        return self.apply_due(self._registry.watched())
-
     def apply_due(self, services: Sequence[BankService]) -> Awaitable[None] | None:
         """Apply what is due in these banks; None: it is done."""
         pieces = chain.from_iterable(service.settling() for service in services)

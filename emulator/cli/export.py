@@ -125,7 +125,6 @@ def _documented(wanted: str) -> tuple[dict[str, Any], str]:
     """What the manual says about a topic, as JSON and as text; raises Failed for nothing."""
     from emulator import manual
 
-    pages = manual.pages()
     if not wanted:
         groups = manual.contents()
         listed = [
@@ -138,15 +137,13 @@ def _documented(wanted: str) -> tuple[dict[str, Any], str]:
             titles = [f"  {page.address.rpartition('/')[2]:24} {page.title}" for page in group.pages]
             lines += [group.title, "", *titles, ""]
         return {"pages": listed}, "\n".join(lines)
-    for address, page in pages.items():
-        if wanted.strip("/").removeprefix("docs/") in (address, address.rpartition("/")[2]):
-            return {"page": address, "title": page.title, "text": page.text}, page.text.rstrip()
-    sections = [section for page in pages.values() for section in page.sections if section.anchor]
-    matching = [section for section in sections if manual.plain(section.title).casefold() == wanted.casefold()]
-    if matching:
-        texts = [f"{section.address.strip('/')}\n\n{section.text.strip()}\n" for section in matching]
-        shown = [{"address": section.address.strip("/"), "text": section.text.strip()} for section in matching]
-        return {"sections": shown}, "\n".join(texts)
+    named = manual.named(wanted)
+    if named and isinstance(named[0], manual.Page):
+        page = named[0]
+        return {"page": page.address, "title": page.title, "text": page.text}, page.text.rstrip()
+    if named:
+        shown = [{"address": one.address.strip("/"), "text": one.text.strip()} for one in named]
+        return {"sections": shown}, "\n".join(f"{one['address']}\n\n{one['text']}\n" for one in shown)
     hits = manual.search(wanted, manual.entries())
     if not hits:
         raise Failed(f"the manual has nothing about {wanted}; bank-emulator docs lists its pages")
