@@ -411,7 +411,8 @@ class Tools:
         BANK_URL, BANK_CERTIFICATE, BANK_KEY, BANK_TASK and the rest stand in its environment (the manual, page
         judge-your-client). A check takes up to 30 s, so begin with a few.
         """
-        from emulator.conformance.runner import Plan, RunFailed, run
+        from emulator.conformance.program import RunFailed
+        from emulator.conformance.runner import Plan, run
 
         if command is not None and not self._desk.runs_commands:
             raise Failed("over HTTP the server runs only the command that it was started with: mcp --command CMD")

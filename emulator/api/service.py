@@ -53,6 +53,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, content_language, unacceptable
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.outcomes import Outcomes
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
@@ -156,9 +157,11 @@ class BankService:
         signer: Signer,
         observer: Observer,
         log: RequestLog | None = None,
+        outcomes: Outcomes | None = None,
     ) -> None:
         self.bank = bank
         self.observer = observer
+        self.outcomes = outcomes or Outcomes()
         self.rules = rules
         self.log = log or RequestLog()
         self.router = router
@@ -226,6 +229,8 @@ class BankService:
             self.log.weigh(exchange)
         if bank.settings.conformance:
             self.observer.request(exchange)
+        if self.outcomes.followers:
+            self.outcomes.note(bank.name, exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
         return response
@@ -272,6 +277,7 @@ class BankService:
                 self._signer()(response)
             except Exception as error:
                 failed(request, error)  # logs the error; the refusal is sent unsigned
+        self.outcomes.tell([(bank.name, exchange)])
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
 

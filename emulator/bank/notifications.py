@@ -58,10 +58,11 @@ def subscribe(
     uri: str,
     content: Iterable[str],
     script: tuple[str, float] | None = None,
+    traceparent: str | None = None,
 ) -> None:
     """Notify `tpp` at `uri` of the target's changes; another subscription to the same target replaces the address.
 
-    `script`: an effect of EFFECTS, with the seconds of `late`.
+    `script`: an effect of EFFECTS, with the seconds of `late`. `traceparent`: sent with each notification.
     """
     earlier = bank.documents.get(SUBSCRIPTION, target)
     subscription: Subscription = {
@@ -76,6 +77,8 @@ def subscribe(
         subscription["effect"], subscription["delay"] = script
     elif earlier is not None and "effect" in earlier:
         subscription["effect"], subscription["delay"] = earlier["effect"], earlier["delay"]
+    if traceparent is not None:
+        subscription["traceparent"] = traceparent
     if resource == "consent":
         bank.make_room(SUBSCRIPTION, PASSING_KEPT, passing="yes")
         subscription["passing"] = "yes"
@@ -130,6 +133,8 @@ def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forg
         "deliveries": [],
         "lane": target,
     }
+    if "traceparent" in subscription:
+        notification["traceparent"] = subscription["traceparent"]
     if forged:
         notification["forged"] = "yes"
     if effect == "dropped":
@@ -340,6 +345,7 @@ def view(notification: Notification) -> dict[str, Any]:
         "created": date_time(notification["created"]),
         "nextAttempt": date_time(notification["due"]) if "due" in notification else None,
         "forged": "forged" in notification,
+        **({"traceparent": notification["traceparent"]} if "traceparent" in notification else {}),
         "deliveries": [{**delivery, "at": date_time(delivery["at"])} for delivery in notification["deliveries"]],
     }
 

@@ -290,6 +290,15 @@ def faults() -> str:
     return _table(("Fault", "What happens", "Its members, for example"), rows)
 
 
+def metrics() -> str:
+    from emulator.assemble.metric_table import METRICS
+
+    rows = (
+        (f"`{one.full_name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), one.about) for one in METRICS
+    )
+    return _table(("Metric", "Kind", "Labels", "What it is"), rows)
+
+
 def agent_tools() -> str:
     """The tools of `bank-emulator mcp`."""
     from emulator.agents.tools import TABLE, Tools
@@ -329,6 +338,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "weather": weather,
     "facts": facts,
     "faults": faults,
+    "metrics": metrics,
     "agent tools": agent_tools,
     "agent journey": agent_journey,
     **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[!c]*.*"))},

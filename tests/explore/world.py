@@ -11,7 +11,7 @@ from emulator.bank import notifications
 from emulator.cli.sandbox import Sandbox
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
-from emulator.conformance.explore.client import Claims, Ending
+from emulator.conformance.explore.judge import Claims, Ending
 from emulator.conformance.explore.play import Run
 from tests.explore.merchant import Merchant
 

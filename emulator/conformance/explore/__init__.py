@@ -20,6 +20,6 @@ and remembers every outcome. A schedule that fails is played twice more. To shri
 again with the same seed: the outcomes it remembers lead it to the same failure without a run, and from there it
 shrinks by its own means, playing only what it has not seen. So the number of jobs changes the speed and nothing else.
 
-The bank that runs need is behind the protocols of `house`; the TPP is behind `client`: a command, a hook, or, in tests,
-a function. Only `draw`, `search` and the drawing functions of faults import hypothesis.
+The bank that runs need is behind `house`; the TPP is behind `outcome.TestedTpp`: a command, a hook (`clients`), or, in
+tests, an object. Only `draw` and `search` import hypothesis.
 """

@@ -138,7 +138,7 @@ class Run:
                 self._row("fault", fault.described(), fault=True)
 
     def _apply(self, value: Mapping[str, Any]) -> None:
-        target.apply(loader.from_value(dict(value)), self.bank.target())
+        target.apply(loader.from_value(dict(value)), self.bank.target)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -205,7 +205,8 @@ class Run:
             self._row("time", "the TPP is killed", fault=True)
             self.killed = True
         self._judge_pace()
-        self.news.set()
+        if self._waiting or self.killed or self.endless is not None:
+            self.news.set()
 
     def _read(self, bank: Bank, operation: str, exchange: Exchange) -> None:
         """Note what is true of the payment or account that was read."""
@@ -335,9 +336,9 @@ class Run:
         if waiting.act == "decline" and purpose in ("payment", "basket") and "target" in sca:
             self.declined[str(sca["target"])] = bank.clock.stamp()
 
-    def nothing_due(self) -> bool:
-        """Whether bank time has nothing more to bring; to be called on the bank's thread."""
-        return progression.next_due(self.bank.service.bank) is None and not self._waiting
+    def is_waited_for(self) -> bool:
+        """Whether the customer has a page open."""
+        return bool(self._waiting)
 
     def wait(self) -> bool:
         """The TPP only waits: move bank time to what is due next, unless it waits for the customer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
@@ -27,17 +27,26 @@ BEGINS: tuple[Begins, ...] = get_args(Begins)
 MOST_TASKS = 5
 MOST_PASSING = 400  # days
 
-# The operations of each task: faults are drawn for what the TPP may use.
-OPERATIONS: Mapping[Task, Sequence[str]] = {
-    "pay": ("getPaymentStatus", "createPayment"),
-    "read": ("getTransactions", "getBalances", "getAccounts"),
-    "pay-and-cancel": ("getPaymentStatus", "createPayment", "deletePayment", "startCancellationAuthorisation"),
-    "basket": (
-        *("getPaymentStatus", "createPayment", "createSigningBasket", "getSigningBasketStatus"),
-        *("getAccounts", "getBalances"),
-    ),
-    "pay-bulk": ("getPaymentStatus", "createPayment"),
-    "read-unattended": ("getTransactions", "getAccounts"),
+# About how many requests a TPP sends for each task, by operation: faults are drawn for those.
+REQUESTS: Mapping[Task, Mapping[str, int]] = {
+    "pay": {"getPaymentStatus": 4, "createPayment": 1},
+    "read": {"getTransactions": 6, "getBalances": 2, "getAccounts": 2},
+    "pay-and-cancel": {
+        "getPaymentStatus": 4,
+        "createPayment": 1,
+        "deletePayment": 1,
+        "startCancellationAuthorisation": 1,
+    },
+    "basket": {
+        "getPaymentStatus": 6,
+        "createPayment": 2,
+        "createSigningBasket": 1,
+        "getSigningBasketStatus": 2,
+        "getAccounts": 2,
+        "getBalances": 1,
+    },
+    "pay-bulk": {"getPaymentStatus": 4, "createPayment": 1},
+    "read-unattended": {"getTransactions": 4, "getAccounts": 2},
 }
 
 

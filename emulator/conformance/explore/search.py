@@ -13,12 +13,12 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from emulator.bank.ids import random_uuid
-from emulator.conformance.explore.client import SearchFailed, TestedTpp
 from emulator.conformance.explore.draw import schedules
 from emulator.conformance.explore.house import House
 from emulator.conformance.explore.judge import Finding
-from emulator.conformance.explore.outcome import RunOutcome, play
+from emulator.conformance.explore.outcome import RunOutcome, TestedTpp, play
 from emulator.conformance.explore.schedule import FaultSchedule, Task, of
+from emulator.conformance.program import RunFailed
 
 REPEATED = 2  # times that a failure is played again
 MOST_SHRINKING = 120  # runs in which hypothesis makes one failure smaller
@@ -92,16 +92,16 @@ class Search:
         return known
 
     def trial(self) -> RunOutcome:
-        """A run without any fault; raises SearchFailed if the TPP sends nothing."""
+        """A run without any fault; raises RunFailed if the TPP sends nothing."""
         outcome = self.outcome(self._simplest)
         if outcome.silent:
             crash = next((finding.text for finding in outcome.findings if finding.what == "crash"), "")
             reason = crash or "it ended without one"
-            raise SearchFailed(f"the TPP sent no request: {reason}")
+            raise RunFailed(f"the TPP sent no request: {reason}")
         return outcome
 
     def run(self, budget: Budget, report: Callable[[SearchProgress], None] = lambda _: None) -> SearchProgress:
-        """Search until the budget is used up; what is found is small. Raises SearchFailed."""
+        """Search until the budget is used up; what is found is small. Raises RunFailed."""
         until = None if budget.seconds is None else time.monotonic() + budget.seconds
         self.trial()
         with ThreadPoolExecutor(self._jobs, thread_name_prefix="run") as pool:

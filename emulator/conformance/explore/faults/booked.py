@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, drawn
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from emulator.conformance.explore.faults import ChangeFault, FaultKind
 
 # Replaced in each run: the account that the TPP is to pay from, and a number of the change.
 DEBTOR, NUMBER = "${debtor}", "${number}"
@@ -30,18 +26,12 @@ class Booked(ChangeFault):
         return f"after {self.of} {self.at}: {self.entries} more booked"
 
 
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    return drawn(operations, entries=st.sampled_from([1, 3]))
-
-
 FAULT = FaultKind(
     name="booked",
     summary="Something is booked between two requests, so that the borders of pages move.",
     effects=(),
     form=Booked,
-    draw=draw,
+    draws={"entries": (1, 3)},
     example={"of": "getTransactions", "at": 1, "entries": 1},
     operations=("getTransactions",),
     weight=2,

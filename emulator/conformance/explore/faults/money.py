@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, drawn
+from emulator.conformance.explore.faults import ChangeFault, FaultKind
 
 
 class MoneyGone(ChangeFault):
@@ -22,6 +22,5 @@ FAULT = FaultKind(
     summary="The money is gone: the accounts are empty from a request on.",
     effects=("change: account",),
     form=MoneyGone,
-    draw=drawn,
     example={"of": "createPayment", "at": 1},
 )
