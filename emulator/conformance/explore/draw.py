@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from emulator.conformance.explore.faults import FaultKind, NumberedFault, Pick, kinds
 from emulator.conformance.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 
-MOST_FAULTS = 6
+MOST_FAULTS = 8
 MOST_ACTS = 3
 MOST_PASSES = 2
 MOST_RESTARTS = 2
@@ -25,7 +25,7 @@ def schedules(tasks: Sequence[Task], *, restarts: bool) -> st.SearchStrategy[Fau
     @st.composite
     def schedule(draw: st.DrawFn) -> FaultSchedule:
         one = st.sampled_from(tasks)  # few tasks more often: such a run is shorter, and what it finds is too
-        chosen = draw(st.one_of(*(st.lists(one, min_size=1, max_size=most) for most in (1, 2, MOST_TASKS))))
+        chosen = draw(st.one_of(*(st.lists(one, min_size=1, max_size=most) for most in (2, MOST_TASKS))))
         requests: Counter[str] = Counter()
         for task in chosen:
             requests.update(REQUESTS[task])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
@@ -16,7 +16,7 @@ from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
 from emulator.conformance.explore.faults import PlannedFault, kinds
 from emulator.scenario import durations
-from emulator.scenario.loader import parsed, text_of
+from emulator.scenario.loader import from_value, parsed, text_of
 
 Task = Literal["pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -135,9 +135,18 @@ def read(text: str, source: str) -> FaultSchedule:
     """The schedule in a YAML text; raises InputRefused with every problem."""
     value, origin = parsed(text, source)
     schedule, problems = validate(FaultSchedule, value)
-    if schedule is None or problems:
+    if schedule is None or problems or (problems := list(_unfit(schedule))):
         raise origin.refused(problems)
     return schedule
+
+
+def _unfit(schedule: FaultSchedule) -> Iterator[Problem]:
+    """What no rule of the bank can do."""
+    for number, fault in enumerate(schedule.faults):
+        try:
+            from_value({"scenario": "schedule", "start": {"from": "current"}, "rules": [*fault.rules()]})
+        except InputRefused as refused:
+            yield Problem(("faults", number), refused.problems[0].text)
 
 
 def of(value: Mapping[str, Any]) -> FaultSchedule:
