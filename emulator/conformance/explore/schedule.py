@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
-from emulator.conformance.explore.faults import PlannedFault, kinds
+from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.scenario import durations
 from emulator.scenario.loader import from_value, parsed, text_of
 
@@ -172,7 +172,7 @@ def scenario_of(schedule: FaultSchedule, name: str) -> str:
         *(["time"] if schedule.time else []),
         *(["begins"] if schedule.begins != "now" else []),
         *(["restarts"] if schedule.restarts else []),
-        *(f"faults ({fault.fault})" for fault in schedule.faults if fault.changes()),
+        *(f"faults ({fault.fault})" for fault in schedule.faults if isinstance(fault, ChangeFault)),
     ]
     if waits:
         raise ValueError(f"{', '.join(waits)} cannot be part of a scenario that is applied at once")
