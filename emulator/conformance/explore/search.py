@@ -22,7 +22,7 @@ from emulator.conformance.program import RunFailed
 
 AHEAD = 2  # schedules that are drawn ahead for each job
 REPEATED = 2  # times that a failure is played again
-MOST_SHRINKING = 120  # runs in which hypothesis makes one failure smaller
+MOST_SHRINKING = 60  # runs in which hypothesis makes one failure smaller
 EARLY = (1, 2, 3)  # requests at which everything may happen in a smaller schedule
 SEEDS = 1_000_003  # between the seeds of two searches
 
@@ -70,7 +70,7 @@ class Search:
         self._house = house
         self._client = client
         self._strategy = schedules(tasks, restarts=client.restarts)
-        self._simplest = of({"tasks": [tasks[0]]})
+        self._tasks = tasks
         self._base = base
         self._jobs = jobs
         self._runs: dict[str, Future[RunOutcome]] = {}  # of each schedule that was played, by its content
@@ -94,7 +94,7 @@ class Search:
 
     def trial(self) -> RunOutcome:
         """A run without any fault; raises RunFailed if the TPP sends nothing."""
-        outcome = self.outcome(self._simplest)
+        outcome = self.outcome(of({"tasks": [self._tasks[0]]}))
         if outcome.silent:
             crash = next((finding.text for finding in outcome.findings if finding.what == "crash"), "")
             reason = crash or "it ended without one"
@@ -146,7 +146,7 @@ class Search:
         smaller = True
         while smaller:
             smaller = False
-            for candidate in _smaller(outcome.schedule):
+            for candidate in _smaller(outcome.schedule, self._tasks):
                 if candidate.key == outcome.schedule.key:
                     continue
                 other = self._try(candidate)
@@ -199,8 +199,8 @@ class Search:
         seed(self._base * SEEDS + number)(chosen(given(self._strategy)(lambda schedule: test(schedule) and None)))()
 
 
-def _smaller(schedule: FaultSchedule) -> Iterator[FaultSchedule]:
-    """The schedules with one part less, or with everything at an earlier request."""
+def _smaller(schedule: FaultSchedule, known: Sequence[Task]) -> Iterator[FaultSchedule]:
+    """The schedules with one part less, an earlier one of the `known` tasks, or everything at an earlier request."""
     document = schedule.document()
     tasks, acts = document["tasks"], document.get("customer", [])
     for name in ("faults", "tasks", "time", "restarts", "customer"):
@@ -224,13 +224,16 @@ def _smaller(schedule: FaultSchedule) -> Iterator[FaultSchedule]:
         }
         for fewer in (tasks, *(_without(tasks, number) for number in range(len(tasks)) if len(tasks) > 1)):
             yield of({**document, **early, "tasks": fewer})
+    for number, task in enumerate(tasks):
+        for simpler in known[: known.index(task)]:
+            yield of({**document, "tasks": [*tasks[:number], simpler, *tasks[number + 1 :]]})
     for number, fault in enumerate(document.get("faults", [])):
-        for name in ("at", "count"):
-            if fault.get(name, 1) > 1:
-                less = {**fault, name: fault[name] - 1}
-                yield of(
-                    {**document, "faults": [*document["faults"][:number], less, *document["faults"][number + 1 :]]}
-                )
+        smaller = [{name: fault[name] - 1} for name in ("at", "count") if fault.get(name, 1) > 1]
+        path = fault.get("path", [])
+        smaller += [{"path": _without(path, step)} for step in range(len(path)) if len(path) > 1]
+        for less in smaller:
+            faults = [*document["faults"][:number], {**fault, **less}, *document["faults"][number + 1 :]]
+            yield of({**document, "faults": faults})
 
 
 def _without(parts: list[Any], number: int) -> list[Any]:
