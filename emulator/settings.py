@@ -1,4 +1,5 @@
-"""The settings of a process: flags and environment variables (flags.md). Only this module reads os.environ.
+"""The settings of a process: flags and environment variables (flags.md). Only this module reads variables
+BANK_EMULATOR_*.
 
 The command line, its help and the variables all come from one table, FLAGS.
 """
@@ -49,6 +50,7 @@ class ServeSettings:
     ids: str = "uuid"
     seed: int | None = None
     control_token: str | None = None
+    metrics_token: str | None = None
     public_url: str | None = None
     durability: str = "process"
     idle_hours: int = 24
@@ -56,6 +58,8 @@ class ServeSettings:
     frame_ancestors: tuple[str, ...] = ()
     allow_notify: tuple[Host, ...] = ()
     log_format: str = "text"
+    ready_file: Path | None = None
+    print_env: bool = False
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -268,6 +272,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("ids", "FORM", _one_of("uuid", "opaque"), "The form of ids: uuid or opaque."),
     Flag("seed", "N", _seed, "Make ids and generated data repeat from run to run."),
     Flag("control-token", "TOKEN", _token, "The token required by /_emulator and by the login of /console."),
+    Flag("metrics-token", "TOKEN", _token, "A token that opens /metrics and nothing else."),
     Flag("public-url", "URL", _url, "The address of this bank for others, used in absolute links."),
     Flag(
         "durability",
@@ -297,6 +302,19 @@ FLAGS: tuple[Flag, ...] = (
         repeatable=True,
     ),
     Flag("log-format", "FORM", _one_of("text", "json"), "The form of the log on stderr: text or json."),
+    Flag(
+        "ready-file",
+        "FILE",
+        lambda value: Path(_text(value)),
+        "Write address, CA, certificate, key and process id to this file (JSON) once the bank answers.",
+    ),
+    Flag(
+        "print-env",
+        "",
+        _switch,
+        "Print these as lines for a shell, `export BANK_EMULATOR_URL=...`, in place of READY.",
+        switch=True,
+    ),
 )
 
 

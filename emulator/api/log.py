@@ -24,6 +24,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
+from emulator.api.trace import traceparent
 from emulator.bank.clock import date_time
 from emulator.bank.reference import is_national_number
 
@@ -49,6 +50,7 @@ class Exchange:
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
     created: str | None = None  # the id of a new payment, recorded because a rule may change the answer that names it
+    counted: bool = False  # in the metrics
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -109,6 +111,12 @@ class Exchange:
         return self.response.status if self.response else 0
 
     @property
+    def request_id(self) -> str | None:
+        """The X-Request-ID of the answer, which is the client's unless it sent none."""
+        answered = self.response.headers if self.response else ()
+        return next((value for name, value in answered if name.lower() == "x-request-id"), None)
+
+    @property
     def payment_id(self) -> str | None:
         """The id of the payment that the request concerns: from its path, or from the answer to its creation."""
         if self.call is None:
@@ -125,7 +133,7 @@ class Exchange:
             return {}
         return body if isinstance(body, dict) else {}
 
-    def _messages(self) -> list[dict[str, str]]:
+    def messages(self) -> list[dict[str, str]]:
         """The messages of a refusal; an answer that a rule has changed may have none."""
         messages = self._answer().get("tppMessages") if self.status >= 400 else None
         return [entry for entry in messages if _is_message(entry)] if isinstance(messages, list) else []
@@ -143,7 +151,8 @@ class Exchange:
             "paymentId": self.payment_id,
             "rules": list(self.rules),
             "notes": list(self.notes),
-            "messages": self._messages(),
+            "messages": self.messages(),
+            "traceparent": traceparent(self.request.headers),
             "milliseconds": round(self.seconds * 1000, 2),
         }
         return self._mask({name: value for name, value in shown.items() if value not in (None, [])})

@@ -26,7 +26,7 @@ from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store, StoreLost, StoreUnwritable
-from emulator.web.application import Answering, Turn, Watching
+from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
@@ -60,7 +60,7 @@ class Pages(ServiceHandler, Protocol):
     def no_bank(self, request: Request, name: str) -> Response: ...
 
 
-class BankApplication:
+class BankApplication(Application):
     """The application that the web server serves.
 
     `handlers`: by first path segment (`_emulator`, `sca`, `console`, ...); all other paths are the TPP interface.
@@ -109,10 +109,6 @@ class BankApplication:
     def turn(self) -> Turn:
         """The next turn of requests."""
         return self._turns
-
-    def around(self, local: Answering, _watching: Watching) -> Answering:
-        """Every request is answered here."""
-        return local
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer a request, with all its steps; never raises."""
@@ -214,7 +210,7 @@ class BankApplication:
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what is due in watched banks, so that watchers see it without a request."""
-        return self._turns.settle()
+        return self._turns.apply_due(self._registry.watched())
 
     async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
         """Change documents of a bank by `work`, outside a turn; returns its result once the change is durable."""
@@ -249,9 +245,6 @@ class BankApplication:
         self.notifier.stop()
         self._close_until = monotonic() + COMPACTING
         self._turns.stop()
-
-    async def leave(self) -> None:
-        """Nothing is left to do in the event loop."""
 
     def close(self) -> None:
         """Compact the documents and release the state directory."""

@@ -13,7 +13,9 @@ import secrets
 import socket
 from collections.abc import Awaitable, Generator, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
+from errno import EADDRNOTAVAIL
 from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -23,11 +25,11 @@ import psycopg
 from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of, apply_all, registry_config
+from emulator.assemble.composition import application_of, apply_all, registry_for
 from emulator.assemble.forwarding import Entrance, Ways
 from emulator.assemble.homes import Homes, HomeStorage
-from emulator.assemble.registry import DEFAULT, BankRegistry
-from emulator.assemble.stored_authority import KEEP, READ, StoredAuthority, secret_of
+from emulator.assemble.registry import DEFAULT
+from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority, secret_of
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.control.operation import BankSpec
@@ -38,6 +40,7 @@ from emulator.store.postgres.connection import Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnusable, unusable
 from emulator.store.postgres.leases import Leases
 from emulator.web.application import Answering, Watching
+from emulator.web.console.handler import LIFETIME
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ Flags = Mapping[str, Any]
 
 T = TypeVar("T")
 
+BACKLOG = 1024
 _HOST_PORT = re.compile(r"(?P<host>\[[^\]]+\]|[^:]+)(?::(?P<port>[0-9]+))?")
 
 
@@ -87,68 +91,60 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         raise ValueError("there is no store")
     server = Server(settings.store, schema_of(settings.store, settings.store_schema), settings.store_connections)
     server.open()
-    bound = None
-    try:
+    with ExitStack() as undo:
         try:
             async with server.connection() as connection:
                 await layout.prepare(connection, server.schema)
                 authority, settings, secret, begun = await _joined(connection, server.schema, settings)
-                bound = _advertised(settings.advertise, connection)
+                bound, address = _listening(settings.advertise, connection)
+                undo.callback(bound.close)
+            leases = Leases(server, uuid4().hex, address)
+            homes = Homes(server, leases, authority)
+            registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
+            registry.counts.leases = lambda: len(leases.held)
+            application = application_of(registry, settings, authority, SharedApplication, homes.asking, authority)
+            application.homes, application.secret = homes, secret
+            application.entrance = partial(Entrance, bound, leases.home, secret)
+            homes.refuses = application.lacks_right
+            async with homes.renewed():
+                await _begin(homes, application, settings, begun)
         except psycopg.Error as error:
             raise unusable(error, server.schema) from error
-        host = (
-            settings.advertise.rpartition(":")[0]
-            if settings.advertise and ":" in settings.advertise
-            else settings.advertise
-        )
-        host = (host or bound.getsockname()[0]).strip("[]")
-        address = f"[{host}]:{bound.getsockname()[1]}" if ":" in host else f"{host}:{bound.getsockname()[1]}"
-        leases = Leases(server, uuid4().hex, address)
-        homes = Homes(server, leases, authority)
-        registry = homes.registry = BankRegistry(
-            registry_config(settings, authority, begins, storage=HomeStorage(homes))
-        )
-        application = application_of(registry, settings, authority, SharedApplication, homes.asking)
-        application.homes, application.secret = homes, secret
-        application.entrance = partial(_entrance, bound, leases.home, secret)
-        homes.refuses = application.lacks_right
-        async with homes.renewed():
-            await _begin(homes, application, settings, begun)
-        return application
-    except BaseException:
-        if bound is not None:
-            bound.close()
-        raise
-    finally:
-        await server.close()  # the loop that serves has connections of its own
+        finally:
+            await server.close()  # the loop that serves has connections of its own
+        undo.pop_all()
+    return application
 
 
-def _entrance(bound: socket.socket, home: str, secret: bytes, here: Any, watching: Watching) -> Entrance:
-    return Entrance(bound, home, secret, here, watching)
+def _listening(advertise: str | None, connection: AsyncConnection[Any]) -> tuple[socket.socket, str]:
+    """The socket at which the other processes reach this one, and the address that they use.
 
-
-def _advertised(advertise: str | None, connection: AsyncConnection[Any]) -> socket.socket:
-    """The socket at which the other processes reach this one."""
-    named = _HOST_PORT.fullmatch(advertise or "")
-    host, port = (named["host"], named["port"] or "0") if named else ("", "0")
-    if not host:
-        with socket.socket(fileno=socket.dup(connection.fileno())) as own:
-            host = "127.0.0.1" if own.family == socket.AF_UNIX else own.getsockname()[0]
+    A name or address that is not one of this machine is that of a gateway or of the machine around a container, which
+    passes connections on: they may come in anywhere.
+    """
+    with socket.socket(fileno=socket.dup(connection.fileno())) as own:
+        reaching = "127.0.0.1" if own.family == socket.AF_UNIX else own.getsockname()[0]
+    named = _HOST_PORT.fullmatch(advertise or reaching.join("[]"))
+    assert named is not None
+    host, port = named["host"].strip("[]"), int(named["port"] or 0)
     try:
-        family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-            bound.listen(1024)
-            bound.setblocking(False)
-        except BaseException:
-            bound.close()
-            raise
+            bound = _bound(host, port)
+        except OSError as error:
+            if not isinstance(error, socket.gaierror) and error.errno != EADDRNOTAVAIL:
+                raise
+            bound = _bound("", port)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StoreUnusable(f"--advertise {advertise or host}: this process cannot listen there: {reason}") from error
-    return bound
+    return bound, f"{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0] if host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
 async def _begin(
@@ -210,6 +206,7 @@ async def _joined(
         service = about(known.get(SERVICE, b"{}"))
         settings = _with_seed(settings, service.get("flags", {}))
         _compare(_flags_of(settings), service.get("flags", {}))
+        await execute(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
         stored = await execute(READ, -1)
         authority = StoredAuthority(settings.state, await stored.fetchall(), clock=real_now)
         authority.adopt()

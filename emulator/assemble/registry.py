@@ -14,14 +14,16 @@ from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import routes
 from emulator.api.operations import table
+from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService, Sign, Signer
-from emulator.assemble.folders import NAME
+from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
-from emulator.bank.bank import Bank, Event
+from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
+from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
@@ -41,6 +43,7 @@ from emulator.store import (
     StoreDamaged,
     StoreError,
     StoreLost,
+    StoreShared,
     WriteGroup,
     discarded_on_failure,
     memory_store,
@@ -50,8 +53,8 @@ from emulator.store.journal_log import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-NAMED_BANK = re.compile(rf"/banks/({NAME.pattern})(?=/|$)")  # the prefix of its addresses
-_NO_BANK = frozenset({"", "health", "openapi.json", "docs", "static"})
+NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
+_NO_BANK = frozenset({"", "health", "metrics", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
@@ -59,7 +62,8 @@ COMPACTING = 8.0  # seconds in which `close` compacts the others; the process ex
 
 
 def bank_of(request: Request) -> tuple[str | None, bool]:
-    """The bank that a request is about, None for one that every process answers itself; and whether it may be new.
+    """The bank that a request is about, None for one that every process answers itself; and whether it is about the
+    bank as a whole, which may then be new or damaged.
 
     Creating, replacing and deleting a bank are about that bank, whichever one's control interface they are sent to.
     """
@@ -68,8 +72,8 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     rest = path[named.end() :] if named else path
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
-        if NAME.fullmatch(name):
-            return name, request.method == "PUT"
+        if FILE_NAME.fullmatch(name):
+            return name, True
     if named:
         return named[1], False
     return (None if rest[1:].partition("/")[0] in _NO_BANK else DEFAULT), False
@@ -100,6 +104,8 @@ class BankRegistry:
 
     def __init__(self, config: RegistryConfig) -> None:
         self.group = WriteGroup()
+        self.outcomes = Outcomes()
+        self.counts = ProcessCounts()
         self.config = config
         self.storage = config.storage
         self._router = routes(table())
@@ -178,7 +184,8 @@ class BankRegistry:
         try:
             self.find(name)
         except BankError as refused:
-            if not isinstance(refused.__cause__, StoreDamaged):
+            cause = refused.__cause__
+            if not (isinstance(cause, StoreDamaged) or (isinstance(cause, StoreShared) and cause.unreadable)):
                 raise
         else:
             yield
@@ -244,6 +251,7 @@ class BankRegistry:
             signer=response_signer(config.authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
+            outcomes=self.outcomes,
         )
 
     def _seed(self, name: str, documents: Store) -> int | None:
@@ -276,11 +284,19 @@ class BankRegistry:
         While a large fixture is read, other requests are answered, with the bank as it was before. Raises FORMAT_ERROR
         for an invalid name, and CONFLICT for another seed of the default bank or a bank that changes meanwhile.
         """
-        if not NAME.fullmatch(name):
+        if not FILE_NAME.fullmatch(name):
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
-            return (yield from self._create(name, spec))
+            with self.storage.creating(name) as (documents, place):  # it has its place once it is complete
+                ready = yield from self._prepared(spec, documents)
+                if self.exists(name):
+                    raise changed_meanwhile(name)
+                service = self._service(name, documents, spec.seed)
+                self._fill(service, documents, spec, ready)
+                place()
+            self._enter(name, service, documents)
+            return service
         seed = spec.seed
         if seed is None:
             seed = known.bank.ids.seed if name == DEFAULT else self.config.seed
@@ -317,19 +333,8 @@ class BankRegistry:
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Publish an event about a change of the process (its TPPs, its banks) at every watched bank."""
         for service in self.watched():
-            service.bank.publish(about_all(service.bank, kind, name, status))
-
-    def _create(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
-        """Create a bank; it has its place once it is complete."""
-        with self.storage.creating(name) as (documents, place):
-            ready = yield from self._prepared(spec, documents)
-            if self.exists(name):
-                raise changed_meanwhile(name)
-            service = self._service(name, documents, spec.seed)
-            self._fill(service, documents, spec, ready)
-            place()
-        self._enter(name, service, documents)
-        return service
+            at = service.bank.clock.stamp()
+            service.bank.publish({"type": kind, "id": name, "status": status, "at": at})
 
     def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: PreparedFixture) -> None:
         with documents.transaction():
@@ -348,11 +353,12 @@ class BankRegistry:
         if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
         for step in self.storage.delete(name) if self.storage.has(name) else ():
-            self._end(name)
+            self.end(name)
             yield step
-        self._end(name)
+        self.end(name)
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
+        """Close an open bank, which is deleted or lost."""
         service = self._open.get(name)
         if service is not None:
             service.bank.dismiss()
@@ -417,11 +423,6 @@ def is_busy(service: BankService, documents: Store) -> bool:
     bank, log = service.bank, documents.log
     on_disk = documents.waiting or log.sync_needed or log.compacting
     return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
-
-
-def about_all(bank: Bank, kind: str, name: str, status: str) -> Event:
-    """The event of a change that concerns all banks."""
-    return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
 
 
 def changed_meanwhile(name: str) -> BankError:

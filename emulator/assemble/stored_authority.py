@@ -16,6 +16,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from emulator.assemble.copying import CA_FILES
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import ca_file, make_private, write_folder, write_private
 from emulator.store import StoreError
@@ -24,17 +25,17 @@ from emulator.store.postgres.errors import StoredDataDamaged
 
 logger = logging.getLogger(__name__)
 
-CA, ANSWERS, TPP = "ca", "answers", "tpp"
-CA_FILES = ("ca.pem", "ca-key.pem")
+CA, ANSWERS, TPP, LOGOUT = "ca", "answers", "tpp", "logout"
 CREDENTIAL_FILES = ("certificate.pem", "key.pem")
 
 Secret = tuple[str, str, int, bytes]
 """Kind, name, version and body (JSON) of what is stored."""
 
 READ = (
-    "SELECT kind, name, version, body FROM {schema}.secret WHERE version > %s AND kind IN ('ca', 'answers', 'tpp')"
-    " ORDER BY version, kind, name"
+    "SELECT kind, name, version, body FROM {schema}.secret"
+    " WHERE version > %s AND kind IN ('ca', 'answers', 'tpp', 'logout') ORDER BY version, kind, name"
 )
+FORGET = "DELETE FROM {schema}.secret WHERE kind = 'logout' AND name < %s"
 # The row of the layout is locked until the end, so that versions become visible in their order.
 KEEP = (
     "WITH news AS (UPDATE {schema}.layout SET news = news + 1 RETURNING news)"
@@ -52,6 +53,7 @@ class StoredAuthority(CertificateAuthority):
 
     def __init__(self, directory: Path, secrets: Iterable[Secret], *, clock: Callable[[], datetime]) -> None:
         self.pending: dict[tuple[str, str], tuple[dict[str, bytes], bool]] = {}  # files, and whether they may replace
+        self.ended: dict[str, int] = {}  # logins to the console, by id, with their times
         self.version = 0  # of the last secret that was read
         self._place = directory
         self._refused: set[str] = set()  # folders that are no TPP
@@ -77,6 +79,9 @@ class StoredAuthority(CertificateAuthority):
         for kind, name, version, body in secrets:
             self.version = max(self.version, version)
             files = files_of(kind, name, body)
+            if kind == LOGOUT:
+                started, _, identity = name.partition(".")
+                self.ended[identity] = int(started) if started.isdecimal() else 0
             known = self._in_memory.get(name)
             if kind == TPP and (known is None or known.certificate_pem.encode() != files["certificate.pem"]):
                 self._enter(name, files)
@@ -88,7 +93,8 @@ class StoredAuthority(CertificateAuthority):
         new = []
         for secret in await server.rows(READ, self.version):
             try:
-                new += self.take([secret])
+                if secret[2] > self.version:  # else read at the same time for another request
+                    new += self.take([secret])
             except StoredDataDamaged as error:  # one TPP is missing, and nothing else
                 logger.error("%s", error)
         return new
@@ -122,6 +128,11 @@ class StoredAuthority(CertificateAuthority):
         self._in_memory.pop(name, None)  # so that it is the newest
         self._in_memory[name] = Credentials(name, certificate, files["key.pem"])
         _mirror(self._place / "tpps" / name, files)
+
+    def log_out(self, identity: str, started: int) -> None:
+        """End a login to the console, by a row that is named so that those of old logins come first."""
+        self.ended[identity] = started
+        self.pending[LOGOUT, f"{started}.{identity}"] = {}, True
 
     def adopt(self) -> None:
         """Take the TPPs that `tpp new` has added beside this process, the oldest first."""
@@ -162,7 +173,7 @@ def files_of(kind: str, name: str, body: bytes) -> dict[str, bytes]:
         files = {file: b64decode(content) for file, content in json.loads(body).items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(secret, error) from error
-    for file in CA_FILES if kind == CA else CREDENTIAL_FILES:
+    for file in {CA: CA_FILES, LOGOUT: ()}.get(kind, CREDENTIAL_FILES):
         if file not in files:
             raise StoredDataDamaged(secret, f"{file} is missing")
     return files

@@ -49,7 +49,8 @@ def report_options(command: Command) -> Command:
     return command
 
 
-def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+    """The checks of these names and groups, all of them without any; raises Failed for one that does not exist."""
     from emulator.bank.problems import unknown
     from emulator.conformance.check import GROUPS, ready, unusable
 
@@ -71,7 +72,7 @@ def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
 @output_option
 def list_(groups: tuple[str, ...], output: str) -> None:
     """List the checks, each with what it judges."""
-    checks = _chosen((), groups)
+    checks = chosen((), groups)
     shown = [check.model_dump(include={"check", "level", "group", "role", "about", "spec"}) for check in checks]
     width = max(len(check.check) for check in checks)
 
@@ -84,12 +85,14 @@ def list_(groups: tuple[str, ...], output: str) -> None:
 
 @command.command("show", epilog="Example: bank-emulator conformance show repeats-a-lost-answer")
 @click.argument("name", metavar="CHECK")
-def show_(name: str) -> None:
+@output_option
+def show_(name: str, output: str) -> None:
     """Print the file of a check."""
     from emulator.conformance.check import FOLDER
 
-    (check,) = _chosen((name,), ())
-    click.echo((FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8"), nl=False)
+    (check,) = chosen((name,), ())
+    file = (FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8")
+    show(check.model_dump(mode="json", exclude_unset=True), output, lambda _: click.echo(file, nl=False))
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")
@@ -109,14 +112,14 @@ def audit(
     They count since its start, reset, a restored snapshot or DELETE /_emulator/conformance. Exit 1 if a check of level
     `must` fails.
     """
-    chosen = {check.check for check in _chosen(names, groups)}
+    judged = {check.check for check in chosen(names, groups)}
     baseline = _baseline(where.pop("baseline"))
     address = bank_url(url)
     if claims is not None:
         _send_claims(address, claims)
     report = ask(address, "GET", "conformance")
     _check(
-        _publish([row for row in report["checks"] if row["check"] in chosen], output, baseline, **where),
+        _publish([row for row in report["checks"] if row["check"] in judged], output, baseline, **where),
         require_seen=require_seen,
     )
 
@@ -171,7 +174,7 @@ def run(
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
-    checks, baseline = _chosen(names, groups), _baseline(where.pop("baseline"))
+    checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes = []
     with _bank(url) as address:

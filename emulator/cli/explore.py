@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import write_file
+from emulator.cli.bank import show, write_file
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import Command
+from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ MOST_RUNS = 1_000_000
 def tpp_options(command: Command) -> Command:
     """The options that name the TPP and the files of the report."""
     claims = "Where the TPP reports its view; {run} in it stands for BANK_RUN."
-    return program_options("run")(click.option("--claims", metavar="URL", help=claims)(report_files(command)))
+    return program_options("run")(
+        click.option("--claims", metavar="URL", help=claims)(report_files(output_option(command)))
+    )
 
 
 @click.command(
@@ -67,6 +69,7 @@ def explore(
     save: str | None,
     as_scenario: bool,
     timeout: float,
+    output: str,
     **where: str | None,
 ) -> None:
     """Search for a combination of faults that breaks your TPP.
@@ -92,7 +95,7 @@ def explore(
     def progress(now: SearchProgress) -> None:
         nonlocal shown
         for breakage in now.found[shown:]:
-            _tell(breakage, folder, as_scenario=as_scenario)
+            _tell(breakage, folder, as_scenario=as_scenario, err=output == "json")
         shown = len(now.found)
         _line(now)
 
@@ -103,7 +106,7 @@ def explore(
         except RunFailed as failed:
             raise Failed(str(failed), page=PAGE) from failed
     _end_line()
-    click.echo(report.summary(done))
+    show(report.document(done), output, lambda _: click.echo(report.summary(done)))
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
     _write(where, report.document(done), cases, "Faults that break the TPP", report.summary(done))
@@ -123,6 +126,7 @@ def replay(
     hook: str | None,
     claims: str | None,
     timeout: float,
+    output: str,
     **where: str | None,
 ) -> None:
     """Play again what `explore` has saved, in a file or a folder. Exit 1 while one fails."""
@@ -141,6 +145,7 @@ def replay(
     from emulator.conformance.explore.outcome import replay as play_again
 
     cases: list[dict[str, Any]] = []
+    err = output == "json"
     with _sandbox() as sandbox:
         try:
             for (file, _), outcome in zip(read, play_again([one for _, one in read], sandbox, client), strict=True):
@@ -148,14 +153,14 @@ def replay(
                 if outcome.silent:
                     raise RunFailed("the TPP sent no request" + (f": {finding.text}" if finding else ""))
                 cases.append(report.case(file.stem, finding, outcome))
-                click.echo(f"{'pass' if finding is None else 'FAIL':<5} {file.stem}")
+                click.echo(f"{'pass' if finding is None else 'FAIL':<5} {file.stem}", err=err)
                 if finding is not None:
-                    click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n")
+                    click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n", err=err)
         except RunFailed as failed:
             raise Failed(str(failed), page=PAGE) from failed
     red = [one["name"] for one in cases if one["what"]]
     text = f"{len(cases)} schedules played again, {len(red)} fail"
-    click.echo(text)
+    show({"schedules": cases}, output, lambda _: click.echo(text))
     _write(where, {"schedules": cases}, cases, "Schedules played again", text)
     if red:
         raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
@@ -206,27 +211,27 @@ def _folder(name: str) -> Path:
     return folder
 
 
-def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool) -> None:
-    """Print a failure, and write its files."""
+def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool, err: bool) -> None:
+    """Print a failure, on stderr where stdout is for JSON, and write its files."""
     from emulator.conformance.explore import report, schedule
 
     _end_line()
-    click.echo(report.failure_text(breakage))
+    click.echo(report.failure_text(breakage), err=err)
     if folder is not None:
         saved = breakage.outcome.schedule.model_copy(update={"found": breakage.finding.text})
         file = folder / f"{breakage.name}.yaml"
         write_file("--save", str(file), saved.text())
-        click.echo(f"\n  saved: {file}")
+        click.echo(f"\n  saved: {file}", err=err)
         if as_scenario:
             try:
                 text = schedule.scenario_of(breakage.outcome.schedule, _scenario_name(breakage.name))
             except ValueError as reason:
-                click.echo(f"  no scenario: {reason}")
+                click.echo(f"  no scenario: {reason}", err=err)
             else:
                 (folder / "scenarios").mkdir(exist_ok=True)
                 write_file("--save", str(folder / "scenarios" / f"{breakage.name}.yaml"), text)
-                click.echo(f"  scenario: {folder / 'scenarios' / breakage.name}.yaml")
-    click.echo("")
+                click.echo(f"  scenario: {folder / 'scenarios' / breakage.name}.yaml", err=err)
+    click.echo("", err=err)
 
 
 def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:

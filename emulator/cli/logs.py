@@ -18,6 +18,7 @@ REPEATS = 20  # how often the same message is written per period
 PERIOD = 60.0  # seconds
 QUEUED_LINES = 1000
 LINE_LENGTH = 16_000  # characters of a line, with its traceback
+REQUESTS = "emulator.requests"  # the logger of the lines about requests, one each
 _PREFIX = 100  # characters by which messages are distinguished
 _MESSAGES = 1000  # distinct messages that are counted at the same time
 _CLOSE_TIMEOUT = 0.5  # seconds
@@ -30,6 +31,7 @@ class _Json(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),  # about a request
         }
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
@@ -66,7 +68,7 @@ def _without_source(
 class RateLimit(logging.Filter):
     """Passes the same message at most `REPEATS` times in `PERIOD` seconds, as clients can cause any number of them.
 
-    The first one of the next period names how many were left out.
+    The first one of the next period names how many were left out. The lines about requests all pass: each is asked for.
     """
 
     def __init__(self) -> None:
@@ -74,6 +76,8 @@ class RateLimit(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == REQUESTS:
+            return True
         kind = record.name, str(record.msg)[:_PREFIX]
         since, count = self._seen.get(kind, (record.created, 0))
         left_out = 0

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.conditions import NAMED, Scalar
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, json_schema, matching, refuse
+from emulator.bank.formats import FILE_NAME
+from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, filled, json_schema, matching, refuse
 from emulator.scenario.actors import As, NewTpp, Persona, acting
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.steps import Scene, Step, step_kinds
 from emulator.scenario.variables import NAME as VARIABLE
-
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 class Parameter(Model):
@@ -27,7 +26,7 @@ class Parameter(Model):
     model_config = ConfigDict(title="parameter")
 
     default: Scalar
-    about: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = None
+    about: Maybe[Annotated[str, filled(500)]] = None
 
 
 def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
@@ -56,12 +55,10 @@ class ScenarioFile(Model):
 
     model_config = ConfigDict(alias_generator=None, title="Scenario of the bank emulator")
 
-    scenario: Annotated[str, matching(NAME, "a name of lower-case letters, digits and dashes, such as slow-bank")] = (
-        Field(description="Its name.")
-    )
-    summary: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = Field(
-        None, description="What it shows, in one sentence."
-    )
+    scenario: Annotated[
+        str, matching(FILE_NAME, "a name of lower-case letters, digits and dashes, such as slow-bank")
+    ] = Field(description="Its name.")
+    summary: Maybe[Annotated[str, filled(500)]] = Field(None, description="What it shows, in one sentence.")
     play: Maybe[Literal["only"]] = Field(None, description="only: its story can be played, but it cannot be applied.")
     parameters: Annotated[
         dict[str, Parameter],

@@ -21,7 +21,7 @@ from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path
-from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, one_of, refuse
+from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, filled, one_of, refuse
 from emulator.scenario.values import Feed, Settings, amount
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class AccountChange(_ChangeModel):
     credit_line: Maybe[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
     payments_removed: Maybe[bool] = None
     demands_kid: Maybe[bool] = None
-    name: Maybe[Annotated[str, Field(pattern=r"\S", max_length=70)]] = None
+    name: Maybe[Annotated[str, filled(70)]] = None
     status: Maybe[Annotated[str, one_of("status of an account", accounts.STATUSES)]] = None
     owners: Maybe[Annotated[list[Text100], Field(max_length=20)]] = Field(
         None, description="Numbers of the private customers to whom it belongs too; * for all of the bank."
@@ -120,9 +120,7 @@ class AgreementChange(_ChangeModel):
 
     agreement: Text100
     signatures: Maybe[Literal[1, 2]] = None
-    persons: Maybe[
-        Annotated[list[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_PERSON)]], Field(min_length=1)]
-    ] = None
+    persons: Maybe[Annotated[list[Annotated[str, filled(LONGEST_PERSON)]], Field(min_length=1)]] = None
 
     def apply(self, bank: Bank, path: Path) -> None:
         """Change the agreements; raises DefinitionError for none, several, unknown persons and too few persons."""

@@ -106,7 +106,9 @@ def disagreement(table: DocumentTable) -> str | None:
         return str(wrong)
     if content.numbers != table.numbers:
         return "the ids do not match the documents"
-    return None if content.keys.plain() == table.keys.plain() else "the indexes do not match the documents"
+    ours, theirs = content.keys, table.keys
+    same = ours.indexes == theirs.indexes and ours.orders == theirs.orders
+    return None if same else "the indexes do not match the documents"
 
 
 _TABLE = re.compile(rb',("[^"\\]+"):\{')

@@ -12,6 +12,7 @@ was replaced by a stored one, it is `{"sequence", "content": file, "then": the d
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -285,7 +286,14 @@ class Store(Documents):
         self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
         self._revert_to: int | None = None  # unconfirmed changes after this one are still to be undone
         self._listeners: list[Listener] = []
-        log.load(self)
+        # the many new objects of a large bank would cause useless collections
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            log.load(self)
+        finally:
+            if collects:
+                gc.enable()
 
     def publish(self, event: Event) -> None:
         self.outbox.append(event)

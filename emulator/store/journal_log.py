@@ -18,12 +18,11 @@ system calls loses nothing.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Any, Literal
@@ -581,25 +580,12 @@ def open_store(
     `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
     Raises StoreDamaged, StoreExhausted, StoreTooNew, StoreLocked, OSError.
     """
-    with _without_collection():
-        log = JournalLog(directory, power=durability == "power", disk=disk, progress=progress)
-        try:
-            return Store(log, kinds)
-        except MemoryError as error:
-            log.discard()
-            raise StoreExhausted(directory) from error
-        except BaseException:
-            log.discard()
-            raise
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Disable garbage collection: hundreds of thousands of new objects would cause many useless collections."""
-    was_on = gc.isenabled()
-    gc.disable()
+    log = JournalLog(directory, power=durability == "power", disk=disk, progress=progress)
     try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+        return Store(log, kinds)
+    except MemoryError as error:
+        log.discard()
+        raise StoreExhausted(directory) from error
+    except BaseException:
+        log.discard()
+        raise

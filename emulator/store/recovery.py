@@ -22,7 +22,7 @@ from emulator.store.db import Store, content_named
 from emulator.store.disk import Disk
 from emulator.store.documents import StoredContent
 from emulator.store.errors import StoreDamaged
-from emulator.store.snapshot import load
+from emulator.store.snapshot import PIECE, load
 
 SNAPSHOT = "documents.json"
 REPORTED = 1 << 20  # bytes between two reports of progress
@@ -165,6 +165,10 @@ Progress = Callable[[int, int], None]
 """Called from time to time with the number of bytes read so far, and the total."""
 
 
+def _parts(read: Callable[[int, int], bytes], size: int) -> Iterator[bytes]:
+    return (read(at, PIECE) for at in range(0, size, PIECE))
+
+
 class Recovery:
     """The files of a directory, after `recover` has read them.
 
@@ -223,7 +227,7 @@ class Recovery:
 
     def _load_snapshot(self, file: Path) -> None:
         with self._disk.reading(file) as (read, size):
-            snapshot = load(read, size, file, self._store.kinds)
+            snapshot = load(_parts(read, size), file, self._store.kinds)
         self.snapshot_size = size
         self._store.replace(snapshot.image, snapshot.sequence)
         self.sources.append(file)
@@ -281,7 +285,8 @@ class Recovery:
         self._unreadable, size = None, 0
         try:
             with self._disk.reading(file) as (read, size):
-                self._store.replace(load(read, size, file, self._store.kinds).image, self._store.sequence)
+                image = load(_parts(read, size), file, self._store.kinds).image
+                self._store.replace(image, self._store.sequence)
         except FileNotFoundError:
             self._unreadable = StoreDamaged(journal, offset, f"{file.name}, which it names, is missing")
         except StoreDamaged as wrong:

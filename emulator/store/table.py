@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from heapq import merge
 from math import isfinite
 from sys import intern
 from typing import Any, NamedTuple, TypeAlias
@@ -33,15 +33,14 @@ Value = str | int
 Entry = tuple[Any, ...]
 """A document's entry in an order: `([group,] by, id)`."""
 
-Bucket: TypeAlias = int | tuple[int, ...] | list[int] | SortedList
-"""The numbers of the documents with a value, ascending. One alone is no tuple, as that takes a third of the memory; a
-tuple never changes, so that copies of an index share it."""
+Bucket: TypeAlias = int | list[int] | SortedList
+"""The numbers of the documents with a value, ascending. One alone is no list, as that takes a third of the memory."""
 
-LISTED_FROM = 16  # numbers in a list
 SORTED_FROM = 4096  # numbers in a SortedList, once one is removed: a removal moves all that follow it in a list
-SORTED_AT_ONCE = 20_000  # entries; sorting more holds all other threads
+_QUOTE = ord('"')
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
+_TEXT = frozenset((str,))
 _TEXTS = frozenset((str, type(None)))
 _NOTHING: frozenset[type] = frozenset()
 
@@ -69,6 +68,31 @@ def decoded(text: bytes) -> Any:
         raise MemoryError("no memory to decode a JSON text") from wrong
 
 
+def _column(member: str, texts: Iterable[bytes]) -> list[Any]:
+    """The values of a member in documents, of which only those are decoded in which it cannot be seen.
+
+    A quote within a text is escaped, so that `,"member":` is always a key; and if no object ends between it and the end
+    of the document, it is a key of the document itself.
+    """
+    key = b",%b:" % orjson.dumps(member)
+    first, size = b"{" + key[1:], len(key)
+    column: list[Any] = []
+    add = column.append
+    for text in texts:
+        at = text.rfind(key) + size
+        if at >= size:
+            if text[at] == _QUOTE and text.find(b"}", at) == len(text) - 1:
+                value = text[at + 1 : text.index(b'"', at + 1)]
+                if b"\\" not in value:
+                    add(value.decode())
+                    continue
+        elif not text.startswith(first):
+            add(None)
+            continue
+        add(decoded(text).get(member))
+    return column
+
+
 class _Top:
     """Sorts after every text and number."""
 
@@ -84,18 +108,14 @@ _TOP = _Top()
 
 def _add(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
     bucket = buckets.get(value)
-    if bucket is None:
+    if isinstance(bucket, list):
+        insort(bucket, number)
+    elif bucket is None:
         buckets[value] = number
-    elif isinstance(bucket, list):
-        if number > bucket[-1]:
-            bucket.append(number)
-        else:
-            insort(bucket, number)
-    elif isinstance(bucket, SortedList):
-        bucket.add(number)
+    elif isinstance(bucket, int):
+        buckets[value] = [bucket, number] if bucket < number else [number, bucket]
     else:
-        numbers = sorted((number, bucket) if isinstance(bucket, int) else (*bucket, number))
-        buckets[value] = tuple(numbers) if len(numbers) < LISTED_FROM else numbers
+        bucket.add(number)
 
 
 def _remove(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
@@ -103,16 +123,26 @@ def _remove(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
     if isinstance(bucket, int):
         del buckets[value]
         return
-    if isinstance(bucket, tuple):
-        bucket = list(bucket)
-    elif isinstance(bucket, list) and len(bucket) >= SORTED_FROM:
+    if isinstance(bucket, list) and len(bucket) >= SORTED_FROM:
         bucket = buckets[value] = SortedList(bucket)
-    if isinstance(bucket, SortedList):
-        bucket.remove(number)
-    else:
-        del bucket[bisect_left(bucket, number)]
-    if len(bucket) < LISTED_FROM:
-        buckets[value] = tuple(bucket) if len(bucket) > 1 else bucket[0]
+    del bucket[bisect_left(bucket, number)]
+    if len(bucket) == 1:
+        buckets[value] = bucket[0]
+
+
+def _bucketed(values: list[Any], numbers: Iterable[int]) -> dict[Value, Bucket]:
+    """The buckets of a whole column; numbers ascending."""
+    single: dict[Value, Bucket]
+    if _TEXT.issuperset(map(type, values)) and len(single := dict(zip(values, numbers, strict=True))) == len(values):
+        return single
+    several: defaultdict[Value, list[int]] = defaultdict(list)
+    for value, number in zip(values, numbers, strict=True):
+        if type(value) is str:
+            several[value].append(number)
+        else:
+            for one in _searched(value):
+                several[one].append(number)
+    return {value: bucket[0] if len(bucket) == 1 else bucket for value, bucket in several.items()}
 
 
 def _searched(value: Any) -> Iterable[Value]:
@@ -158,10 +188,10 @@ class Keys:
             copied = other.indexes[member]
             copied.update(buckets)
             for value, bucket in buckets.items():
-                if not isinstance(bucket, (int, tuple)):
+                if not isinstance(bucket, int):
                     copied[value] = bucket.copy()
         for name, order in self.orders.items():
-            _fill(other.orders[name], [piece[:] for piece in order._lists])
+            other.orders[name].update(order)
         other.plain_types = self.plain_types
         return other
 
@@ -246,27 +276,27 @@ class Keys:
                         self.plain_types = _NOTHING
 
     @classmethod
-    def built(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, Mapping[str, Any]]]) -> Keys:
-        """Those of documents (number, id, document), numbers ascending; raises ValueError for one that does not fit.
+    def built(cls, kind: Kind[Any], texts: Collection[bytes], numbers: Mapping[str, int]) -> Keys:
+        """Those of documents in insertion order; raises ValueError for one that does not fit.
 
         Each order is sorted once.
         """
         keys = cls(kind)
-        entries: list[list[Entry]] = [[] for _ in keys._sorted]
-        for number, identity, document in documents:
-            values = keys.of(document)
-            if not _TEXTS.issuperset(map(type, values)):
-                keys.check(values)
-            for place, buckets in keys._indexed:
-                for value in _searched(values[place]):
-                    _add(buckets, value, number)
-            for some, entry in zip(entries, keys._entries(values, identity), strict=True):
-                if entry is not None:
-                    some.append(entry)
-        for some, (by, _, order) in zip(entries, keys._sorted, strict=True):
+        columns = [_column(member, texts) for member in keys.members]
+        if not all(_TEXTS.issuperset(map(type, column)) for column in columns):
+            for values in zip(*columns, strict=True):
+                keys.check(list(values))
+        for place, buckets in keys._indexed:
+            buckets.update(_bucketed(columns[place], numbers.values()))
+        for by, group, order in keys._sorted:
+            entries: Iterable[Entry]
+            if group is None:
+                entries = zip(columns[by], numbers, strict=True)
+            else:
+                groups = [value if value is None else intern(value) for value in columns[group]]
+                entries = zip(groups, columns[by], numbers, strict=True)
             try:
-                every = _ascending(some)
-                _fill(order, [every[at : at + 1000] for at in range(0, len(every), 1000)])
+                order.update(entry for entry in entries if None not in entry)
             except TypeError:
                 message = f"the member {keys.members[by]!r} cannot be sorted among the others of its order"
                 raise ValueError(message) from None
@@ -290,26 +320,6 @@ class Keys:
         stop = order.bisect_left((*head, _TOP) if high is None else (*head, high, _TOP))
         return order, start, max(start, stop)
 
-    def plain(self) -> object:
-        """The content, to compare it with that of another one."""
-        indexes = {
-            member: {value: [bucket] if isinstance(bucket, int) else list(bucket) for value, bucket in buckets.items()}
-            for member, buckets in self.indexes.items()
-        }
-        return indexes, {name: list(order) for name, order in self.orders.items()}
-
-
-def _fill(order: SortedList, pieces: list[list[Entry]]) -> None:
-    """Give an empty order its entries, ascending. Its own method sorts them again at once, which holds all threads."""
-    order._lists = pieces
-    order._maxes = [piece[-1] for piece in pieces]
-    order._len = sum(map(len, pieces))
-
-
-def _ascending(entries: list[Entry]) -> list[Entry]:
-    pieces = [sorted(entries[at : at + SORTED_AT_ONCE]) for at in range(0, len(entries), SORTED_AT_ONCE)]
-    return pieces[0] if len(pieces) == 1 else list(merge(*pieces))
-
 
 class TableContent(NamedTuple):
     """The structures of a table: one that replaces another takes no time."""
@@ -326,21 +336,22 @@ class TableContent(NamedTuple):
         return cls({}, {}, 1, Keys(kind))
 
     @classmethod
-    def of(cls, kind: Kind[Any], rows: dict[int, bytes]) -> TableContent:
-        """That with these rows, numbers ascending; raises ValueError for a row that is no document of this kind."""
-        numbers: dict[str, int] = {}
+    def of(cls, kind: Kind[Any], rows: dict[int, bytes], numbers: dict[str, int] | None = None) -> TableContent:
+        """That with these rows, numbers ascending; raises ValueError for a row that is no document of this kind.
 
-        def documents() -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+        `numbers`: id -> number, if they are known.
+        """
+        if numbers is None:
+            numbers = {}
             for number, raw in rows.items():
                 document = decoded(raw)
                 identity = document.get("id") if isinstance(document, dict) else None
-                if not isinstance(identity, str) or identity in numbers:
-                    raise ValueError(f"number {number} has no text member 'id' of its own")
+                if not isinstance(identity, str):
+                    raise ValueError(f"number {number} has no text member 'id'")
                 numbers[identity] = number
-                yield number, identity, document
-
-        keys = Keys.built(kind, documents())
-        return cls(rows, numbers, max(rows, default=0) + 1, keys)
+        if len(numbers) != len(rows):
+            raise ValueError("two documents have the same 'id'")
+        return cls(rows, numbers, max(rows, default=0) + 1, Keys.built(kind, rows.values(), numbers))
 
     def copy(self, kind: Kind[Any]) -> TableContent:
         """A copy for a table of this kind, which may be declared anew; ValueError for a document that does not fit."""

@@ -13,7 +13,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.storage import MemoryStorage
+from emulator.assemble.storage import Storage
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
@@ -34,7 +34,7 @@ def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
     """Banks in memory whose ids repeat."""
     return BankRegistry(
         RegistryConfig(
-            storage=MemoryStorage(),
+            storage=Storage(),
             fixtures="known-state",
             settings=Settings(),
             seed=1,

@@ -66,10 +66,12 @@ def test_a_saved_schedule_is_replayed_in_every_form(tmp_path: Path) -> None:
     (case,) = json.loads(report.read_text())["schedules"]
     assert (case["what"], case["rule"]) == ("believed-paid", 2)
     with hooked() as base:
-        mended = command(
-            "conformance", "replay", str(saved), "--hook", f"{base}/run", "--claims", f"{base}/claims/{{run}}"
-        )
+        where = ("--hook", f"{base}/run", "--claims", f"{base}/claims/{{run}}")
+        mended = command("conformance", "replay", str(saved), *where)
+        for_programs = command("conformance", "replay", str(saved), *where, "--output", "json")
     assert (mended.returncode, mended.stdout) == (0, "pass  accp\n1 schedules played again, 0 fail\n")
+    assert [case["what"] for case in json.loads(for_programs.stdout)["schedules"]] == [""]
+    assert for_programs.stderr == "pass  accp\n"
 
 
 @pytest.fixture

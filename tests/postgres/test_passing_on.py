@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.store.postgres.errors import StoreUnreachable
 from tests.known_state import KARI
-from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, request, whole
+from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, process, request, whole
 from tests.unit.pages.visitor import Page, Visitor
+
+BANK = "/banks/guarded"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -136,14 +139,16 @@ async def test_a_wrong_secret_is_refused_and_logged(one: Process, bank: str, cap
 @pytest.mark.parametrize(
     "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\2{}", b"\0\0\0\2[]", b"\0\0\0\x0b" + b'{"size":-1}']
 )
-async def test_what_is_no_message_ends_its_connection(
+async def test_what_is_no_message_is_refused_in_http_and_ends_its_connection(
     one: Process, sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     host, _, port = one.leases.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
-    assert await reader.read() == b""
+    answer = await reader.read()
     writer.close()
+    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert answer.endswith(b"know its secret.\n")
     assert "an internal connection sent something else than a request" in caplog.text
 
 
@@ -264,15 +269,16 @@ async def test_a_payment_is_made_and_read_at_any_process(one: Process, two: Proc
 class Console(Visitor):
     """The console of a process, which other requests reach too."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, cookie: str = "") -> None:
         super().__init__(None, None)  # type: ignore[arg-type]
         self._process = process
+        self._cookie = ("Cookie", cookie)
 
     def send(self, method: str, target: str, body: bytes = b"", **headers: str) -> Page:
         raise NotImplementedError
 
     async def page(self, method: str, target: str, body: bytes = b"") -> Page:
-        sent = (*HEADERS[:1], ("Content-Type", "application/x-www-form-urlencoded"))
+        sent = (*HEADERS[:1], ("Content-Type", "application/x-www-form-urlencoded"), self._cookie)
         answer = await self._process.send(Request(method, target, sent, body))
         assert isinstance(answer, Response)
         return Page(answer)
@@ -298,3 +304,28 @@ async def test_the_console_creates_and_deletes_banks_wherever_they_are(one: Proc
         page = await pressed(other, page, "/banks/shown/delete")
         page = await pressed(other, page, "/banks/shown/delete")  # yes, really
         await each.control("GET", "clock", bank="shown", status=404)
+
+
+async def test_who_logs_out_of_the_console_has_logged_out_at_every_process(tmp_path: Path, store_url: str) -> None:
+    """Also at one that joins later; the login of somebody else goes on."""
+    from urllib.parse import urlencode
+
+    async def logged_in(each: Process, cookie: str) -> bool:
+        return (await Console(each, cookie).page("GET", "/console")).status == 200
+
+    settings = {"control_token": "a token", "fixtures": "empty"}
+    async with process(store_url, tmp_path / "own", **settings) as own:
+        async with process(store_url, tmp_path / "beside", **settings) as beside:
+            headers = (*HEADERS, ("Authorization", "Bearer a token"))
+            await beside.send(Request("PUT", f"/_emulator{BANK}", headers, b"{}"))
+            cookies = []
+            for each in (own, beside):
+                page = await Console(each).page("POST", "/console/login", urlencode({"token": "a token"}).encode())
+                cookies.append(page.headers["set-cookie"].partition(";")[0])
+            page = await Console(beside, cookies[0]).page("GET", f"{BANK}/console")
+            logout = next(form for form in page.forms if form.action.endswith("/logout"))
+            await Console(beside, cookies[0]).page("POST", f"{BANK}/console/logout", urlencode(logout.sent()).encode())
+            for each in (own, beside):
+                assert [await logged_in(each, cookie) for cookie in cookies] == [False, True]
+        async with process(store_url, tmp_path / "late", **settings) as late:
+            assert [await logged_in(late, cookie) for cookie in cookies] == [False, True]

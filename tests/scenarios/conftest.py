@@ -9,7 +9,7 @@ import pytest
 
 from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.storage import MemoryStorage
+from emulator.assemble.storage import Storage
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
@@ -30,7 +30,7 @@ def stage_play(remote_banks: RemoteBanks | None) -> Play:
     authority = CertificateAuthority(None, clock=real_now)
     registry = BankRegistry(
         RegistryConfig(
-            storage=MemoryStorage(),
+            storage=Storage(),
             fixtures="known-state",
             settings=Settings(),
             seed=None,

@@ -85,14 +85,7 @@ def resolved(reference: Any) -> Any:
 
 
 def query_parameter(parameter: QueryParameter) -> Part:
-    schemas: Mapping[str, Part] = {
-        "boolean": {"type": "boolean"},
-        "int": {"type": "integer", "minimum": parameter.minimum, "maximum": parameter.maximum},
-        "date": {"type": "string", "format": "date"},
-        "enum": {"type": "string", "enum": list(parameter.values)},
-        "text": {"type": "string"},
-    }
-    schema = dict(schemas[parameter.type])
+    schema = dict(parameter.format.schema)
     if parameter.default is not None:
         schema["default"] = parameter.default
     return {

@@ -157,7 +157,7 @@ class Run:
         self.rows.append(Row(date_time(at or self._now), side, text, fault))
 
     def _told(self, event: Event | None) -> None:
-        """An event of the bank."""
+        """An event of the bank: it is a row of the timeline, and shows that something still happens."""
         if event is None or self.over:
             return
         kind, status = event["type"], event.get("status", "")

@@ -11,7 +11,7 @@ import pytest
 
 from emulator.assemble import registry as module
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.storage import FolderStorage, MemoryStorage
+from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank.clock import real_now
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import NOTIFICATION, PERSON
@@ -107,7 +107,7 @@ def test_a_bank_with_changes_that_are_not_written_stays(banks: BankRegistry, tim
 def test_banks_in_memory_and_without_a_limit_stay(
     authority: CertificateAuthority, time: Time, tmp_path: Path, hours: int
 ) -> None:
-    storage = MemoryStorage() if hours else FolderStorage(tmp_path / "banks")
+    storage = Storage() if hours else FolderStorage(tmp_path / "banks")
     banks = BankRegistry(replace(seeded_registry(authority).config, storage=storage, idle_seconds=hours * HOUR))
     banks.make("a")
     time.now += 10 * HOUR

@@ -13,7 +13,7 @@ from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import separate_bank
 from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.storage import MemoryStorage
+from emulator.assemble.storage import Storage
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
@@ -48,7 +48,7 @@ class Living:
         self.authority = _authority()
         self.registry = BankRegistry(
             RegistryConfig(
-                storage=MemoryStorage(),
+                storage=Storage(),
                 fixtures=fixtures,
                 settings=Settings(),
                 seed=1,

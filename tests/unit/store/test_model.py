@@ -73,9 +73,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         super().__init__()
         # so that few documents are many under one value
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(table, "LISTED_FROM", 3)
         self.patch.setattr(table, "SORTED_FROM", 5)
-        self.patch.setattr(table, "SORTED_AT_ONCE", 3)
         self.patch.setattr(documents, "SEVERAL", 2)
         self.patch.setattr(db, "FREED_AT_ONCE", 1)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))

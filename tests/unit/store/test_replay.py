@@ -60,7 +60,8 @@ def content(table: DocumentTable) -> dict[str, Any]:
         "rows": dict(table.sorted_rows()),
         "numbers": table.numbers,
         "next": table.next_number,
-        "keys": table.keys.plain(),
+        "indexes": table.keys.indexes,
+        "orders": table.keys.orders,
     }
 
 

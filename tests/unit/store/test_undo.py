@@ -81,7 +81,6 @@ CHANGES: dict[str, Callable[[Store], object]] = {
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "SEVERAL", 5)
-    monkeypatch.setattr(table, "LISTED_FROM", 4)
     monkeypatch.setattr(table, "SORTED_FROM", 8)
 
 
