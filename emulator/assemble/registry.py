@@ -366,7 +366,7 @@ class BankRegistry:
             return
         bank, documents = self._open[name].bank, self._stores[name]
         unwritten = documents.waiting or documents.log.sync_needed or documents.log.compacting
-        if bank.watchers or bank.moves or unwritten or notifications.are_to_come(bank):
+        if bank.watchers or bank.advances or unwritten or notifications.are_to_come(bank):
             del self._used[name]
             self._used[name] = monotonic()
         else:
