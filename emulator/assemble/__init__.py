@@ -69,7 +69,7 @@ def assemble(
             if changed := bank.settings.differences(bank.defaults):  # they override the flags (assumed)
                 listed = ", ".join(f"{name} {value}" for name, value in changed.items())
                 logger.info("settings of an earlier run, until the next reset: %s", listed)
-            application = application_of(registry, settings, authority, BankApplication)
+            application = application_of(registry, BankApplication)
             apply_all(settings.scenario, application.scenario_target(registry.default))
             undo.pop_all()
         return application

@@ -37,7 +37,7 @@ class Sandbox:
         self.issued = issued
         settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
         self._registry: BankRegistry = registry_for(settings, authority)
-        self.application: BankApplication = application_of(self._registry, settings, authority, BankApplication)
+        self.application: BankApplication = application_of(self._registry, BankApplication)
         self.credentials = SharedTpp(f"PSDNO-SBX-{NAME}", issued.certificate_pem, issued.key_pem.decode())
         self._server: WebServer | None = None
         self.base = "http://127.0.0.1:8080"
