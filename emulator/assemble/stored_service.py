@@ -26,7 +26,6 @@ from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, che
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
-from emulator.store.changes import content_named
 from emulator.store.check import disagreement
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options

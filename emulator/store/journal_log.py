@@ -29,7 +29,7 @@ from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
 
-from emulator.store.changes import Change
+from emulator.store.changes import Change, Log
 from emulator.store.disk import Disk, Lock, closing, write_whole
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreExhausted, StoreUnwritable
@@ -179,15 +179,12 @@ class Compaction:
             self._abandoned = True
 
 
-class JournalLog:
+class JournalLog(Log):
     """The directory of one bank, locked for this process from construction to `close`.
 
-    `written`: the time of the last loaded change, in real seconds since 1970, 0 for none; `size`: bytes of the journal;
-    `synced`: the last change with the configured durability. Construction and `load` raise StoreDamaged, StoreTooNew,
-    StoreLocked and OSError.
+    Construction and `load` raise StoreDamaged, StoreTooNew, StoreLocked and OSError.
     """
 
-    owned = True  # the lock of the directory
     _documents: Documents
     _journal: Journal
 
@@ -196,8 +193,6 @@ class JournalLog:
     ) -> None:
         self.directory = directory
         self.confirms = power
-        self.written = 0.0
-        self.size = 0
         self.refusal: str | None = None  # why changes are refused
         self.compacted: Compaction | None = None  # in progress
         self._progress = progress
@@ -224,7 +219,7 @@ class JournalLog:
         self._read(documents)
 
     def _read(self, documents: Documents) -> None:
-        found, disk = recover(self.directory, self._disk, documents, self._progress), self._disk
+        found, disk = recover(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
         for path in found.stale:
             disk.remove(path)
@@ -240,7 +235,7 @@ class JournalLog:
         path = found.journals[-1] if found.journals else self.directory / journal_name(documents.sequence + 1)
         self._journal, self._open = Journal(disk, path, found.end), True
         self.size = found.size
-        self.written = max((disk.written(path) for path in found.sources), default=0.0)
+        self.written = max((path.stat().st_mtime for path in found.sources), default=0.0)
         self._contents = found.contents
         self._synced, self._synced_end = documents.sequence, found.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
@@ -371,11 +366,6 @@ class JournalLog:
             size += sum(stored.size for stored in list(self._contents.values()) if stored.sequence)
         return size > self._compact_at and self.compacted is None and self.refusal is None
 
-    @property
-    def compacting(self) -> bool:
-        """Whether a snapshot is being written."""
-        return self.compacted is not None
-
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a compaction; the coroutine writes the snapshot in a thread. StoreUnwritable if it cannot begin."""
         compaction = self.begin_compaction()
@@ -400,7 +390,7 @@ class JournalLog:
         try:
             needless = [
                 self.directory / name
-                for name in self._disk.names(self.directory)
+                for name in os.listdir(self.directory)
                 if (journal_first(name) or sequence + 1) <= sequence
                 or ((stored := self._contents.get(name)) is not None and 0 < stored.sequence <= sequence)
             ]
@@ -413,8 +403,9 @@ class JournalLog:
             self._compact_at = self.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_end = True, self._journal.end
-        self.compacted = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless)
-        return self.compacted
+        compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless)
+        self.compacting, self.compacted = True, compaction
+        return compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
         """Finish a compaction that has run; a failed one is logged, and the old files remain valid."""
@@ -422,7 +413,7 @@ class JournalLog:
             logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
         if self.compacted is not compaction:
             return
-        self.compacted = None
+        self.compacting, self.compacted = False, None
         if compaction.placed:
             self._snapshot_size = compaction.size
             self.size = self._journal.end

@@ -116,10 +116,10 @@ class Snapshot(NamedTuple):
 
 def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
     """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-    return load(pieces(data), file, by_name(kinds)).image
+    return load(_pieces(data), file, by_name(kinds)).image
 
 
-def pieces(data: bytes) -> Iterator[bytes]:
+def _pieces(data: bytes) -> Iterator[bytes]:
     """A whole file for `load`."""
     return (data[at : at + PIECE] for at in range(0, len(data), PIECE))
 
@@ -144,7 +144,7 @@ def load(parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]]) -> 
     index = b""
     if form == 1:
         whole, end = b"".join(body), int(head[4], 16) - head.end()
-        body, index = pieces(whole[:end]), whole[end:]
+        body, index = _pieces(whole[:end]), whole[end:]
     tables, check = _Tables(), 0
     try:
         for part in body:

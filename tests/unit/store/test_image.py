@@ -99,16 +99,6 @@ def test_bytes_of_an_image_are_checked() -> None:
         image_from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 3, "sequence": 0}}}', KINDS)
 
 
-def test_an_image_of_other_declarations_is_indexed_anew(filled: Store) -> None:
-    declared = (Kind[Document]("book", indexes=("title",)), Kind[Document]("note", indexes=("id",)))
-    for image in (filled.image(), image_from_bytes(snapshot_bytes(filled.image().tables), declared)):
-        other = memory_store(declared)
-        other.restore(image)
-        assert other.dump() == filled.dump()
-        assert other.first(BOOK, title="Title 007") == filled.get(BOOK, "b7")
-        assert other.count(NOTE, id="n") == 1
-
-
 def test_restored_content_survives_a_kill(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
