@@ -58,9 +58,6 @@ class Disk:
         with closing(self, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) as file:
             os.fsync(file)
 
-    def duplicate(self, file: int) -> int:
-        return os.dup(file)
-
     def close(self, file: int) -> None:
         os.close(file)
 

@@ -64,7 +64,10 @@ class Abandoned(Exception):
 
 
 class Journal:
-    """The journal file that changes are appended to: it begins with change `first`, and ends after `end` bytes."""
+    """The journal file that changes are appended to: it begins with change `first`, and ends after `end` bytes.
+
+    It is closed when nobody needs it any more, an fsync under way included.
+    """
 
     def __init__(self, disk: Disk, path: Path, end: int = 0) -> None:
         self._disk = disk
@@ -73,6 +76,10 @@ class Journal:
         self.end = end
         self.file = disk.open_to_append(path)
         self.spoilt = False  # a failed write may have left part of a record
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):  # it could not be opened
+            self._disk.close(self.file)
 
     def append(self, line: bytes) -> None:
         """Write one line completely, or leave the journal unchanged and raise OSError."""
@@ -111,22 +118,18 @@ class SyncTicket:
     sequence: int
     end: int
     names: Path | None  # the directory, if the name of the journal file may not be durable yet
-    duplicate: int | None = None
     done: bool = False
     failed: Exception | None = None
 
     def run(self) -> None:
         """Sync; never raises: see `failed`."""
-        if not self.done:
-            try:
-                self.disk.sync(self.journal.file if self.duplicate is None else self.duplicate)
-                if self.names is not None:
-                    self.disk.sync_directory(self.names)
-            except Exception as failed:
-                self.failed = failed
-            self.done = True
-            if self.duplicate is not None:
-                self.disk.close(self.duplicate)
+        try:
+            self.disk.sync(self.journal.file)
+            if self.names is not None:
+                self.disk.sync_directory(self.names)
+        except Exception as failed:
+            self.failed = failed
+        self.done = True
 
 
 @dataclass(slots=True, eq=False)
@@ -215,7 +218,6 @@ class JournalLog(Log):
         if self not in _open_logs:
             raise StoreUnwritable("the documents are closed")
         self._abandon_compaction()
-        self._close_journal()
         self._read(documents)
 
     def _read(self, documents: Documents) -> None:
@@ -298,13 +300,7 @@ class JournalLog(Log):
     def begin_sync(self) -> SyncTicket:
         """An fsync for all changes so far: `run` it in any thread, then `finish_sync`."""
         names, journal = self.directory if self._new_name else None, self._journal
-        ticket = SyncTicket(self._disk, journal, self._documents.sequence, journal.end, names)
-        try:
-            # so that a compaction may close the journal's file meanwhile
-            ticket.duplicate = self._disk.duplicate(journal.file)
-        except OSError:  # no descriptor is free: sync at once, in the documents' thread
-            ticket.run()
-        return ticket
+        return SyncTicket(self._disk, journal, self._documents.sequence, journal.end, names)
 
     def finish_sync(self, ticket: SyncTicket) -> None:
         """Confirm the changes covered by an fsync that has run.
@@ -398,7 +394,6 @@ class JournalLog(Log):
                 journal.mend()
             if journal.first != sequence + 1:
                 self._journal = Journal(self._disk, self.directory / journal_name(sequence + 1))
-                self._disk.close(journal.file)
         except OSError as failed:
             self._compact_at = self.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
@@ -475,19 +470,19 @@ class JournalLog(Log):
             self.refusal = self.refusal or "the documents are closed"
             if self._gave_up:  # the failing disk may have prevented it before
                 self._journal.cut_back(self._synced_end)
-            self._close_journal()
+            self._drop_journal()
             self._lock.release()
 
-    def _close_journal(self) -> None:
+    def _drop_journal(self) -> None:
         if self._open:
             self._open = False
-            self._disk.close(self._journal.file)
+            del self._journal
 
     def leave_to_parent(self) -> None:
         """In a forked child: stop using the directory, which belongs to the parent."""
         self.refusal = "the documents belong to the process that this one was forked from"
         self.compacted = None  # its lock may be held by a thread that does not exist in this process
-        self._close_journal()
+        self._drop_journal()
         self._lock.abandon()
 
 
