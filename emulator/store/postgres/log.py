@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from emulator.store.changes import Change, content_named
+from emulator.store.changes import Change, Log, content_named
 from emulator.store.documents import Documents as Store
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.image import Image, StoredContent
@@ -176,7 +176,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
     return sizes
 
 
-class PostgresLog:
+class PostgresLog(Log):
     """The log of a bank of which this process is the home."""
 
     confirms = True
