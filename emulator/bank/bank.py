@@ -21,7 +21,6 @@ D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
-PRIVATE = "observation"  # the type of events that processes tell each other and no watcher
 
 # Called after the settings have changed, with the previous settings; other packages add their functions.
 SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
@@ -148,7 +147,5 @@ class Bank:
         """Pass an event to the watchers in this process."""
         if self.follower is not None and event is not None and event["type"] != "request":
             self.follower(event)
-        if event is not None and event["type"] == PRIVATE:
-            return
         for watcher in tuple(self.watchers):
             watcher(event)
