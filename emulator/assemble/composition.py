@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.api.outcomes import log_request
 from emulator.assemble.application import BankApplication, ServiceHandler
+from emulator.assemble.metrics import MetricsPage
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank import fixtures, notifications
@@ -137,7 +140,16 @@ def application_of(
         ),
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),
+        "metrics": MetricsPage(
+            registry,
+            tokens=(settings.control_token, settings.metrics_token),
+            allowed_hosts=settings.host_names,
+            # a scrape reaches one of the processes: its counters must not be taken for those of another
+            process={"process": str(os.getpid())} if settings.workers > 1 else {},
+        ),
     }
+    if settings.log_format == "json":
+        registry.outcomes.followers.append(log_request)
     return kind(
         registry,
         handlers=handlers,

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
+from emulator.bank.formats import FILE_NAME
 from emulator.ca.files import check_private, make_private
 from emulator.store.disk import Disk
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _TEMPORARY = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
 
 
@@ -41,7 +41,7 @@ class Folders:
 
     def has(self, name: str) -> bool:
         """Whether the bank has a folder."""
-        return NAME.fullmatch(name) is not None and self.of(name).is_dir()
+        return FILE_NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
     def temporary(self, word: str = "new") -> Path:
         """A new path for the folder of a bank, which `place` then puts in its place."""

@@ -46,6 +46,14 @@ LATE = 1.0  # seconds
 IDLE = 16  # connections to one address that are kept while nobody uses them
 LARGEST_HEAD = 4 << 20  # bytes
 LARGEST_BODY = 64 << 20
+_TEXT = b"Here only the processes of this bank are answered, which know its secret.\n"
+_FORBIDDEN = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
+    % (
+        len(_TEXT),
+        _TEXT,
+    )
+)  # for who takes this address for that of the interface
 UNREAD = 1 << 20  # bytes of events that a reader may be behind
 
 
@@ -142,6 +150,8 @@ class Entrance:
             pass  # the other side has ended
         except (ValueError, KeyError, TypeError) as error:
             logger.warning("an internal connection sent something else than a request: %s", error)
+            with suppress(OSError):
+                writer.write(_FORBIDDEN)
         finally:
             del self._connections[task]
             self._answering.discard(writer)

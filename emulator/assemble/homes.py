@@ -142,6 +142,7 @@ class Homes:
                     where = await self.locate(name, new=whole and request.method == "PUT", whole=whole)
                 if where is not None and where.address is not None:
                     try:
+                        self.registry.counts.passed_on += 1
                         return await self._ways.send(where.address, where.home or "", name, request)
                     except NotDelivered as error:
                         looks += not error.moved

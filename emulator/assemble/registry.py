@@ -13,15 +13,18 @@ from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import routes
 from emulator.api.operations import table
+from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService, Sign, Signer
-from emulator.assemble.folders import NAME
+from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
+from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import BANK, KINDS
+from emulator.bank.payment import baskets, payments
 from emulator.bank.settings import Settings
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
@@ -49,8 +52,8 @@ from emulator.store.journal_log import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-NAMED_BANK = re.compile(rf"/banks/({NAME.pattern})(?=/|$)")  # the prefix of its addresses
-_NO_BANK = frozenset({"", "health", "openapi.json", "docs", "static"})
+NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
+_NO_BANK = frozenset({"", "health", "metrics", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
 COMPACTING_SHORT = 1.0  # seconds in which `close` compacts all short journals
@@ -68,7 +71,7 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     rest = path[named.end() :] if named else path
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
-        if NAME.fullmatch(name):
+        if FILE_NAME.fullmatch(name):
             return name, True
     if named:
         return named[1], False
@@ -91,6 +94,8 @@ class BankRegistry:
         begins: Beginning = LIVE,
     ) -> None:
         self.group = WriteGroup()
+        self.outcomes = Outcomes()
+        self.counts = ProcessCounts()
         self.settings = settings
         self.storage = storage
         self.authority = authority
@@ -233,6 +238,8 @@ class BankRegistry:
             notify_hosts=asked.allow_notify,
             watched=self._watched,
         )
+        payments.attach(bank)
+        baskets.attach(bank)
         if documents.log.written:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
@@ -243,6 +250,7 @@ class BankRegistry:
             signer=response_signer(self.authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
+            outcomes=self.outcomes,
         )
 
     def transport(self) -> Transport:
@@ -259,7 +267,7 @@ class BankRegistry:
         While a large fixture is read, other requests are answered, with the bank as it was before. Raises FORMAT_ERROR
         for an invalid name, and CONFLICT for another seed of the default bank or a bank that changes meanwhile.
         """
-        if not NAME.fullmatch(name):
+        if not FILE_NAME.fullmatch(name):
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
@@ -358,7 +366,7 @@ class BankRegistry:
             return
         bank, documents = self._open[name].bank, self._stores[name]
         unwritten = documents.waiting or documents.log.sync_needed or documents.log.compacting
-        if bank.watchers or bank.moves or unwritten or notifications.are_to_come(bank):
+        if bank.watchers or bank.advances or unwritten or notifications.are_to_come(bank):
             del self._used[name]
             self._used[name] = monotonic()
         else:

@@ -19,12 +19,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import chain
 from threading import Event
-from time import monotonic, process_time, thread_time
+from time import monotonic, perf_counter, process_time, thread_time
 from typing import TypeVar
 
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
+from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
+from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry, bank_of
 from emulator.bank.errors import BankError
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
@@ -54,7 +56,9 @@ class Turns:
         self.count = 0  # requests so far
         self._registry = registry
         self._group = registry.group
-        self._upkeep = Upkeep()
+        self._outcomes = registry.outcomes
+        self._counts = registry.counts
+        self._upkeep = Upkeep(registry.counts)
         self._handled: Handled = []
 
     def handle(self, request: Request) -> Answered:
@@ -79,16 +83,25 @@ class Turns:
         group = self._group
         failed: dict[Store, Exception] = {}
         written: list[Store] = []
+        ended = self._outcomes.take() if self._outcomes.followers else ()
+        began = perf_counter() if self._counts.on else 0.0
+        if began:
+            self._counts.turns.add(len(handled))
         if group.waiting:
             written, group.waiting = group.waiting, []
             failed = self._write(written)
         if self._waits:
             waiting = self._waiting(handled, written, failed)
             if waiting:
-                return self._lasting(handled, failed, waiting)
+                return self._lasting(handled, failed, waiting, ended, began if written else 0.0)
+        if began and written:
+            self._counts.commits.add(perf_counter() - began)
         if group.overgrown:
             self._upkeep.compact_overgrown(group)
-        return self._refuse(handled, failed) if failed else None
+        error = self._refuse(handled, failed) if failed else None
+        if ended:
+            self._outcomes.tell(ended)
+        return error
 
     def _write(self, waiting: Iterable[Store]) -> dict[Store, Exception]:
         failed: dict[Store, Exception] = {}
@@ -114,7 +127,12 @@ class Turns:
         return waiting
 
     async def _lasting(
-        self, handled: Handled, failed: dict[Store, Exception], waiting: dict[Store, int]
+        self,
+        handled: Handled,
+        failed: dict[Store, Exception],
+        waiting: dict[Store, int],
+        ended: Sequence[Ended],
+        began: float,
     ) -> Exception | None:
         # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
         outcomes = await asyncio.gather(
@@ -125,8 +143,12 @@ class Turns:
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
+        if began:
+            self._counts.commits.add(perf_counter() - began)
         self._upkeep.compact_overgrown(self._group)
-        return self._refuse(handled, failed) if failed else None
+        error = self._refuse(handled, failed) if failed else None
+        self._outcomes.tell(ended)
+        return error
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
         refused: Counter[Store] = Counter()
@@ -206,7 +228,8 @@ def refuse(answer: Answered, error: Exception) -> None:
 class Upkeep:
     """What answers wait for until their changes last, and the compactions of all banks of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: ProcessCounts | None = None) -> None:
+        self._counts = counts or ProcessCounts()
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -235,17 +258,18 @@ class Upkeep:
             return
         try:
             # it begins now, so that another request does not start it too
-            task = asyncio.get_running_loop().create_task(store.log.compaction(rests(self._ending)))
+            task = asyncio.get_running_loop().create_task(store.log.compaction(pauses(self._ending)))
         except StoreUnwritable as error:
             logger.warning("the snapshot could not be written: %s", error)
         except Exception:
             logger.exception("the snapshot could not be written")
         else:
+            self._counts.compactions += 1
             self._compactions.add(task)
             task.add_done_callback(self._compactions.discard)
 
 
-def rests(ending: Event) -> Callable[[], None]:
+def pauses(ending: Event) -> Callable[[], None]:
     """A function that a thread calls between pieces of work: it pauses, and raises Abandoned when the process ends."""
     since: float | None = None
     idle = False

@@ -22,14 +22,15 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 from typing_extensions import TypeAliasType
 
+from emulator.bank import formats
 from emulator.bank.errors import counted
+from emulator.bank.formats import NOT_BLANK, Format
 from emulator.bank.problems import MOST_SHOWN, Path, Problem, beginning, described, guess, unknown
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 LONGEST_TEXT = 10_000
-_NOT_BLANK = r"\S"
 EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
 _MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 
@@ -141,15 +142,21 @@ def one_of(what: str, words: Collection[str]) -> Reads:
     return Reads(read, {"enum": list(words)})
 
 
-def matching(pattern: re.Pattern[str], expected: str) -> Reads:
+def typed(form: Format) -> Reads:
+    """A value of this format."""
+
+    def read(value: Any) -> Any:
+        expected = form.check(value)
+        if expected is not None:
+            raise Unfit(expected)
+        return value
+
+    return Reads(read, form.schema)
+
+
+def matching(pattern: re.Pattern[str] | str, expected: str) -> Reads:
     """Text that `pattern` matches completely."""
-
-    def read(value: Any) -> str:
-        if isinstance(value, str) and pattern.fullmatch(value):
-            return value
-        raise Unfit(expected)
-
-    return Reads(read, {"type": "string", "pattern": f"^{pattern.pattern}$"})
+    return typed(formats.matching(pattern, expected))
 
 
 def _moment(value: Any) -> datetime:
@@ -168,11 +175,16 @@ def _moment(value: Any) -> datetime:
 
 Moment = Annotated[datetime, Reads(_moment, {"type": "string", "pattern": f"^{_MOMENT}$"})]
 
-# Text that is not blank, with a maximum length.
-Text = Annotated[str, Field(pattern=_NOT_BLANK, max_length=LONGEST_TEXT)]
-Text100 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=100)]
-Text200 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=200)]
-Text512 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=512)]
+
+def filled(longest: int) -> Any:
+    """Text that is not blank, with a maximum length."""
+    return Field(pattern=NOT_BLANK, max_length=longest)
+
+
+Text = Annotated[str, filled(LONGEST_TEXT)]
+Text100 = Annotated[str, filled(100)]
+Text200 = Annotated[str, filled(200)]
+Text512 = Annotated[str, filled(512)]
 
 
 _MOST_TOLD = 1000  # errors of pydantic that are told before any is left out
@@ -283,7 +295,7 @@ def expected(detail: Mapping[str, Any]) -> str | None:
     if kind == "literal_error":
         return f"one of {ctx['expected'].replace(' or ', ', ')}".replace("'", "")
     if kind == "string_pattern_mismatch":
-        return "text" if ctx["pattern"] == _NOT_BLANK else f"text that fits {ctx['pattern']}"
+        return "text" if ctx["pattern"] == NOT_BLANK else f"text that fits {ctx['pattern']}"
     if kind in ("greater_than_equal", "less_than_equal"):
         return f"a number of at least {ctx['ge']:g}" if "ge" in ctx else f"a number of at most {ctx['le']:g}"
     sizes = {

@@ -15,7 +15,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.clock import oslo_date
-from emulator.bank.validation import Maybe, Model, Reads, Text, Text100, Unfit, one_of
+from emulator.bank.validation import Maybe, Model, Reads, Text, Text100, Unfit, filled, one_of
 from emulator.ca import FLAWS, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
@@ -51,7 +51,7 @@ class NewTpp(Model):
     roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
         default_factory=lambda: [*ROLES]
     )
-    organization_identifier: Maybe[Annotated[str, Field(pattern=r"\S", max_length=256)]] = None
+    organization_identifier: Maybe[Annotated[str, filled(256)]] = None
     flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
 
 

@@ -49,6 +49,7 @@ from emulator.bank.conditions import (
     wildcard,
 )
 from emulator.bank.errors import BankError
+from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
 from emulator.bank.problems import Path
 from emulator.bank.text import composed
@@ -313,14 +314,17 @@ def is_person(stated: Any) -> bool:
 
 
 def _check_names(named: dict[str, Any]) -> dict[str, Any]:
-    wrong = [Unfit(text="This is not the name of a header.", path=(name,)) for name in named if not _NAME.match(name)]
+    wrong = [
+        Unfit(text="This is not the name of a header.", path=(name,))
+        for name in named
+        if not HEADER_NAME.fullmatch(name)
+    ]
     if wrong:
         refuse(*wrong)
     return named
 
 
-_PERSON = re.compile(r"[0-9]{8,11}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_NAME = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$", re.ASCII)
+_PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII)
 
 # The facts that depend on the operation and its address.
 _OF_ROUTES = ("operation", "service", "product", "method", "path", "payment", "account")
@@ -383,7 +387,11 @@ class When(Model):
     psu: Annotated[Maybe[Single], AfterValidator(_in_lower_case)] = None
     context: Annotated[Maybe[Single], _Existing("context")] = None
     headers: Maybe[
-        Annotated[dict[str, Single], AfterValidator(_check_names), Adds({"propertyNames": {"pattern": _NAME.pattern}})]
+        Annotated[
+            dict[str, Single],
+            AfterValidator(_check_names),
+            Adds({"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}}),
+        ]
     ] = None
     query: Maybe[dict[str, Single]] = None
     body: Maybe[Nested] = Field(None, description="Members of the body, nested as in the body.")

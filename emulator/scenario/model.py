@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
+from emulator.bank import fixtures
 from emulator.bank.conditions import NAMED, Scalar
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, json_schema, matching, refuse
+from emulator.bank.formats import FILE_NAME
+from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, filled, json_schema, matching, refuse
 from emulator.scenario.actors import As, NewTpp, Persona, acting
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.steps import Scene, Step, step_kinds
 from emulator.scenario.variables import NAME as VARIABLE
-
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 class Parameter(Model):
@@ -27,7 +27,7 @@ class Parameter(Model):
     model_config = ConfigDict(title="parameter")
 
     default: Scalar
-    about: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = None
+    about: Maybe[Annotated[str, filled(500)]] = None
 
 
 def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
@@ -56,12 +56,10 @@ class ScenarioFile(Model):
 
     model_config = ConfigDict(alias_generator=None, title="Scenario of the bank emulator")
 
-    scenario: Annotated[str, matching(NAME, "a name of lower-case letters, digits and dashes, such as slow-bank")] = (
-        Field(description="Its name.")
-    )
-    summary: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = Field(
-        None, description="What it shows, in one sentence."
-    )
+    scenario: Annotated[
+        str, matching(FILE_NAME, "a name of lower-case letters, digits and dashes, such as slow-bank")
+    ] = Field(description="Its name.")
+    summary: Maybe[Annotated[str, filled(500)]] = Field(None, description="What it shows, in one sentence.")
     play: Maybe[Literal["only"]] = Field(None, description="only: its story can be played, but it cannot be applied.")
     parameters: Annotated[
         dict[str, Parameter],
@@ -80,9 +78,13 @@ class ScenarioFile(Model):
     story: Annotated[list[AnyStep], Field(max_length=MOST_STEPS)] = Field(default_factory=list)
 
 
-@cache
 def scenario_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a scenario; cached: do not change it."""
+    return _schema(tuple(fixtures.names()))
+
+
+@lru_cache(maxsize=1)
+def _schema(_fixtures: tuple[str, ...]) -> dict[str, Any]:
     schema = json_schema(ScenarioFile)
     shared = schema["$defs"]
     for name in _reached(shared, "Start", "Rule"):

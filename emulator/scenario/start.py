@@ -6,7 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts, ledger
@@ -21,7 +23,7 @@ from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path
-from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, one_of, refuse
+from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, filled, one_of, refuse
 from emulator.scenario.values import Feed, Settings, amount
 
 if TYPE_CHECKING:
@@ -46,7 +48,13 @@ def _base(value: Any) -> str:
     return value
 
 
-_BASES = [{"enum": [*fixtures.names(), CURRENT]}, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]
+class _ReadsBase(Reads):
+    """The base; its schema has the fixtures that this process offers when it is asked for."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        del schema, handler
+        named = {"enum": [*fixtures.names(), CURRENT]}
+        return {"anyOf": [named, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]}
 
 
 class _ChangeModel(Model):
@@ -75,7 +83,7 @@ class AccountChange(_ChangeModel):
     credit_line: Maybe[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
     payments_removed: Maybe[bool] = None
     demands_kid: Maybe[bool] = None
-    name: Maybe[Annotated[str, Field(pattern=r"\S", max_length=70)]] = None
+    name: Maybe[Annotated[str, filled(70)]] = None
     status: Maybe[Annotated[str, one_of("status of an account", accounts.STATUSES)]] = None
     owners: Maybe[Annotated[list[Text100], Field(max_length=20)]] = Field(
         None, description="Numbers of the private customers to whom it belongs too; * for all of the bank."
@@ -120,9 +128,7 @@ class AgreementChange(_ChangeModel):
 
     agreement: Text100
     signatures: Maybe[Literal[1, 2]] = None
-    persons: Maybe[
-        Annotated[list[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_PERSON)]], Field(min_length=1)]
-    ] = None
+    persons: Maybe[Annotated[list[Annotated[str, filled(LONGEST_PERSON)]], Field(min_length=1)]] = None
 
     def apply(self, bank: Bank, path: Path) -> None:
         """Change the agreements; raises DefinitionError for none, several, unknown persons and too few persons."""
@@ -237,7 +243,7 @@ class Start(Model):
 
     model_config = ConfigDict(title="start")
 
-    base: Annotated[str, Reads(_base, {"anyOf": _BASES})] = Field(
+    base: Annotated[str, _ReadsBase(_base, {})] = Field(
         CURRENT, alias="from", description="A fixture, current, or snapshot:NAME."
     )
     clock: Maybe[Moment] = Field(

@@ -34,6 +34,8 @@ from tests.api.desk import NOW, DeskClient, approve, messages
 from tests.api.test_isolation import filled
 from tests.known_state import DOMESTIC, KARI
 
+pytestmark = pytest.mark.inside  # a disk of its own
+
 BODIES = examples.bodies(NOW.date())
 
 

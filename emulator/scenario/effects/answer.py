@@ -14,8 +14,9 @@ from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
 from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
+from emulator.bank.formats import HEADER_NAME
 from emulator.bank.problems import guess
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, matching, one_of, refuse
+from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, filled, matching, one_of, refuse
 from emulator.scenario.effects import Effect, EffectKind
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ BY_STATUS: Mapping[int, Code] = {
     429: "ACCESS_EXCEEDED",
 }
 
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _CODE = re.compile(r"[A-Z][A-Z_]{2,63}", re.ASCII)
 _VALUE = re.compile(r"[\x20-\x7e]{0,2000}", re.ASCII)
 
@@ -81,10 +81,10 @@ _HEADER_VALUES = {
 def _check_names(headers: dict[str, list[str]]) -> dict[str, list[str]]:
     wrong = [
         Unfit(text="This is not the name of a header.", path=(name,))
-        if not _NAME.fullmatch(name)
+        if not HEADER_NAME.fullmatch(name)
         else Unfit(text=f"{name} is set by the bank itself.", path=(name,))
         for name in headers
-        if not _NAME.fullmatch(name) or name.lower() in OWN_HEADERS
+        if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS
     ]
     if wrong:
         refuse(*wrong)
@@ -101,12 +101,12 @@ class ScriptedAnswer(Model):
 
     status: Maybe[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
     code: Maybe[Annotated[str, matching(_CODE, "a code of capital letters and underscores")]] = None
-    text: Maybe[Annotated[str, Field(pattern=r"\S", max_length=TEXT_LIMIT)]] = None
+    text: Maybe[Annotated[str, filled(TEXT_LIMIT)]] = None
     category: Maybe[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
     headers: Annotated[
         dict[str, Annotated[list[str], Reads(_header_values, _HEADER_VALUES)]],
         AfterValidator(_check_names),
-        Adds({"propertyNames": {"pattern": f"^{_NAME.pattern}$"}}),
+        Adds({"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}}),
     ] = Field(default_factory=dict)
     json_body: Any = Field(None, alias="json")
 

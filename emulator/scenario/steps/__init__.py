@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from emulator.bank.validation import Adds, Maybe, Model, Unfit, refuse
+from emulator.bank.validation import Adds, Maybe, Model, Unfit, filled, refuse
 from emulator.discovery import discover
 from emulator.scenario.actors import Actors, As, Persona
 from emulator.scenario.expectation import Expect
@@ -26,7 +26,7 @@ def _check_names(save: dict[str, str]) -> dict[str, str]:
 
 
 Save = Annotated[
-    dict[str, Annotated[str, Field(pattern=r"\S", max_length=500)]],
+    dict[str, Annotated[str, filled(500)]],
     AfterValidator(_check_names),
     Adds({"propertyNames": {"pattern": f"^{NAME.pattern}$"}}),
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from emulator.bank.validation import Maybe, Reads, Unfit, one_of, refuse
+from emulator.bank.validation import Maybe, Reads, Unfit, filled, one_of, refuse
 from emulator.client import TAMPERINGS
 from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
@@ -33,9 +33,7 @@ class TppStep(Step):
 
     tpp: Annotated[str, address()]
     json_body: Any = Field(None, alias="json", description="The body, as JSON.")
-    body: Maybe[Annotated[str, Field(pattern=r"\S", max_length=1_000_000)]] = Field(
-        None, description="The body as text, instead of json."
-    )
+    body: Maybe[Annotated[str, filled(1_000_000)]] = Field(None, description="The body as text, instead of json.")
     headers: dict[str, _Header] = Field({}, description="Further headers, signed if they must be; null omits one.")
     tamper: Maybe[Annotated[str, one_of("tampering", sorted(TAMPERINGS))]] = Field(
         None, description="A change of the request after it was signed."

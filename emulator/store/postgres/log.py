@@ -37,9 +37,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from emulator.store.db import Change, Store, content_named
-from emulator.store.documents import Image, StoredContent
+from emulator.store.changes import Change, Log, content_named
+from emulator.store.documents import Documents as Store
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
@@ -175,7 +176,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
     return sizes
 
 
-class PostgresLog:
+class PostgresLog(Log):
     """The log of a bank of which this process is the home."""
 
     confirms = True
@@ -207,6 +208,12 @@ class PostgresLog:
             if (file := content_named(body)) is not None:
                 self.size += sizes[file]
                 self._contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
+
+    def load_anew(self, _documents: Store) -> None:
+        """Give the bank up: the next request takes it again, which loads it."""
+        lost = StoreLost("the bank is to be loaded anew")
+        self._commits.drop(self, lost)
+        raise lost
 
     @property
     def owned(self) -> bool:
@@ -417,7 +424,7 @@ class Commits:
             if log.name in names:
                 log.confirmed(changes[-1].sequence)
             else:
-                self._drop(log, StoreLost("another process has the bank"))
+                self.drop(log, StoreLost("another process has the bank"))
 
     async def _look_up(
         self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]], error: OutcomeUnknown, *, again: bool
@@ -441,9 +448,10 @@ class Commits:
                 else:
                     log.refused(StoreUnwritable(str(error)))
             else:
-                self._drop(log, StoreUncertain("nobody knows whether the change was stored"))
+                self.drop(log, StoreUncertain("nobody knows whether the change was stored"))
 
-    def _drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+    def drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+        """Do without a bank from now on."""
         log.end(error)
         self._lost(log)
 

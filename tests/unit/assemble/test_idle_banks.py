@@ -77,7 +77,7 @@ def test_a_bank_that_is_asked_for_stays(banks: BankRegistry, time: Time) -> None
 def test_the_default_bank_and_a_busy_one_stay(banks: BankRegistry, time: Time) -> None:
     watched, moving, notifies = (banks.make(name).bank for name in ("watched", "moving", "notifies"))
     end = watched.watch(lambda event: None)
-    moving.moves += 1
+    moving.advances += 1
     notifies.change_settings({"notifications": True})
     notifies.documents.put(NOTIFICATION, cast(Notification, {"id": "n"}))
     for _ in range(5):

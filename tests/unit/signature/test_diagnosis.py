@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,11 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 from emulator.api.signature import diagnosis
 from emulator.api.signature.check import collect, inspect
-from emulator.api.signature.diagnosis import first_difference
-from emulator.api.signature.mistakes import GROUPS
+from emulator.api.signature.mistakes import groups
 from emulator.api.signature.result import Terms
 from emulator.ca import Credentials
-from emulator.httpsig.dates import format_date
 from emulator.httpsig.signing import CANDIDATES, digest_value, signing_string
 from tests.unit.effort import calls
 from tests.unit.signature.making import BODY, NOW, TARGET, Lines, Making
@@ -43,145 +40,6 @@ def each(change: Callable[[str, str], tuple[str, str]]) -> Callable[[Lines], str
 
 def joined(colon: str, joiner: str, before: str = "", after: str = "") -> Callable[[Lines], str]:
     return lambda lines: before + joiner.join(f"{n}{colon}{v}" for n, v in lines) + after
-
-
-def sent_case(name: str) -> str:
-    return {"date": "Date", "digest": "Digest", "x-request-id": "X-Request-ID", "psu-id": "PSU-ID",
-            "tpp-redirect-uri": "TPP-Redirect-URI"}.get(name, name)  # fmt: skip
-
-
-MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
-    "query-left-out": [(target(f"post {PATH}"), "without the query")],
-    "method-upper-case": [(target(f"POST {TARGET}"), "with the method in upper case")],
-    "method-missing": [
-        (target(TARGET), "without the method before the request target"),
-        (target(PATH), "with the path alone as request target"),
-    ],
-    "method-other": [(target(f"get {TARGET}"), "with the method get")],
-    "method-colon": [(target(f"post: {TARGET}"), "with a colon after the method")],
-    "http-version": [(target(f"post {TARGET} HTTP/1.1"), "with the HTTP version in the request target")],
-    "whole-address": [
-        (target(f"post https://127.0.0.1:8080{TARGET}"), "with the whole https address as target"),
-        (target(f"post http://127.0.0.1:8080{PATH}"), "with the http address without query as target"),
-        (target(f"post http://127.0.0.1{TARGET}"), "with the whole http address as target"),
-    ],
-    "host-in-target": [(target(f"post 127.0.0.1:8080{TARGET}"), "with the host before the path")],
-    "prefix-left-out": [(target(f"post {TARGET.removeprefix('/v1')}"), "without /v1 before the path")],
-    "prefix-added": [(target(f"post /api-sandbox{TARGET}"), "with /api-sandbox before the path")],
-    "final-slash": [
-        (target(f"post {PATH}/?allowLogicalDuplicate=false"), "with a slash more or less at the end of the path")
-    ],
-    "slash-missing": [(target(f"post {TARGET[1:]}"), "without the first slash of the path")],
-    "target-without-brackets": [
-        (each(lambda n, v: (n.strip("()"), v)), "with request-target without its brackets")
-    ],
-    "no-blank-after-colon": [(joined(":", "\n"), "without the blank after the colons")],
-    "final-newline": [(joined(": ", "\n", after="\n"), "that ends in a newline")],
-    "crlf": [
-        (joined(": ", "\r\n"), "with CRLF in place of newlines"),
-        (joined(": ", "\r\n", after="\r\n"), "with CRLF after each line"),
-    ],
-    "lines-put-together": [
-        (joined(":", "\n", after="\n"), "with a newline after each line and without the blank after the colons"),
-        (joined(":", "\r\n", after="\r\n"), "with CRLF after each line and without the blank after the colons"),
-    ],
-    "literal-backslash-n": [(joined(": ", "\\n"), "with a backslash and an n in place of newlines")],
-    "trailing-blanks": [(joined(": ", " \n", after=" "), "with a blank at the end of each line")],
-    "not-joined": [(joined(": ", ""), "without newlines")],
-    "joined-by-blanks": [(joined(": ", " "), "with blanks in place of newlines")],
-    "joined-by-commas": [(joined(": ", ","), "with commas in place of newlines")],
-    "byte-order-mark": [(joined(": ", "\n", before="\ufeff"), "that begins with a byte order mark")],
-    "quoted": [(joined(": ", "\n", '"', '"'), "in quotes")],
-    "utf-16": [(lambda lines: signing_string(lines).encode("utf-16-le"), "in UTF-16")],
-    "names-as-sent": [
-        (each(lambda n, v: (sent_case(n), v)), "with the names in the case of the request's headers")
-    ],
-    "names-in-upper-case": [
-        (each(lambda n, v: (n if n[0] == "(" else n.upper(), v)), "with the names in upper case")
-    ],
-    "values-only": [(lambda lines: "\n".join(v for _, v in lines), "of the values without their names")],
-    "order-of-request": [
-        (lambda lines: signing_string([lines[0], lines[1], lines[3], lines[4], lines[5], lines[2]]),
-         "in the order of the request's headers, not in the order listed"),
-    ],
-    "order-reversed": [(lambda lines: signing_string(lines[::-1]), "in the reverse of the order listed")],
-    "order-alphabetical": [
-        (lambda lines: signing_string(sorted(lines)), "in alphabetical order, not in the order listed")
-    ],
-    "line-left-out": [
-        (lambda lines: signing_string([x for x in lines if x[0] != "psu-id"]), "without psu-id, which is listed")
-    ],
-    "line-not-listed": [
-        (lambda lines: signing_string([*lines, ("host", "127.0.0.1:8080")]),
-         "that also holds host, which is not listed")
-    ],
-    "values-lower-case": [
-        (each(lambda n, v: (n, v.lower())), "with the values in lower case"),
-    ],
-    "date-read-twice": [
-        (value("date", format_date(NOW + timedelta(seconds=1))),
-         "with a date 1 s later than the header Date: the clock was read twice"),
-    ],
-    "date-format": [
-        (value("date", "2026-03-02T08:00:00Z"),
-         "with the date written as '2026-03-02T08:00:00Z', not as the header Date"),
-        (value("date", "Mon, 02 Mar 2026 08:00:00 +0000"),
-         "with the date written as 'Mon, 02 Mar 2026 08:00:00 +0000', not as the header Date"),
-        (value("date", "Mon, 02 Mar 2026 08:00:00 -0000"),
-         "with the date written as 'Mon, 02 Mar 2026 08:00:00 -0000', not as the header Date"),
-    ],
-    "date-local": [
-        (value("date", "Mon, 02 Mar 2026 09:00:00 GMT"),
-         "with the date 'Mon, 02 Mar 2026 09:00:00 GMT', which is not the header Date: a local time called GMT?"),
-    ],
-    "digest-without-name": [
-        (value("digest", digest_value(BODY)[8:]), "with the hash alone as digest, without SHA-256="),
-    ],
-    "digest-name-case": [
-        (value("digest", "sha-256" + digest_value(BODY)[7:]), "with the algorithm of the digest in lower case"),
-    ],
-    "digest-hexadecimal": [
-        (value("digest", f"SHA-256={hashlib.sha256(BODY).hexdigest()}"), "with the digest in hexadecimal"),
-    ],
-    "digest-of-other-bytes": [
-        (value("digest", digest_value(BODY + b"\n")), "with the digest of the body with a newline at its end"),
-        (value("digest", digest_value(json.dumps(json.loads(BODY), indent=2).encode())),
-         "with the digest of the JSON indented by 2"),
-    ],
-    "redirect-uri-decoded": [
-        (value("tpp-redirect-uri", "https://tpp.example/callback?a=b c"), "with TPP-Redirect-URI decoded"),
-    ],
-    "redirect-uri-encoded": [
-        (value("tpp-redirect-uri", "https%3A%2F%2Ftpp.example%2Fcallback%3Fa%3Db%2520c"),
-         "with TPP-Redirect-URI encoded"),
-    ],
-    "value-case": [
-        (value("x-request-id", "1B4E28BA-2FA1-41D2-883F-0016D3CCA427"), "with x-request-id in upper case"),
-    ],
-    "value-blanks": [
-        (value("psu-id", "0f8fad5b-d9cb-469f-a165-70867728950e "), "with a blank at the end of psu-id"),
-    ],
-    "value-newline": [
-        (value("digest", digest_value(BODY) + "\n"), "with a newline at the end of digest"),
-    ],
-    "value-empty": [(value("psu-id", ""), "with an empty psu-id")],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("mistake", "text", "phrase"),
-    [(name, text, phrase) for name, cases in MISTAKES.items() for text, phrase in cases],
-)
-def test_a_usual_mistake_is_named(making: Making, mistake: str, text: Any, phrase: str) -> None:
-    refused = making.but(text=text).refused()
-    assert refused.messages[0][:2] == ("BAD_REQUEST", "Signature")
-    place = "." if mistake == "utf-16" else " (first difference in line "
-    assert str(refused).startswith(f"{OVER}{phrase}{place}")
-    shown = refused.diagnosis()
-    assert shown["mistake"] == mistake
-    likely = text([tuple(line.split(": ", 1)) for line in shown["signingString"].split("\n")])
-    assert shown["likelySent"] == (likely if isinstance(likely, str) else likely.decode("utf-16-le"))
-    assert shown.get("firstDifference") == first_difference(shown["signingString"], shown["likelySent"])
 
 
 def test_the_bank_shows_both_strings_and_where_they_part(making: Making) -> None:
@@ -513,8 +371,7 @@ def test_every_group_says_what_it_did(making: Making) -> None:
     """Phrases and names are written for people and for the console; none may be empty."""
     presented = collect(making.method, making.target, making.sent(), making.body)
     presented.names = ("(request-target)", "host", "date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri")
-    for group in GROUPS.values():
-        mistakes = list(group(presented))
+    for mistakes in groups(presented):
         assert mistakes
         assert all(mistake.id and mistake.phrase for mistake in mistakes)
 
