@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Set
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -518,13 +518,9 @@ class HomeStorage(Storage):
         super().__init__()
         self._homes = homes
 
-    def names(self) -> set[str]:
+    def names(self) -> Set[str]:
         """Every bank, as of the last look."""
-        return set(self._homes.known)
-
-    def has(self, name: str) -> bool:
-        """Whether there was such a bank at the last look."""
-        return name in self._homes.known
+        return self._homes.known.keys()
 
     def home(self, name: str) -> str | None:
         """The address of the bank's home."""
