@@ -56,7 +56,7 @@ from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
@@ -161,6 +161,7 @@ class BankService:
         outcomes: Outcomes | None = None,
     ) -> None:
         self.bank = bank
+        self._clients = VerifiedClients()
         self.observer = observer
         self.outcomes = outcomes or Outcomes()
         self.rules = rules
@@ -386,6 +387,7 @@ class BankService:
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
+                clients=self._clients,
                 base=request.base,
             )
         except SignatureRefused as refused:

@@ -246,6 +246,6 @@ class MemoryAgainstModel(StoreAgainstModel):
 TestStoreAgainstModel = StoreAgainstModel.TestCase
 TestPowerAgainstModel = PowerAgainstModel.TestCase
 TestMemoryAgainstModel = MemoryAgainstModel.TestCase
-TestStoreAgainstModel.settings = settings(max_examples=60, stateful_step_count=30)
-TestPowerAgainstModel.settings = settings(max_examples=30, stateful_step_count=30)
-TestMemoryAgainstModel.settings = settings(max_examples=40, stateful_step_count=30)
+TestStoreAgainstModel.settings = settings(stateful_step_count=30)
+TestPowerAgainstModel.settings = settings(stateful_step_count=30)
+TestMemoryAgainstModel.settings = settings(stateful_step_count=30)
