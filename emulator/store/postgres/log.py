@@ -38,8 +38,9 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 
-from emulator.store.changes import Change, Log, content_named
+from emulator.store.changes import Change, content_named
 from emulator.store.documents import Documents as Store
+from emulator.store.documents import Log
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
