@@ -47,7 +47,7 @@ check: $(VENV)/installed-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@.ci/tools
-	$(PYTEST) $(TOOLS) -m "not long and not browser and not crash" --cov --cov-report=term
+	$(PYTEST) $(TOOLS) -m "$(MARKS)" --cov --cov-report=term
 
 fix: $(VENV)/installed-check
 	$(BIN)/ruff check --fix-only .
@@ -77,11 +77,11 @@ $(VENV)/installed: pyproject.toml $(BIN)/activate
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml $(BIN)/activate
-	$(call install,--editable '.[test]')
+	$(call install,--editable '.[test$(,)mcp]')
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-check: pyproject.toml $(BIN)/activate
-	$(call install,--editable '.[test$(,)check]')
+	$(call install,--editable '.[test$(,)check$(,)mcp]')
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
 $(VENV)/installed-fuzz: pyproject.toml $(BIN)/activate

@@ -119,6 +119,7 @@ def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes
             content["prefix"],
         )
         exchange = Exchange(number, content["at"], request, rules=content["rules"], seconds=content["seconds"])
+        exchange.counted = True  # by the process that has answered it, if at all
         if "response" in content:
             status, pairs, text = content["response"]
             exchange.response = Response(status, pairs, text.encode("latin-1"))

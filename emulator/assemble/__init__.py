@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from emulator import packaged
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_for
 from emulator.assemble.folders import complete
@@ -14,7 +15,9 @@ from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError
+from emulator.bank.problems import InputRefused
 from emulator.ca import AuthorityDamaged, CertificateAuthority
+from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError, StoreShared
@@ -50,6 +53,8 @@ def assemble(
     `progress`: called with the bytes read and the bytes in all. Raises StartRefused for a fixture, scenario or state
     directory that cannot be used, and StateDamaged for damaged documents or certificates.
     """
+    if settings.data is not None:
+        use_data(settings.data)
     try:
         if settings.store is not None:
             try:
@@ -75,6 +80,20 @@ def assemble(
         raise StartRefused(f"--state {settings.state}: {error}") from error
     except OSError as error:
         raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
+
+
+def use_data(folder: Path) -> None:
+    """Offer fixtures and scenarios of this folder by name; raises StartRefused for one with problems."""
+    packaged.use(folder)
+    try:
+        for path in packaged.own("fixtures").values():
+            fixtures.check(str(path))
+        for name in packaged.own("scenarios"):
+            loader.named(name)
+    except InputRefused as error:
+        raise StartRefused(f"--data {error}") from error
+    for path in packaged.replacing():
+        logger.warning("%s is used in place of the ready one of this name", path)
 
 
 def _assembled(

@@ -33,8 +33,8 @@ EACH = 4  # of these for one TPP, so that a receiver that never answers does not
 PAUSE = 1.0  # seconds after a failed change: the disk may be full
 
 Result = TypeVar("Result")
-Post = Callable[[str, bytes, str], Awaitable[DeliveryResult]]
-"""Post a body to an address under an X-Request-ID."""
+Post = Callable[[str, bytes, str, str | None], Awaitable[DeliveryResult]]
+"""Post a body to an address under an X-Request-ID, as a part of the trace of this traceparent."""
 
 Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
 """Change documents outside a request; returns the result once the change is durable."""
@@ -230,6 +230,6 @@ class Notifier:
 
     async def _send(self, service: BankService, notification: Notification, post: Post) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()
-        outcome = await post(notification["uri"], body, notification["id"])
+        outcome = await post(notification["uri"], body, notification["id"], notification.get("traceparent"))
         self._settled.append((service, notification["id"], outcome))
         self._wake()

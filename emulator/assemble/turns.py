@@ -16,15 +16,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import chain
 from threading import Event
-from time import monotonic, process_time, thread_time
+from time import monotonic, perf_counter, process_time, thread_time
 from typing import TypeVar
 
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
+from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
+from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry, bank_of
 from emulator.bank.errors import BankError
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
@@ -54,7 +56,9 @@ class Turns:
         self.count = 0  # requests so far
         self._registry = registry
         self._group = registry.group
-        self._upkeep = Upkeep()
+        self._outcomes = registry.outcomes
+        self._counts = registry.counts
+        self._upkeep = Upkeep(registry.counts)
         self._handled: Handled = []
 
     def handle(self, request: Request) -> Answered:
@@ -79,16 +83,25 @@ class Turns:
         group = self._group
         failed: dict[Store, Exception] = {}
         written: list[Store] = []
+        ended = self._outcomes.take() if self._outcomes.followers else ()
+        began = perf_counter() if self._counts.on else 0.0
+        if began:
+            self._counts.turns.add(len(handled))
         if group.waiting:
             written, group.waiting = group.waiting, []
             failed = self._write(written)
         if self._waits:
             waiting = self._waiting(handled, written, failed)
             if waiting:
-                return self._lasting(handled, failed, waiting)
+                return self._lasting(handled, failed, waiting, ended, began if written else 0.0)
+        if began and written:
+            self._counts.commits.add(perf_counter() - began)
         if group.overgrown:
             self._upkeep.compact_overgrown(group)
-        return self._refuse(handled, failed) if failed else None
+        error = self._refuse(handled, failed) if failed else None
+        if ended:
+            self._outcomes.tell(ended)
+        return error
 
     def _write(self, waiting: Iterable[Store]) -> dict[Store, Exception]:
         failed: dict[Store, Exception] = {}
@@ -116,7 +129,12 @@ class Turns:
         return waiting
 
     async def _lasting(
-        self, handled: Handled, failed: dict[Store, Exception], waiting: dict[Store, int]
+        self,
+        handled: Handled,
+        failed: dict[Store, Exception],
+        waiting: dict[Store, int],
+        ended: Sequence[Ended],
+        began: float,
     ) -> Exception | None:
         # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
         outcomes = await asyncio.gather(
@@ -127,8 +145,12 @@ class Turns:
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
+        if began:
+            self._counts.commits.add(perf_counter() - began)
         self._upkeep.compact_overgrown(self._group)
-        return self._refuse(handled, failed) if failed else None
+        error = self._refuse(handled, failed) if failed else None
+        self._outcomes.tell(ended)
+        return error
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
         refused: Counter[Store] = Counter()
@@ -159,25 +181,33 @@ class Turns:
     async def change(self, work: Callable[[], T], name: str) -> T:
         """Change documents of a bank by `work`; returns its result once the change is durable."""
         result = work()
-        await self._upkeep.log_failures([self._registry.documents(name)])
+        await self._last([name])
         return result
 
-    def settle(self) -> Awaitable[None] | None:
-        """Apply what is due in watched banks."""
-        return self.apply_due(self._registry.watched())
-
     def apply_due(self, services: Sequence[BankService]) -> Awaitable[None] | None:
-        """Apply what is due in these banks; None: it is done."""
+        """Apply what is due in these banks, with requests between the steps; None: it is done."""
         pieces = chain.from_iterable(service.settling() for service in services)
         if next(pieces, self) is not None and not self._waits:
             return None
-        return self._settle(pieces, services)
 
-    async def _settle(self, pieces: Iterator[None], services: Sequence[BankService]) -> None:
-        """Apply the rest, with requests between the steps."""
-        for _ in pieces:
-            await asyncio.sleep(0)
-        await self._upkeep.log_failures(self._registry.documents(service.bank.name) for service in services)
+        async def rest() -> None:
+            for _ in pieces:
+                await asyncio.sleep(0)
+            await self._last(service.bank.name for service in services)
+
+        return rest()
+
+    async def _last(self, names: Iterable[str]) -> None:
+        """Make the changes of these banks last; a failure is logged, as no answer waits for it."""
+        for store in map(self._registry.documents, names):
+            if store is None or not store.log.sync_needed:
+                continue
+            try:
+                await self._upkeep.durable(store, store.sequence)
+            except StoreLost:
+                pass  # its new home applies them
+            except StoreUnwritable as error:
+                logger.error("changes that fell due could not be stored: %s", error)
 
 
 def refuse(answer: Answered, error: Exception) -> None:
@@ -201,23 +231,14 @@ def refuse(answer: Answered, error: Exception) -> None:
 class Upkeep:
     """What answers wait for until their changes last, and the compactions of all banks of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: ProcessCounts | None = None) -> None:
+        self._counts = counts or ProcessCounts()
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
     def end(self) -> None:
         """Abandon compactions; closing a store writes its last snapshot."""
         self._ending.set()
-
-    async def log_failures(self, stores: Iterable[Store | None]) -> None:
-        """Make the changes of these stores last; a failure is logged, as no answer waits for it."""
-        for store in [store for store in stores if store is not None and store.log.sync_needed]:
-            try:
-                await self.durable(store, store.sequence)
-            except StoreLost:
-                pass  # its new home applies them
-            except StoreUnwritable as error:
-                logger.error("changes that fell due could not be stored: %s", error)
 
     async def durable(self, store: Store, change: int) -> None:
         """Return once the change with this number lasts; raises as `Log.durable` does.
@@ -246,6 +267,7 @@ class Upkeep:
         except Exception:
             logger.exception("the snapshot could not be written")
         else:
+            self._counts.compactions += 1
             self._compactions.add(task)
             task.add_done_callback(self._compactions.discard)
 

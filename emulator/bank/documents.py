@@ -615,6 +615,7 @@ class Subscription(TypedDict):
     queued: int  # notifications so far
     effect: NotRequired[str]  # scripted: late, twice, reordered, dropped or forged
     delay: NotRequired[float]  # of the effect late: seconds of bank time
+    traceparent: NotRequired[str]  # of the request that asked for it
     passing: NotRequired[Literal["yes"]]  # of a consent that is not granted yet: deleted when there are many
 
 
@@ -645,6 +646,7 @@ class Notification(TypedDict):
     created: str
     state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
     deliveries: list[DeliveryAttempt]  # oldest first
+    traceparent: NotRequired[str]  # sent as a header
     lane: NotRequired[str]  # the target, until the notification is answered: a lane sends one at a time
     due: NotRequired[str]  # moment of the next attempt; only the first in its lane has it
     notBefore: NotRequired[str]  # scripted: the moment of the first attempt

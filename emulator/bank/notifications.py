@@ -26,6 +26,7 @@ from emulator.bank.scheme.transitions import FINAL
 CONTENTS = ("SCA", "PROCESS", "LAST")  # Berlin Group 1.3.11, TPP-Notification-Content-Preferred
 DEFAULT_CONTENT = ("PROCESS",)  # assumed, if the TPP has no preference
 EFFECTS = ("late", "twice", "reordered", "dropped", "forged")
+# between the attempts to deliver one; the manual names them: notifications.md#order-and-repetition
 GAPS = tuple(
     timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
 )
@@ -58,10 +59,11 @@ def subscribe(
     uri: str,
     content: Iterable[str],
     script: tuple[str, float] | None = None,
+    traceparent: str | None = None,
 ) -> None:
     """Notify `tpp` at `uri` of the target's changes; another subscription to the same target replaces the address.
 
-    `script`: an effect of EFFECTS, with the seconds of `late`.
+    `script`: an effect of EFFECTS, with the seconds of `late`. `traceparent`: sent with each notification.
     """
     earlier = bank.documents.get(SUBSCRIPTION, target)
     subscription: Subscription = {
@@ -76,6 +78,8 @@ def subscribe(
         subscription["effect"], subscription["delay"] = script
     elif earlier is not None and "effect" in earlier:
         subscription["effect"], subscription["delay"] = earlier["effect"], earlier["delay"]
+    if traceparent is not None:
+        subscription["traceparent"] = traceparent
     if resource == "consent":
         bank.make_room(SUBSCRIPTION, PASSING_KEPT, passing="yes")
         subscription["passing"] = "yes"
@@ -130,6 +134,8 @@ def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forg
         "deliveries": [],
         "lane": target,
     }
+    if "traceparent" in subscription:
+        notification["traceparent"] = subscription["traceparent"]
     if forged:
         notification["forged"] = "yes"
     if effect == "dropped":
@@ -340,6 +346,7 @@ def view(notification: Notification) -> dict[str, Any]:
         "created": date_time(notification["created"]),
         "nextAttempt": date_time(notification["due"]) if "due" in notification else None,
         "forged": "forged" in notification,
+        **({"traceparent": notification["traceparent"]} if "traceparent" in notification else {}),
         "deliveries": [{**delivery, "at": date_time(delivery["at"])} for delivery in notification["deliveries"]],
     }
 

@@ -127,7 +127,7 @@ def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
         and "#" not in target
         and len(headers) <= MAX_HEADERS
         and at_most <= MAX_HEAD_BYTES
-        and _is_host(headers.get(HOST, ""))
+        and _HOST.fullmatch(headers.get(HOST, ""))
         and TRANSFER_ENCODING not in headers
         and EXPECT not in headers
         and message.method != "CONNECT"
@@ -150,7 +150,7 @@ def _line_refusal(message: RawRequestMessage) -> Response | None:
         return _headers_too_large(f"more than {MAX_HEADERS} of them")
     if len(target) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers) > MAX_HEAD_BYTES:
         return _headers_too_large(_TOGETHER)
-    if not _is_host(message.headers.get(HOST, "")):
+    if _HOST.fullmatch(message.headers.get(HOST, "")) is None:
         return wire_refusal(400, "Host is not a host name or address with an optional port.")
     if not target.startswith("/"):
         if target == "*" and message.method != "OPTIONS":
@@ -176,11 +176,6 @@ def _framing_refusal(message: RawRequestMessage) -> Response | None:
     if expectation is not None and expectation.lower() != "100-continue":
         return wire_refusal(417, "The only supported Expect is 100-continue.")
     return None
-
-
-@lru_cache(maxsize=256)
-def _is_host(value: str) -> bool:
-    return _HOST.fullmatch(value) is not None
 
 
 # Reading a head for the core

@@ -391,5 +391,5 @@ class BankMachine(RuleBasedStateMachine):
             assert lifecycle.basket_state(self.bank, document)[0] == worst
 
 
-BankMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
+BankMachine.TestCase.settings = settings(stateful_step_count=40)
 test_the_bank_keeps_its_promises = BankMachine.TestCase

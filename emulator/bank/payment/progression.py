@@ -25,8 +25,9 @@ The setting `progression` determines when the steps of an accepted payment happe
 to steps that are scheduled afterwards. Dates, execution runs and retries follow bank time except with `manual`
 (assumed).
 
-Due steps are applied in pieces of `PIECE`, each one change of the store. If a piece fails or cannot be written it is
-undone as a whole and its steps are still due: the next request tries again, reads see the state before, writes are 503.
+Due steps are applied in pieces of `PIECE`, each one change of the store. A piece that cannot be written
+is undone as a whole and its steps are still due: the next request tries again, reads see the state before, writes are
+503. Any other exception undoes the piece, too, but then every request to this bank is 500 until the step is gone.
 While the clock is moved far ahead (`move_clock`) others may use the bank between two pieces: bank time is then just
 before the next step, and only the mover applies steps.
 """

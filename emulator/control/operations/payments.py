@@ -125,6 +125,7 @@ class Notification(TypedDict):
     created: str
     nextAttempt: str | None
     forged: bool
+    traceparent: NotRequired[str]
     deliveries: list[NotificationDelivery]
 
 

@@ -18,7 +18,7 @@ PAUSE = 0.02  # seconds of work of the TPP for each request
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
     from emulator.cli.sandbox import Sandbox
-    from emulator.conformance.explore.clients import Process, TppPlan
+    from emulator.conformance.explore.clients import Process
     from emulator.conformance.explore.search import Budget, Search
 
     serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]
@@ -26,7 +26,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
         try:
             assert tpp.stdout is not None
             base = tpp.stdout.readline().strip()
-            client = Process(TppPlan(hook=f"{base}/run", claims=f"{base}/claims/{{run}}"))
+            client = Process(hook=f"{base}/run", address=f"{base}/claims/{{run}}")
             sandbox = Sandbox()
             search = Search(sandbox, client, ("pay",), base=1, jobs=JOBS)
             search.trial()

@@ -10,13 +10,12 @@ import pytest
 from emulator.store import Document, Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
 from emulator.store.check import verify
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from emulator.store.table import LISTED_FROM
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    for document in some_books(3 * LISTED_FROM):
+    for document in some_books(20):
         store.put(BOOK, document)
     store.put(NOTE, {"id": "n"})
     return store
@@ -36,7 +35,7 @@ def test_restore_brings_back_everything_but_the_number(filled: Store) -> None:
 def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Store) -> None:
     before, image = answers(filled), filled.image()
     for _ in range(3):
-        for number in range(LISTED_FROM + 3):
+        for number in range(5):
             filled.delete(BOOK, f"b{number}")
         filled.put(BOOK, book("new", author="author 1", tags=["all"], year=1, shelf="left", title="A"))
         filled.restore(image)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from emulator.store import Document, Kind, Ordered, Store, memory_store
-from emulator.store.db import Change, MemoryLog
+from emulator.store.changes import Change, MemoryLog
 from emulator.store.table import DocumentTable
 
 CARD = Kind[Document](
@@ -60,7 +60,8 @@ def content(table: DocumentTable) -> dict[str, Any]:
         "rows": dict(table.sorted_rows()),
         "numbers": table.numbers,
         "next": table.next_number,
-        "keys": table.keys.plain(),
+        "indexes": table.keys.indexes,
+        "orders": table.keys.orders,
     }
 
 
