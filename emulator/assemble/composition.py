@@ -107,13 +107,12 @@ Made = TypeVar("Made", bound=BankApplication)
 
 def application_of(
     registry: BankRegistry,
-    settings: ServeSettings,
-    authority: CertificateAuthority,
     kind: type[Made],
     asking: Callable[[Answering], Answering] = lambda control: control,
     logouts: Logouts | None = None,
 ) -> Made:
     """The application of these banks; of the console: `asking`, how it asks the control interface, and `logouts`."""
+    settings, authority = registry.settings, registry.authority
     guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,

@@ -94,7 +94,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             homes = Homes(server, Leases(server, uuid4().hex, address), authority, bound=bound, secret=secret)
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
             registry.counts.leases = lambda: len(homes.leases.held)
-            application = application_of(registry, settings, authority, SharedApplication, homes.asking, authority)
+            application = application_of(registry, SharedApplication, homes.asking, authority)
             application.homes, homes.refuses = homes, application.lacks_right
             async with homes.renewed():
                 await _begin(homes, application, settings, begun)

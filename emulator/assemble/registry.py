@@ -98,7 +98,7 @@ class BankRegistry:
         self.counts = ProcessCounts()
         self.settings = settings
         self.storage = storage
-        self._authority = authority
+        self.authority = authority
         self._transport_of = transport_of
         self._begins = begins
         self._router = routes(table())
@@ -246,8 +246,8 @@ class BankRegistry:
             bank,
             router=self._router,
             rules=RuleSet(bank),
-            trusted_ca=lambda: self._authority.certificate,
-            signer=response_signer(self._authority.answer_credentials),
+            trusted_ca=lambda: self.authority.certificate,
+            signer=response_signer(self.authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
             outcomes=self.outcomes,

@@ -9,7 +9,7 @@ A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of t
 `JournalLog.append`. And back: `recovery.recover`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
-from emulator.store.changes import Change, Log, MemoryLog
+from emulator.store.changes import Change, Log
 from emulator.store.documents import DependentCache, Documents, Event, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
@@ -39,7 +39,6 @@ __all__ = [
     "JournalLog",
     "Kind",
     "Log",
-    "MemoryLog",
     "Ordered",
     "PreparedImage",
     "Store",

@@ -29,6 +29,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
+from math import inf
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
@@ -36,7 +37,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from emulator.store.changes import Change, content_named
+from emulator.store.changes import Change, Log, content_named
 from emulator.store.documents import Documents as Store
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.image import Image, StoredContent
@@ -175,7 +176,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
     return sizes
 
 
-class PostgresLog:
+class PostgresLog(Log):
     """The log of a bank of which this process is the home."""
 
     confirms = True
@@ -256,12 +257,7 @@ class PostgresLog:
         self.synced = sequence
         self.pending = [change for change in self.pending if change.sequence > sequence]
         self._store.confirm(sequence)
-        waiting, self._waiting = self._waiting, []
-        for change, stored in waiting:
-            if change > sequence:
-                self._waiting.append((change, stored))
-            elif not stored.done():
-                stored.set_result(None)
+        self._wake(sequence, lambda stored: stored.set_result(None))
 
     def refused(self, error: StoreUnwritable) -> None:
         """The changes that are not stored will not be: undo them."""
@@ -269,10 +265,16 @@ class PostgresLog:
             self._refusal = error
         self.pending.clear()
         self._store.revert(self.synced, str(error))
+        self._wake(inf, lambda stored: stored.set_exception(error))
+
+    def _wake(self, sequence: float, tell: Callable[[asyncio.Future[None]], None]) -> None:
+        """Tell those who wait for changes up to this one."""
         waiting, self._waiting = self._waiting, []
-        for _, stored in waiting:
-            if not stored.done():
-                stored.set_exception(error)
+        for change, stored in waiting:
+            if change > sequence:
+                self._waiting.append((change, stored))
+            elif not stored.done():
+                tell(stored)
 
     def end(self, error: StoreUnwritable) -> None:
         """This process has the bank no more."""

@@ -26,7 +26,7 @@ from emulator.store import (
     open_store,
     table,
 )
-from emulator.store.changes import Change, MemoryLog
+from emulator.store.changes import Change, Log
 from emulator.store.check import disagreement
 from emulator.store.table import DocumentTable, Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
@@ -34,7 +34,7 @@ from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, s
 CODE = str(Path(package.__file__).parent)
 
 
-class Tape(MemoryLog):
+class Tape(Log):
     """A log in memory, and what to do once a change is stored."""
 
     def __init__(self, confirms: bool) -> None:
