@@ -109,6 +109,7 @@ async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) 
             planned = await ask("run_checks", command="false", checks=["fresh-request-id"])
             assert "not-seen fresh-request-id" in planned
             assert "the command ended with status 1" in planned
+            assert ask.progress == ["1 of 1 fresh-request-id"]
 
 
 async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
