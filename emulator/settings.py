@@ -1,4 +1,5 @@
-"""The settings of a process: flags and environment variables (flags.md). Only this module reads os.environ.
+"""The settings of a process: flags and environment variables (flags.md). Only this module reads variables
+BANK_EMULATOR_*.
 
 The command line, its help and the variables all come from one table, FLAGS.
 """

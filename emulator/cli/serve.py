@@ -1,4 +1,7 @@
-"""`bank-emulator serve`: starts the bank."""
+"""`bank-emulator serve`: starts the bank.
+
+Its flags are the table `FLAGS` of `emulator/settings.py`; here are only those that contradict each other.
+"""
 
 from __future__ import annotations
 

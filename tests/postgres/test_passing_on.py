@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.assemble import forwarding
@@ -57,6 +58,34 @@ async def test_any_request_is_answered_alike(
     asked = Request(method, f"/banks/{bank}{target}", (("Host", "127.0.0.1:8080"), *headers), body)
     direct, passed_on = await both(one, two, asked)
     assert passed_on == direct
+
+
+async def test_each_process_has_metrics_of_its_own(one: Process, two: Process, bank: str) -> None:
+    async def scraped(process: Process) -> dict[str, float]:
+        answer = await process.send(Request("GET", "/metrics", HEADERS))
+        assert isinstance(answer, Response)
+        families = text_string_to_metric_families(answer.body.decode())
+        samples = [sample for family in families for sample in family.samples]
+        of_bank = {
+            f"requests {sample.labels['status']}": sample.value
+            for sample in samples
+            if sample.labels.get("bank") == bank
+        }
+        return {sample.name: sample.value for sample in samples} | of_bank
+
+    before = [await scraped(each) for each in (one, two)]
+    await both(one, two, Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))
+    after = [await scraped(each) for each in (one, two)]
+    grown = [
+        now["bank_emulator_passed_on_total"] - then["bank_emulator_passed_on_total"]
+        for now, then in zip(after, before, strict=True)
+    ]
+    assert grown == [0, 1]
+    assert [each.get("requests 400") for each in after] == [2, None]
+    assert after[0]["bank_emulator_leases"] == len(one.leases.held)
+    await one.control("PUT", "settings", {"weather": "calm"}, bank=bank)
+    commits = "bank_emulator_commit_duration_seconds_count"
+    assert (await scraped(one))[commits] > after[0][commits]
 
 
 async def test_a_long_body_comes_in_parts_and_the_connection_is_used_again(
@@ -130,7 +159,7 @@ async def test_a_scripted_delay_or_disconnection_is_for_the_process_that_the_cli
 
 async def test_a_wrong_secret_is_refused_and_logged(one: Process, bank: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    ways = Ways(b"wrong")
+    ways = Ways(b"wrong", one.leases.is_home)
     with pytest.raises(NotDelivered, match=f"the process at {one.leases.address} has another secret"):
         await ways.send(one.leases.address, one.leases.home, bank, request("POST", "clock/advance", bank=bank))
     assert "an internal request with a wrong secret came from" in caplog.text

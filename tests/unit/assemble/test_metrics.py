@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -111,6 +112,15 @@ def test_requests_are_counted_once_by_operation_and_status_from_before_the_first
     assert after["process_resident_memory_bytes",] > 1_000_000
 
 
+def test_a_request_in_the_turn_of_the_first_scrape_counts_once(
+    registry: BankRegistry, authority: CertificateAuthority
+) -> None:
+    """The lines of the log have the same requests at the end of the turn."""
+    process = Process(registry, authority, log_format="json")
+    process.send(Request("GET", "/v1/accounts"), Request("GET", "/metrics"))
+    assert requests(process.scrape()) == {("getAccounts", "400"): 1.0}
+
+
 def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
     process: Process, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,9 +157,9 @@ def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Proces
         assert len(total) == 51
         return total
 
+    ask("other", 9)  # a bank of this name is one of the others
     for name in names:
         ask(name)
-    ask("other", 9)  # a bank of this name is one of the others
     before = shown()
     assert before["other"] == 950 + 9
     assert sum(before.values()) == 1_009
@@ -159,8 +169,15 @@ def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Proces
     assert after[late] == 4  # all of its own, of which the others keep what they had
     assert after["other"] == before["other"] + 3
     registry.close_bank(late)
-    assert late not in process.scrape()
-    assert shown()["other"] == after["other"]
+    last = shown()
+    assert (late in last, last["other"]) == (False, after["other"])
+
+
+def test_one_of_several_workers_says_which_it_is(registry: BankRegistry, authority: CertificateAuthority) -> None:
+    shown = Process(registry, authority, workers=2).scrape()
+    own = [key for key in shown if key[0].startswith("bank_emulator_")]
+    assert len(own) > 20
+    assert all(str(os.getpid()) in key for key in own)
 
 
 @pytest.mark.parametrize(
