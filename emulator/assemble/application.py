@@ -181,7 +181,7 @@ class BankApplication(Application):
         if request.method == "OPTIONS":
             return Response(204, [("Allow", "GET, HEAD, OPTIONS")])
         if request.method not in ("GET", "HEAD"):
-            error = BankError("BAD_REQUEST", f"{path} takes GET.", status=405)
+            error = BankError("BAD_REQUEST", f"{request.prefix}{path} takes GET.", status=405)
             return render.refusal(error, headers=[("Allow", "GET, HEAD, OPTIONS")])
         if path == "/openapi.json":
             from emulator.api.description import openapi  # only on use, to keep the start fast
