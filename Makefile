@@ -77,11 +77,11 @@ $(VENV)/installed: pyproject.toml $(BIN)/activate
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml $(BIN)/activate
-	$(call install,--editable '.[test]')
+	$(call install,--editable '.[test$(,)mcp]')
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-check: pyproject.toml $(BIN)/activate
-	$(call install,--editable '.[test$(,)check]')
+	$(call install,--editable '.[test$(,)check$(,)mcp]')
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
 $(VENV)/installed-fuzz: pyproject.toml $(BIN)/activate

@@ -1,4 +1,5 @@
-"""The settings of a process: flags and environment variables (flags.md). Only this module reads os.environ.
+"""The settings of a process: flags and environment variables (flags.md). Only this module reads variables
+BANK_EMULATOR_*.
 
 The command line, its help and the variables all come from one table, FLAGS.
 """
@@ -41,6 +42,7 @@ class ServeSettings:
     store_connections: int = 2
     advertise: str | None = None
     workers: int = 1
+    data: Path | None = None
     fixtures: str = "known-state"
     scenario: tuple[str, ...] = ()
     profile: str = "documented"
@@ -49,6 +51,7 @@ class ServeSettings:
     ids: str = "uuid"
     seed: int | None = None
     control_token: str | None = None
+    metrics_token: str | None = None
     public_url: str | None = None
     durability: str = "process"
     idle_hours: int = 24
@@ -56,6 +59,8 @@ class ServeSettings:
     frame_ancestors: tuple[str, ...] = ()
     allow_notify: tuple[Host, ...] = ()
     log_format: str = "text"
+    ready_file: Path | None = None
+    print_env: bool = False
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -190,6 +195,16 @@ def _advertised(value: str) -> str:
     return value
 
 
+def data_folder(value: str) -> Path:
+    """The folder of --data; raises ValueError if it is none."""
+    folder = _text(value)
+    if not os.path.isdir(folder):  # False too for what no path can be
+        raise ValueError(f"takes a folder; there is none at {value}")
+    if not any(os.path.isdir(os.path.join(folder, name)) for name in ("fixtures", "scenarios")):
+        raise ValueError(f"takes a folder that holds folders fixtures or scenarios, as {value} does not")
+    return Path(folder)
+
+
 def _switch(value: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if value.lower() not in words:
@@ -245,6 +260,12 @@ FLAGS: tuple[Flag, ...] = (
         _number("a number of processes", 1, 256),
         "How many processes serve the port; more than one requires --store.",
     ),
+    Flag(
+        "data",
+        "DIR",
+        data_folder,
+        "A folder with fixtures and scenarios of your own, in folders of these names, beside the ready ones.",
+    ),
     Flag("fixtures", "NAME|FILE", _text, "The data that the bank starts with and that reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply at start; may be repeated.", repeatable=True),
     Flag(
@@ -268,6 +289,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("ids", "FORM", _one_of("uuid", "opaque"), "The form of ids: uuid or opaque."),
     Flag("seed", "N", _seed, "Make ids and generated data repeat from run to run."),
     Flag("control-token", "TOKEN", _token, "The token required by /_emulator and by the login of /console."),
+    Flag("metrics-token", "TOKEN", _token, "A token that opens /metrics and nothing else."),
     Flag("public-url", "URL", _url, "The address of this bank for others, used in absolute links."),
     Flag(
         "durability",
@@ -297,6 +319,19 @@ FLAGS: tuple[Flag, ...] = (
         repeatable=True,
     ),
     Flag("log-format", "FORM", _one_of("text", "json"), "The form of the log on stderr: text or json."),
+    Flag(
+        "ready-file",
+        "FILE",
+        lambda value: Path(_text(value)),
+        "Write address, CA, certificate, key and process id to this file (JSON) once the bank answers.",
+    ),
+    Flag(
+        "print-env",
+        "",
+        _switch,
+        "Print these as lines for a shell, `export BANK_EMULATOR_URL=...`, in place of READY.",
+        switch=True,
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Slows down who guesses the control token: each address has to wait longer after each wrong one."""
+"""Slows down who guesses a token: each address has to wait longer after each wrong one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST = 10_000  # addresses
 
 
 class Attempts:
-    """Compares what is given with the control token, in real time.
+    """Compares what is given with the tokens, in real time.
 
     After some wrong tokens in a row an address must wait 1 second, then 2, 4 and so on; meanwhile nothing of it is
     compared, as an answer would tell a guesser something. Requests without an address (in this process) never wait.
     """
 
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
+    def __init__(self, *tokens: str) -> None:
+        self._tokens = [token.encode() for token in tokens]
         self._wrong: dict[str, tuple[int, float]] = {}  # wrong tokens in a row and the time of the last, by address
 
     def wait(self, address: str | None) -> int:
@@ -30,8 +30,8 @@ class Attempts:
         return max(0, round(last + min(2.0 ** (wrong - _FREE - 1), _LONGEST) - monotonic() + 0.499))
 
     def matches(self, given: str, address: str | None) -> bool:
-        """Whether `given` is the token; only to be asked when there is no `wait`."""
-        if hmac.compare_digest(given.encode(), self._token):
+        """Whether `given` is one of the tokens; only to be asked when there is no `wait`."""
+        if any(hmac.compare_digest(given.encode(), token) for token in self._tokens):
             self._wrong.pop(address or "", None)
             return True
         if address is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, cast
 
 from emulator.api.headers import Headers, with_one_spelling
@@ -100,45 +99,18 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     return sca.open_sca(call.bank, call.tpp.id, purpose, members)
 
 
-_OF_APPROACH = (
-    "tpp-brand-logging-information",
-    "tpp-redirect-preferred",
-    "x-psu-authmethod-preferred",
-    "psu-accept-language",
-)
-
-
 def approach_of(call: Call) -> Approach:
     """The approach to the customer's SCA that the request's headers ask for."""
     header = call.headers.get
-    common = _common_approach(call.tpp.name, call.script.sca, call.script.sca_delay, *map(header, _OF_APPROACH))
-    approach: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **common}
-    session_id, identity = header("tpp-session-id"), header("x-psu-identity")
-    if session_id:
-        approach["sessionId"] = session_id
-    if identity:
-        approach["identityHint"] = identity
-    return approach
-
-
-# Nearly all requests of a TPP agree in these members; those of one customer are not cached.
-@lru_cache(maxsize=64)
-def _common_approach(
-    tpp_name: str,
-    outcome: str | None,
-    delay: float,
-    brand: str | None,
-    preferred: str | None,
-    method: str | None,
-    language: str | None,
-) -> Approach:
-    """The members of an approach that do not depend on the customer; do not change the result."""
     members = {
-        "tppName": brand or tpp_name,
-        "app": preferred == "false",
-        "method": sca.offered_method(method),
-        "language": language,
-        "outcome": outcome,
-        "delay": delay,
+        "tppName": header("tpp-brand-logging-information") or call.tpp.name,
+        "app": header("tpp-redirect-preferred") == "false",
+        "method": sca.offered_method(header("x-psu-authmethod-preferred")),
+        "language": header("psu-accept-language"),
+        "outcome": call.script.sca,
+        "delay": call.script.sca_delay,
+        "sessionId": header("tpp-session-id"),
+        "identityHint": header("x-psu-identity"),
     }
-    return cast(Approach, {member: value for member, value in members.items() if value})
+    stated = {member: value for member, value in members.items() if value}
+    return cast(Approach, {"redirectUri": header("tpp-redirect-uri") or "", **stated})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from operator import itemgetter
@@ -15,6 +14,19 @@ from typing import Any
 
 from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import Message, quoted
+from emulator.bank.formats import (
+    LONGEST_URI,
+    NATIONAL_NUMBER,
+    PORT,
+    TRUE_OR_FALSE,
+    UUID,
+    UUID_TEXT,
+    Format,
+    matching,
+    one_of,
+    unusable_address,
+    where,
+)
 from emulator.bank.text import composed
 
 # The columns of the matrix below in its order; each operation names one of them.
@@ -80,24 +92,15 @@ MATRIX: Mapping[str, Mapping[str, str]] = _matrix()
 
 # Formats
 
-Check = Callable[[str], str | None]
-"""Returns a description of the expected value, or None if the value is valid."""
-
-_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _PRINTABLE = re.compile(r"[ -~]{1,128}")
 _METHOD = re.compile(r"ENGANGSKODEAPP_BIOMETRI|HA2|[A-Z]+_MOBILE|[A-Z]+ID")
-_IDENTITY = re.compile(r"[0-9]{8,11}")
-_PORT = re.compile(r"[1-9][0-9]{0,4}")
 _LOCATION = re.compile(r"GEO:(-?[0-9]{1,2}(?:\.[0-9]{1,15})?)[,;](-?[0-9]{1,3}(?:\.[0-9]{1,15})?)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-# RFC 3986: unreserved, reserved and whole percent escapes; `#` is left out, since a fragment is refused.
-_URI = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})+")
 _AUTHORITY = re.compile(r"//([^/?]*)")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]{1,5})?")
 # Schemes that a browser executes or reads from, and schemes of other services; an app's own scheme is none of them.
 _REFUSED = "javascript vbscript data file filesystem blob about view-source jar ftp ftps ws wss mailto tel sms urn"
 _REFUSED_SCHEMES = frozenset(_REFUSED.split())
-_LONGEST_URI = 2048  # assumed; not every browser supports longer ones
 
 
 # Characters that the bank's systems cannot process anywhere in a request: control characters, halves of a
@@ -117,29 +120,6 @@ def kind_of(character: str) -> str:
     return f"{kind} (U+{code:04X})"
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """The format of a header: its check and its JSON Schema."""
-
-    check: Check
-    schema: Mapping[str, Any]
-
-
-def fitting(pattern: re.Pattern[str], expected: str, **schema: Any) -> Format:
-    """A check that `pattern` matches the whole value; `schema` replaces the pattern in the JSON Schema."""
-
-    def check(value: str) -> str | None:
-        return None if pattern.fullmatch(value) else expected
-
-    return Format(check, {"type": "string", **(schema or {"pattern": f"^(?:{pattern.pattern})$"})})
-
-
-def one_of(*values: str) -> Format:
-    """A check against a list of values, which are case-sensitive."""
-    expected = f"one of {', '.join(values)}"
-    return Format(lambda value: None if value in values else expected, {"type": "string", "enum": list(values)})
-
-
 def free_text(value: str) -> str | None:
     """Text that the bank's systems can process; a tab counts as a blank, as in HTTP."""
     match = UNPROCESSABLE.search(value.replace("\t", " "))
@@ -156,17 +136,10 @@ def address(value: str) -> str | None:
     return "an IPv6 address without a zone" if "%" in value else None
 
 
-def port(value: str) -> str | None:
-    """A port from 1 to 65535 without leading zeros."""
-    return None if _PORT.fullmatch(value) and int(value) <= 65535 else "a port from 1 to 65535"
-
-
-def location(value: str) -> str | None:
+def location(value: str) -> bool:
     """`GEO:<latitude>,<longitude>` in degrees; `;` as separator is also accepted."""
     match = _LOCATION.fullmatch(value)
-    if match is None or abs(float(match.group(1))) > 90 or abs(float(match.group(2))) > 180:
-        return "a place of the form GEO:<latitude>,<longitude>, such as GEO:59.913,10.752"
-    return None
+    return match is not None and abs(float(match.group(1))) <= 90 and abs(float(match.group(2))) <= 180
 
 
 @lru_cache(maxsize=1024)
@@ -179,9 +152,7 @@ def redirect_uri(value: str) -> str | None:
         return "an http, https or app address, not one that a browser runs or reads from"
     if "#" in value:
         return "an address without a fragment"
-    if len(value) > _LONGEST_URI or not _URI.fullmatch(value):
-        return f"an address of at most {_LONGEST_URI} characters, with all characters outside RFC 3986 escaped"
-    return _authority(scheme.group(1).lower(), value[scheme.end() :])
+    return unusable_address(value) or _authority(scheme.group(1).lower(), value[scheme.end() :])
 
 
 def _authority(scheme: str, rest: str) -> str | None:
@@ -204,13 +175,12 @@ def _known_port(authority: str) -> bool:
     return not colon or not digits.isdigit() or 1 <= int(digits) <= 65535
 
 
-UUID = fitting(_UUID, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8", format="uuid")
 IDS = frozenset({"psu-id", "psu-corporate-id", "x-request-id"})  # compared without regard to case where they are UUIDs
 
 
 def one_spelling(lower: str, value: str) -> str:
     """The value of a header in the spelling in which it is compared: capitals of UUIDs, NFC."""
-    return value.lower() if lower in IDS and _UUID.fullmatch(value) else composed(value)
+    return value.lower() if lower in IDS and UUID_TEXT.fullmatch(value) else composed(value)
 
 
 def with_one_spelling(headers: HeaderPairs) -> HeaderPairs | None:
@@ -220,29 +190,30 @@ def with_one_spelling(headers: HeaderPairs) -> HeaderPairs | None:
     return None if values == sent.values else Fields(sent.names, sent.lower, values)
 
 
-PRINTABLE = fitting(_PRINTABLE, "1 to 128 printable ASCII characters")
-TRUE_OR_FALSE = one_of("true", "false")
+PRINTABLE = matching(_PRINTABLE, "1 to 128 printable ASCII characters")
 
-_TEXT = Format(free_text, {"type": "string"})
+_TEXT = Format("text", {"type": "string"}, free_text)
 
 # By their names in the matrix. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
 # TPP-Signature-Certificate are checked by the signature gate.
 FORMATS: Mapping[str, Format] = {
     "X-Request-ID": PRINTABLE,
     "TPP-Session-ID": PRINTABLE,
-    "TPP-Redirect-URI": Format(redirect_uri, {"type": "string", "format": "uri", "maxLength": _LONGEST_URI}),
+    "TPP-Redirect-URI": Format(
+        "an address", {"type": "string", "format": "uri", "maxLength": LONGEST_URI}, redirect_uri
+    ),
     "TPP-Redirect-Preferred": TRUE_OR_FALSE,
     "TPP-Brand-Logging-Information": _TEXT,
     "x-accept-fix": _TEXT,
     "PSU-ID": UUID,
-    "X-PSU-IDENTITY": fitting(_IDENTITY, "a national identity number or D-number in digits"),
-    "X-PSU-AuthMethod-Preferred": fitting(
+    "X-PSU-IDENTITY": matching(NATIONAL_NUMBER, "a national identity number or D-number in digits"),
+    "X-PSU-AuthMethod-Preferred": matching(
         _METHOD, "ENGANGSKODEAPP_BIOMETRI, HA2, or a name that ends in _MOBILE or ID"
     ),
     "PSU-Corporate-ID": UUID,
     "PSU-Context": one_of("PRIVATE", "CORPORATE"),
-    "PSU-IP-Address": Format(address, {"type": "string", "pattern": "^[0-9A-Fa-f:.]{2,45}$"}),  # IPv4 or IPv6
-    "PSU-IP-Port": Format(port, {"type": "string", "pattern": f"^{_PORT.pattern}$"}),
+    "PSU-IP-Address": Format("an IP address", {"type": "string", "pattern": "^[0-9A-Fa-f:.]{2,45}$"}, address),
+    "PSU-IP-Port": PORT,
     "PSU-User-Agent": _TEXT,
     "PSU-Accept": _TEXT,
     "PSU-Accept-Charset": _TEXT,
@@ -250,7 +221,11 @@ FORMATS: Mapping[str, Format] = {
     "PSU-Accept-Language": _TEXT,
     "PSU-HTTP-Method": one_of("GET", "POST", "PUT", "PATCH", "DELETE"),
     "PSU-Device-ID": UUID,
-    "PSU-Geo-Location": Format(location, {"type": "string", "pattern": f"^{_LOCATION.pattern}$"}),
+    "PSU-Geo-Location": where(
+        "a place of the form GEO:<latitude>,<longitude>, such as GEO:59.913,10.752",
+        {"type": "string", "pattern": f"^{_LOCATION.pattern}$"},
+        location,
+    ),
 }
 
 

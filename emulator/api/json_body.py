@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from emulator.api.headers import UNPROCESSABLE, Headers, kind_of
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
+from emulator.bank.problems import member_path
 from emulator.bank.text import composed
 
 LARGEST_BODY = 1024 * 1024  # bytes
@@ -201,12 +202,6 @@ def _parts(value: Any, path: str = "", name: str = "") -> Iterator[tuple[str, st
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _parts(inner, f"{path}[{index}]")
-
-
-def member_path(path: str, name: str) -> str:
-    """`path.name`, or `name` at the root; a name with unprintable characters is escaped, a long one cut."""
-    shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])[1:-1]
-    return f"{path}.{shown}" if path else shown
 
 
 _BACKSLASH, _DELETE = b"\\\x7f"  # ints: searching bytes for an int is faster than for bytes

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -24,8 +24,11 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
+from emulator.api.trace import traceparent
 from emulator.bank.clock import date_time
 from emulator.bank.reference import is_national_number
+
+T = TypeVar("T")
 
 MOST_EXCHANGES = 1000
 LARGE_BODY = 64 * 1024
@@ -49,6 +52,7 @@ class Exchange:
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
     created: str | None = None  # the id of a new payment, recorded because a rule may change the answer that names it
+    counted: bool = False  # in the metrics
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -109,6 +113,12 @@ class Exchange:
         return self.response.status if self.response else 0
 
     @property
+    def request_id(self) -> str | None:
+        """The X-Request-ID of the answer, which is the client's unless it sent none."""
+        answered = self.response.headers if self.response else ()
+        return next((value for name, value in answered if name.lower() == "x-request-id"), None)
+
+    @property
     def payment_id(self) -> str | None:
         """The id of the payment that the request concerns: from its path, or from the answer to its creation."""
         if self.call is None:
@@ -125,7 +135,7 @@ class Exchange:
             return {}
         return body if isinstance(body, dict) else {}
 
-    def _messages(self) -> list[dict[str, str]]:
+    def messages(self) -> list[dict[str, str]]:
         """The messages of a refusal; an answer that a rule has changed may have none."""
         messages = self._answer().get("tppMessages") if self.status >= 400 else None
         return [entry for entry in messages if _is_message(entry)] if isinstance(messages, list) else []
@@ -143,14 +153,20 @@ class Exchange:
             "paymentId": self.payment_id,
             "rules": list(self.rules),
             "notes": list(self.notes),
-            "messages": self._messages(),
-            "milliseconds": round(self.seconds * 1000, 2),
+            "messages": self.messages(),
+            "traceparent": traceparent(self.request.headers),
+            "milliseconds": self.milliseconds,
         }
-        return self._mask({name: value for name, value in shown.items() if value not in (None, [])})
+        return self.masked({name: value for name, value in shown.items() if value not in (None, [])})
 
-    def _mask(self, shown: dict[str, Any]) -> dict[str, Any]:
-        """`shown` with all identity numbers masked, including the value of the identity header."""
-        masked: dict[str, Any] = _changed(self._mask_header_value(shown), _without_numbers)
+    @property
+    def milliseconds(self) -> float:
+        """In how many milliseconds the answer was computed."""
+        return round(self.seconds * 1000, 2)
+
+    def masked(self, shown: T) -> T:
+        """Texts with all identity numbers masked, including the value of the identity header."""
+        masked: T = _changed(self._mask_header_value(shown), _without_numbers)
         return masked
 
     def _mask_header_value(self, shown: Any) -> Any:
@@ -184,7 +200,7 @@ class Exchange:
             }
         elif self.signature is not None:
             shown["signature"] = {"valid": False, **self.signature.diagnosis()}
-        shown = self._mask(shown)
+        shown = self.masked(shown)
         shown["request"]["body"] = self._mask_header_value(_text(self.request.body, self.sizes[0]))
         if self.response is not None:
             shown_body = self._mask_header_value(_text(self.response.body, self.sizes[1]))

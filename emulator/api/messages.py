@@ -160,11 +160,11 @@ class Unfinished:
         try:
             self.last = next(self._steps) if failed is None else self._steps.throw(failed)
         except StopIteration as end:
-            self.ended = True
+            self._end()
             answer: Answered = end.value
             return answer
         except BaseException:
-            self.ended = True
+            self._end()
             raise
         self.begun = self.begun or not (self.last is None or isinstance(self.last, Future))
         return self
@@ -173,6 +173,12 @@ class Unfinished:
     def awaits(self) -> Future[Any] | None:
         """The future of a thread's result, if the next step only waits for it."""
         return self.last if isinstance(self.last, Future) else None
+
+    def _end(self) -> None:
+        self.ended = True
+        # Who waited for this future has left a function in it that refers to this object: the circle would hold all
+        # that the work has read, until the next collection of garbage.
+        self.last = None
 
     def abandon(self) -> None:
         """Stop the work; the changes of completed steps stay."""

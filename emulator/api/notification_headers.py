@@ -20,9 +20,11 @@ from emulator.api.certificates import read_certificate
 from emulator.api.headers import Headers
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.render import message_body
+from emulator.api.trace import traceparent
 from emulator.bank import notifications
 from emulator.bank.errors import Message, quoted
-from emulator.bank.notification_targets import LONGEST_URI, MalformedAddress, refusal, target_of
+from emulator.bank.formats import LONGEST_URI
+from emulator.bank.notification_targets import MalformedAddress, refusal, target_of
 from emulator.bank.notifications import CONTENTS, DEFAULT_CONTENT, Resource
 
 URI, CONTENT = "TPP-Notification-URI", "TPP-Notification-Content-Preferred"
@@ -97,7 +99,16 @@ def _subscribed(call: Call, reply: Reply[Any], resource: Resource, target: str) 
         reply.body["_links"] = links
         return reply
     script = call.script.notification
-    notifications.subscribe(call.bank, target, resource, tpp=call.tpp.id, uri=uri, content=wanted, script=script)
+    notifications.subscribe(
+        call.bank,
+        target,
+        resource,
+        tpp=call.tpp.id,
+        uri=uri,
+        content=wanted,
+        script=script,
+        traceparent=traceparent(call.request.headers),
+    )
     subscribed = ",".join(name for name in CONTENTS if name in wanted)
     reply.headers += ((SUPPORT, "true"), (CONTENT_SUPPORTED, f"status={subscribed}"))
     return reply

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -35,11 +34,6 @@ _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/b
 
 # These have no customer, whatever headers a request has.
 _OF_THE_TPP = ("/v1/sandbox/", "/v1/tpps/")
-
-
-@lru_cache(maxsize=64)
-def _path_of(base: str) -> str:
-    return urlsplit(base).path
 
 
 class Access(Enum):
@@ -91,7 +85,7 @@ class Call:
         HTTP resolves it against the request's own address, so unlike relative links it includes the path of the public
         address and the prefix of a named bank.
         """
-        return "Location", (self.links_base or _path_of(self.request.base) + self.request.prefix) + path
+        return "Location", (self.links_base or urlsplit(self.request.base).path + self.request.prefix) + path
 
     def sca_link(self, token: str) -> Link:
         """The scaRedirect Link of an open SCA: always absolute, whatever `--links` says, as a browser opens it."""

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
 from emulator.bank.errors import BankError, Message, quoted
+from emulator.bank.formats import DATE, LINE, YES_OR_NO, Format, one_of, where, whole
 from emulator.bank.text import composed
 
 LARGEST_INT = 2**31 - 1  # int32
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the result must be UTF-8."
 
 
@@ -41,6 +39,16 @@ class QueryParameter:
     default: Any = None
     required: bool = False
     not_before: str | None = None  # the date parameter, declared earlier, that this one may not be before
+
+    @property
+    def format(self) -> Format:
+        """The format of the text that is sent, with the JSON Schema of the value."""
+        if self.type == "boolean":
+            return where(YES_OR_NO.words, YES_OR_NO.schema, lambda text: text in ("true", "false"))
+        if self.type == "int":
+            bounds = whole(self.minimum, self.maximum)
+            return where(bounds.words, bounds.schema, lambda text: _DIGITS.fullmatch(text) and bounds.fits(int(text)))
+        return one_of(*self.values) if self.type == "enum" else DATE if self.type == "date" else LINE
 
 
 ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # requests.md#logical-duplicates
@@ -115,35 +123,13 @@ def unescaped(text: str) -> str | None:
         return None
 
 
-def _read(parameter: QueryParameter, value: str | None) -> tuple[Any, str | None]:
+def _read(parameter: QueryParameter, sent: str | None) -> tuple[Any, str | None]:
     """The value and None, or None and the expected value in words. A boolean without a value is true (assumed)."""
-    if parameter.type == "boolean":
-        if value is None or value in ("true", "false"):
-            return value != "false", None
-        return None, "true or false"
-    value = value or ""
-    if parameter.type == "int":
-        if _DIGITS.fullmatch(value) and parameter.minimum <= int(value) <= parameter.maximum:
-            return int(value), None
-        return None, f"a whole number from {parameter.minimum} to {parameter.maximum}"
-    if parameter.type == "date":
-        return (value, None) if is_date(value) else (None, "a date of the form YYYY-MM-DD")
-    if parameter.type == "enum":
-        return (value, None) if value in parameter.values else (None, f"one of {', '.join(parameter.values)}")
-    if not value or _CONTROL.search(value):
-        return None, "text without control characters"
-    return value, None
-
-
-def is_date(text: str) -> bool:
-    """Whether this is a real date in the plain form YYYY-MM-DD."""
-    if not DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    value = "true" if sent is None and parameter.type == "boolean" else sent or ""
+    expected = parameter.format.check(value)
+    if expected is not None:
+        return None, expected
+    return (value == "true" if parameter.type == "boolean" else int(value) if parameter.type == "int" else value), None
 
 
 def _received(value: str | None) -> str:

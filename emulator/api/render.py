@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import orjson
 
 from emulator.api.messages import Request, Response
 from emulator.api.router import split_target
+from emulator.api.trace import traceparent
 from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
 
@@ -108,14 +109,21 @@ def refusal(
 def failed(request: Request, error: Exception) -> BankError:
     """Log `error`, and return the refusal of the request: 503 for a failure of files or memory, else 500."""
     line = f"{request.method} {split_target(request.target)[0]}"
+    about = {"fields": {name: value for name, value in _identified(request) if value is not None}}
     if isinstance(error, OSError):
-        logger.error("%s: %s", line, error)
+        logger.error("%s: %s", line, error, extra=about)
         return _UNUSABLE
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
-        logger.error("%s: not enough memory", line)
+        logger.error("%s: not enough memory", line, extra=about)
         return _NO_MEMORY
     if isinstance(error, AuthorityDamaged):
-        logger.error("%s: %s", line, error)
+        logger.error("%s: %s", line, error, extra=about)
         return BankError("SYSTEM_ERROR", f"A certificate or its key cannot be read: {error}.", status=503)
-    logger.error("%s failed", line, exc_info=error)
+    logger.error("%s failed", line, exc_info=error, extra=about)
     return _FAILED
+
+
+def _identified(request: Request) -> Iterator[tuple[str, str | None]]:
+    """What finds the other lines of the log about a request, and its trace."""
+    yield "requestId", next((value for name, value in request.headers if name.lower() == "x-request-id"), None)
+    yield "traceparent", traceparent(request.headers)

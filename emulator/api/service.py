@@ -17,8 +17,8 @@ headers, query, body and business rules report everything that they find.
     resource, business rules    the operation's handler     400, 403, 404, 409
 
 Rules come that late because they match what the gates before have read; a rule that plays a bank that is down is
-`unsigned`. The last three gates and all that they write are one transaction. Bank time stands still from the first
-gate to the answer.
+`unsigned`. The last three gates and all that they write are one transaction; only the day of a consent's last use is
+written after it. Bank time stands still from the first gate to the answer.
 
     failure                     consequence
     BankError, from any depth   its answer; the transaction is undone
@@ -26,9 +26,9 @@ gate to the answer.
     StoreUnwritable             503; the change is undone, reads go on
     any other exception         500, logged with its traceback; the transaction is undone
 
-Whatever the answer is, it then gets the headers of every answer and its signature, the effects of rules change it, and
-the request log, the report on TPPs and the event stream receive it. It is sent by the web server after the change is
-stored (`emulator.assemble.turns`).
+The effects of rules change the answer (but not that 500). Then it gets the headers of every answer and its signature,
+and the request log, the report on TPPs, the metrics and the event stream receive it. It is sent by the web server
+after the change is stored (`emulator.assemble.turns`).
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ from emulator.api.messages import Request, Response
 from emulator.api.negotiation import VARY, content_language, unacceptable
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.outcomes import Outcomes
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
@@ -143,7 +144,8 @@ Signer = Callable[[], Sign]
 class BankService:
     """A running bank: the interface for the web server, the control interface and the scenario player.
 
-    Synchronous; no method that answers a request raises.
+    Synchronous. Exceptions of an operation become answers; those of due steps, of signing and of the observer are left
+    to the caller, for whom they are a 500.
     """
 
     def __init__(
@@ -156,9 +158,12 @@ class BankService:
         signer: Signer,
         observer: Observer,
         log: RequestLog | None = None,
+        outcomes: Outcomes | None = None,
     ) -> None:
         self.bank = bank
+        self._clients = VerifiedClients()
         self.observer = observer
+        self.outcomes = outcomes or Outcomes()
         self.rules = rules
         self.log = log or RequestLog()
         self.router = router
@@ -226,9 +231,21 @@ class BankService:
             self.log.weigh(exchange)
         if bank.settings.conformance:
             self.observer.request(exchange)
+        if self.outcomes.followers:
+            if response.rest is None:
+                self.outcomes.note(bank.name, exchange)
+            else:
+                response.rest = self._noted_after(response.rest, exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
         return response
+
+    def _noted_after(self, rest: Iterator[object], exchange: Exchange) -> Iterator[object]:
+        """Do what is left to do before an answer is final, then note its exchange."""
+        try:
+            yield from rest
+        finally:
+            self.outcomes.note(self.bank.name, exchange)
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
         """`answer` for a request that restores the known state, whose documents are prepared in a thread before.
@@ -272,6 +289,7 @@ class BankService:
                 self._signer()(response)
             except Exception as error:
                 failed(request, error)  # logs the error; the refusal is sent unsigned
+        self.outcomes.tell([(bank.name, exchange)])
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
 
@@ -279,8 +297,8 @@ class BankService:
         acting: list[MatchedRules] = []
         try:
             if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
-                path, _ = split_target(exchange.request.target)
-                allowed = self.router.methods(path[len(exchange.request.prefix) :])
+                path, prefix = split_target(exchange.request.target)[0], exchange.request.prefix
+                allowed = self.router.methods(path[len(prefix) :], prefix)
                 return Response(204, [("Allow", ", ".join(allowed))])
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self.rules.rules else None
@@ -313,7 +331,7 @@ class BankService:
         prefix = request.prefix
         path, query = split_target(request.target)
         try:
-            route = self.router.find(request.method, path[len(prefix) :])  # the path within the bank
+            route = self.router.find(request.method, path[len(prefix) :], prefix)  # the path within the bank
         except MethodRefused as refused:
             if "payment-product" in refused.params:
                 products.find(refused.params["payment-service"], refused.params["payment-product"])
@@ -379,6 +397,7 @@ class BankService:
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
+                clients=self._clients,
                 base=request.base,
             )
         except SignatureRefused as refused:

@@ -28,11 +28,10 @@ from emulator.api.json_body import (
     charset_of,
     check_strings,
     is_plain,
-    member_path,
     read_with_duplicates,
 )
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message, quoted, shortened
-from emulator.bank.problems import beginning
+from emulator.bank.problems import beginning, written
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -173,7 +172,7 @@ def _with_mistakes(
         if detail["type"] == _UNKNOWN:
             unknown.append(detail)
         elif detail["type"] != "string_unicode":  # half of a surrogate pair: `check_strings` has named it
-            wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
+            wrong.append(Message("FORMAT_ERROR", _sentence(detail), written(detail["loc"]) or None))
     reported = {message.path for message in wrong}
     if wrong:
         value = beginning(value, _LOOKED_AT)
@@ -199,14 +198,7 @@ def _without(value: Any, unknown: Sequence[Loc]) -> Any:
 
 def _warning(loc: Loc) -> Message:
     text = "The bank does not know this member and has ignored it."
-    return Message("FORMAT_ERROR", text, _path(loc), "WARNING")
-
-
-def _path(loc: Loc) -> str | None:
-    path = ""
-    for step in loc:
-        path = f"{path}[{step}]" if isinstance(step, int) else member_path(path, step)
-    return path or None
+    return Message("FORMAT_ERROR", text, written(loc) or None, "WARNING")
 
 
 def _sentence(detail: ErrorDetails) -> str:
@@ -218,9 +210,10 @@ def _sentence(detail: ErrorDetails) -> str:
         return "null is not allowed; omit the member."
     if kind == "string_too_long":
         return f"At most {context['max_length']} characters were expected; received {len(received)}."
-    if kind == "value_error":
-        reason = str(context["error"])
-        return reason if reason.endswith(".") else f"{reason}; received {_described(received)}."
+    if kind == "mismatch":
+        expected = context["expected"]
+        fault = context["text"] or f"{expected[:1].upper()}{expected[1:]} was expected"
+        return f"{fault}; received {_described(received)}."
     if kind == "string_pattern_mismatch":
         from emulator.api.shapes.parts import EXPECTED
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.api.outcomes import log_request
 from emulator.assemble.application import BankApplication, ServiceHandler
-from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig
-from emulator.assemble.storage import FolderStorage, MemoryStorage, Storage
+from emulator.assemble.metrics import MetricsPage
+from emulator.assemble.registry import BankRegistry
+from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.notification_targets import Host
-from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader, target
 from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
-from emulator.web.console.handler import Console
+from emulator.web.console.handler import Console, Logouts
 from emulator.web.console.screen import Answering
 from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
@@ -31,6 +33,7 @@ from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
 
+LOCAL = ("localhost", "127.0.0.1", "::1")  # in the TLS certificate, besides the names of --allow-host
 RECEIVER = Host("tpp.example")  # notifications of stories to this host count as delivered
 
 
@@ -39,37 +42,15 @@ def registry_for(
     authority: CertificateAuthority,
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
-) -> BankRegistry:
-    """The banks for these settings."""
-    return BankRegistry(registry_config(settings, authority, begins, progress))
-
-
-def registry_config(
-    settings: ServeSettings,
-    authority: CertificateAuthority,
-    begins: Beginning = LIVE,
-    progress: Callable[[int, int], None] | None = None,
     storage: Storage | None = None,
-) -> RegistryConfig:
-    """The configuration of all banks from `settings`; `storage`: where they are stored, if not in its --state."""
-    return RegistryConfig(
-        storage=storage or _storage(settings, progress),
-        fixtures=settings.fixtures,
-        settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
-        seed=settings.seed,
-        ids_form=settings.ids,
-        idle_seconds=settings.idle_hours * 3600,
-        authority=authority,
-        transport_of=separate_bank,
-        begins=begins,
-        notify_hosts=settings.allow_notify,
-    )
-
-
-def _storage(settings: ServeSettings, progress: Callable[[int, int], None] | None) -> Storage:
-    if settings.ephemeral:
-        return MemoryStorage()
-    return FolderStorage(settings.state / "banks", power=settings.durability == "power", progress=progress)
+) -> BankRegistry:
+    """The banks for these settings; `storage`: where they are stored, if not in memory or in the --state."""
+    if storage is None and settings.ephemeral:
+        storage = Storage()
+    if storage is None:
+        power = settings.durability == "power"
+        storage = FolderStorage(settings.state / "banks", power=power, progress=progress)
+    return BankRegistry(settings, authority, storage, transport_of=separate_bank, begins=begins)
 
 
 def new_transports() -> Callable[[], Transport]:
@@ -81,10 +62,8 @@ def new_transports() -> Callable[[], Transport]:
 def separate_bank(registry: BankRegistry) -> Transport:
     """A new bank in memory with the configuration of `registry`, but with another CA."""
     authority = CertificateAuthority(None, clock=real_now)
-    config = replace(
-        registry.config, storage=MemoryStorage(), begins=LIVE, authority=authority, notify_hosts=(RECEIVER,)
-    )
-    return in_process(BankRegistry(config), authority)
+    settings = replace(registry.settings, ephemeral=True, allow_notify=(RECEIVER,))
+    return in_process(registry_for(settings, authority), authority)
 
 
 def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
@@ -128,51 +107,56 @@ Made = TypeVar("Made", bound=BankApplication)
 
 def application_of(
     registry: BankRegistry,
-    settings: ServeSettings,
-    authority: CertificateAuthority,
     kind: type[Made],
     asking: Callable[[Answering], Answering] = lambda control: control,
+    logouts: Logouts | None = None,
 ) -> Made:
-    """The application of these banks; `asking`: how the console asks the control interface."""
+    """The application of these banks; of the console: `asking`, how it asks the control interface, and `logouts`."""
+    settings, authority = registry.settings, registry.authority
     guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,
         authority,
         token=settings.control_token,
         allowed_hosts=settings.host_names,
-        snapshots_of=registry.snapshots_of,
+        snapshots_of=registry.storage.snapshots,
     )
     if registry.storage.opens_default:
         control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
+
+    def framed(pages: ScaPages | MyPages) -> ServiceHandler:
+        return Framed(pages, settings.frame_ancestors) if settings.frame_ancestors else pages
+
     handlers: dict[str, ServiceHandler] = {
         "_emulator": control,
-        "sca": _framed(ScaPages(guard), settings),
-        "my": _framed(MyPages(guard), settings),
+        "sca": framed(ScaPages(guard)),
+        "my": framed(MyPages(guard)),
         "console": Console(
             guard,
             answering=asking(control.handle),
-            default=lambda: registry.opened(DEFAULT),
+            default=lambda: registry.default,
             token=settings.control_token,
+            shared=logouts,
         ),
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),
+        "metrics": MetricsPage(
+            registry,
+            tokens=(settings.control_token, settings.metrics_token),
+            allowed_hosts=settings.host_names,
+            # a scrape reaches one of the processes: its counters must not be taken for those of another
+            process={"process": str(os.getpid())} if settings.workers > 1 else {},
+        ),
     }
+    if settings.log_format == "json":
+        registry.outcomes.followers.append(log_request)
     return kind(
         registry,
         handlers=handlers,
-        tls=lambda: authority.server_context(_names(settings)),
+        tls=lambda: authority.server_context(list(dict.fromkeys([*LOCAL, *settings.host_names]))),
         scenario_target=control.scenario_target,
         post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
     )
-
-
-def _framed(pages: ScaPages | MyPages, settings: ServeSettings) -> ServiceHandler:
-    return Framed(pages, settings.frame_ancestors) if settings.frame_ancestors else pages
-
-
-def _names(settings: ServeSettings) -> list[str]:
-    """The host names and addresses of the TLS certificate."""
-    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", *settings.host_names]))
 
 
 def _operations_document() -> dict[str, Any]:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Set
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from socket import socket
 from typing import Any
 
 import orjson
@@ -34,22 +34,21 @@ from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Respons
 from emulator.api.service import BankService, finish
 from emulator.assemble.forwarding import Broken, Entrance, NotDelivered, Ways
 from emulator.assemble.registry import DEFAULT, BankRegistry, bank_of
-from emulator.assemble.storage import New
+from emulator.assemble.storage import New, Storage, StoredSnapshots
 from emulator.assemble.stored_authority import StoredAuthority
 from emulator.bank import notifications
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.payment import progression
-from emulator.bank.snapshots import LARGE, SavedSnapshot, Snapshots
+from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
 from emulator.scenario.rules import RuleSet
-from emulator.store import Image, Store, StoreError, StoreLost, StoreUnwritable
+from emulator.store import Store, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import LOADING, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
-from emulator.store.postgres.leases import BankRow, Elsewhere, Leases
-from emulator.store.postgres.log import EMPTY, Commits, PostgresLog, content_of, opened, sweep
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from emulator.store.postgres.leases import Elsewhere, Lease, Leases
+from emulator.store.postgres.log import DELETE, EMPTY, Commits, Content, PostgresLog, content_of, sweep
 from emulator.web.application import Answering, Watching
 
 logger = logging.getLogger(__name__)
@@ -62,20 +61,20 @@ AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-_DIRECTORY = "SELECT name, address FROM {schema}.bank WHERE sequence > 0"
-_DELETE = (
-    "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL, home = NULL,"
-    " until = now() - interval '1 microsecond' WHERE name = %s AND epoch = %s RETURNING name),"
-    " a AS (DELETE FROM {schema}.change c USING gone g WHERE c.bank = g.name),"
-    " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name),"
-    " c AS (DELETE FROM {schema}.snapshot s USING gone g WHERE s.bank = g.name) SELECT name FROM gone"
-)
+_LOST = "another process has the bank"
+_NOWHERE = Elsewhere(None, None)
+_DIRECTORY = "SELECT name, address, CASE WHEN until > now() THEN home END FROM {schema}.bank WHERE sequence > 0"
 _SNAPSHOTS = "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
 _SNAPSHOT = "SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 _SAVE_SNAPSHOT = (
     "INSERT INTO {schema}.snapshot (bank, name, created, body)"
     " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s"
     " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body RETURNING 1"
+)
+# a bank that was deleted while its snapshot was written must not leave it to the next one of its name
+_TAKE_SNAPSHOT_BACK = (
+    "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
+    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
 )
 _DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 
@@ -84,84 +83,91 @@ class Homes:
     """The part of a process in the service: the banks that it is the home of, and the way to the others."""
 
     registry: BankRegistry
-    refuses: Callable[[Request], bool]
-    """Whether a request lacks the right to create a bank; set by the application."""
+    refuses: Callable[[Request], Response | None]
+    """The refusal of a request that lacks the right to see or change a bank; set by the application."""
 
-    def __init__(self, server: Server, leases: Leases, authority: StoredAuthority) -> None:
+    def __init__(
+        self, server: Server, leases: Leases, authority: StoredAuthority, *, bound: socket, secret: bytes
+    ) -> None:
+        """`bound` is where the others reach this process; `secret`: what the processes of this store know."""
         self.server = server
         self.leases = leases
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
-        self.rows: dict[str, BankRow] = {}  # as they were taken
-        self.snapshots: dict[str, StoredSnapshots] = {}
-        self.directory: dict[str, str | None] = {}  # every bank, as of the last look: the address of its home
+        self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
         self.owed: list[Coroutine[Any, Any, object]] = []  # what the answer of a turn waits for besides its changes
-        self._seen: dict[str, Elsewhere] = {}  # homes that have answered
         self._taking: dict[str, asyncio.Lock] = {}
-        self._looked = False  # the directory was read
+        self._looked = False  # all banks are known
         self._ending = False
-        self._away: str | None = None  # why the store could not be used when it was tried last
+        self._hung_up: set[str] = set()  # addresses at which a connection has ended without an answer
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ways: Ways | None = None
+        self._bound, self._secret = bound, secret
+        self._ways = Ways(secret, leases.is_home)
         self._entrance: Entrance | None = None
         self._local: Answering
 
     # Requests
 
-    def around(
-        self, local: Answering, watching: Watching, *, entrance: Callable[..., Entrance], ways: Ways
-    ) -> Answering:
+    def around(self, local: Answering, watching: Watching) -> Answering:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
-        self._ways = ways
-        ways.is_home = self.leases.is_home
-        self._entrance = entrance(self._for_others, watching)
+        self._entrance = Entrance(self._bound, self.leases.home, self._secret, self._for_others, watching)
         return self.answer
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request of a client."""
-        if request.target.startswith("/v1/") and self._serves(DEFAULT):  # nearly every one: without the search below
-            answer = await self._local(request)
+        direct = request.target.startswith("/v1/")
+        name, whole = (DEFAULT, False) if direct else bank_of(request)
+        if name is not None and (direct or request.target.startswith(f"/banks/{name}/v1/")) and self._serves(name):
+            answer = await self._local(request)  # nearly every request: without the search below
             if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
                 return answer
             request = replace(request, unfinished=None, prepared=None)
-        name, new = bank_of(request)
         if name is None:
             return await self._local(request)
+        # each process keeps what its own flags say, whoever is the home
+        if not self._serves(name) and (refusal := self.refuses(request)) is not None:
+            return refusal
         try:
             if request.target.partition("?")[0] == "/ready":
                 return await self._ready(request)
-            return await self._anywhere(name, request, new=new and not self.refuses(request))
+            return await self._anywhere(name, request, whole=whole)
         except (StoreError, NotDelivered) as error:
-            return _refused(request, str(error))
+            can_go = isinstance(error, StoredDataDamaged) and name != DEFAULT
+            remedy = f", or replace or delete the bank (/_emulator/banks/{name})" if can_go else ""
+            return _refused(request, f"{error}{remedy}")
         except Broken:
             return Response(503, delivery=HANG_UP)
 
-    async def _anywhere(self, name: str, request: Request, *, new: bool = False) -> Response | Stream:
+    async def _anywhere(self, name: str, request: Request, *, whole: bool = False) -> Response | Stream:
         """The answer of the home of the bank; NotDelivered, Broken, StoreError."""
         loop = asyncio.get_running_loop()
         until, looks = loop.time() + PATIENCE, 0
         while True:
-            if not self._serves(name, new=new):
-                where = self._seen.get(name) or await self.locate(name, new=new)
+            if not self._serves(name, whole=whole):
+                where: Elsewhere | None = self.known.get(name, _NOWHERE)
+                if where is None or where.home in (None, self.leases.home):
+                    where = await self.locate(name, new=whole and request.method == "PUT", whole=whole)
                 if where is not None and where.address is not None:
                     try:
-                        answer = await self._passed_on(where, name, request)
-                        self._seen[name] = where
-                        return answer
+                        self.registry.counts.passed_on += 1
+                        return await self._ways.send(where.address, where.home or "", name, request)
                     except NotDelivered as error:
-                        self._seen.pop(name, None)
                         looks += not error.moved
                         if looks > LOOKS or loop.time() > until:
                             raise
-                    except Broken:
-                        self._seen.pop(name, None)
-                        if request.method not in _READS or loop.time() > until:
+                    except Broken as error:
+                        if where.address not in self._hung_up:
+                            self._hung_up.add(where.address)
+                            logger.warning("bank %s: %s", name, error)
+                        if request.method not in _READS:
                             raise
+                        if loop.time() > until:  # it has changed nothing, whoever has read it
+                            raise NotDelivered(str(error), moved=False) from error
+                    self.known[name] = Elsewhere(where.address, None)
                     if looks > 1 or loop.time() > until - PATIENCE + PAUSE:  # the first look again is at once
                         await asyncio.sleep(PAUSE)
                     continue
-            self._seen.pop(name, None)
             answered = await self.here(name, request)
             if answered is not None:
                 return answered
@@ -171,12 +177,13 @@ class Homes:
                 await self.renew()
             request = replace(request, unfinished=None, prepared=None)
 
-    def _serves(self, name: str, *, new: bool = False) -> bool:
-        """Whether this process is the home, and may say so."""
+    def _serves(self, name: str, *, whole: bool = False) -> bool:
+        """Whether this process is the home, and may say so; `whole`: also of a bank that is not loaded."""
         documents = self.registry.documents(name)
         if documents is not None:
             return documents.log.owned
-        return new and name in self.rows and self.rows[name].lease.valid
+        lease = self.leases.held.get(name)
+        return whole and lease is not None and lease.valid
 
     async def here(self, name: str, request: Request) -> Response | Stream | None:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
@@ -190,18 +197,17 @@ class Homes:
                 await self.refresh()
             answer = await self._local(request)
             if self.authority.pending:
-                await self.authority.keep(self.server)
+                await self.authority.keep(self.server.rows)
             while self.owed:
                 await self.owed.pop()
         except TppExists as error:
             return render.refusal(BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name"))
         except StoreUnreachable as error:
             return _refused(request, str(error))
-        # a bank that was not created in the end
-        if bank_of(request)[1] and name in self.rows and self.registry.documents(name) is None:
+        documents = self.registry.documents(name)
+        if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created in the end, or damaged
             self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
-            documents = self.registry.documents(name)
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer
 
@@ -211,17 +217,12 @@ class Homes:
         A bank that was deleted here may have been created again at another process: this one cannot say that there is
         none.
         """
-        if not self._serves(name, new=True):
+        if not self._serves(name, whole=True):
             return None
         try:
             return await self.here(name, request)
         except StoreError as error:
             return _refused(request, str(error))
-
-    async def _passed_on(self, where: Elsewhere, name: str, request: Request) -> Response | Stream:
-        if self._ways is None or where.address is None or where.home is None:
-            raise NotDelivered(f"bank {name} has no home at the moment", moved=True)
-        return await self._ways.send(where.address, where.home, name, request)
 
     async def _ready(self, request: Request) -> Response | Stream:
         """Whether this process and the store can be used, and the banks that it is the home of."""
@@ -237,7 +238,7 @@ class Homes:
 
         def elsewhere(request: Request) -> Steps:
             asked = self.answer(replace(request, unfinished=None))
-            return (yield from in_thread(lambda: self.server.from_thread(asked)))
+            return (yield from in_thread(lambda: self.server.submit(asked).result()))
 
         def answer(service: BankService, request: Request) -> Answered:
             if bank_of(request)[0] in (service.bank.name, None):
@@ -248,51 +249,59 @@ class Homes:
 
     # Taking banks
 
-    async def locate(self, name: str, *, new: bool = False) -> Elsewhere | None:
+    async def locate(self, name: str, *, new: bool = False, whole: bool = False) -> Elsewhere | None:
         """Where the home of a bank is; None if that is this process by now.
 
-        Elsewhere(None): nobody, as the bank does not exist. StoreUnreachable, StoredDataDamaged.
+        Without an address: nobody, as the bank does not exist. `new`: it may be created; `whole`: its content is not
+        needed, and may be damaged. StoreUnreachable, StoredDataDamaged.
         """
         async with self._taking.setdefault(name, asyncio.Lock()):
             if self._ending:
                 raise StoreUnwritable("this process is ending")
-            if self._serves(name, new=new):
+            if self._serves(name, whole=whole):
                 return None
             if self.registry.documents(name) is not None:  # the lease was not renewed in time; perhaps nobody took it
                 await self.renew()
                 if self._serves(name):
                     return None
                 self._drop(name)
-            row = await self.leases.take(name, new=new)
-            if isinstance(row, Elsewhere):
-                if row.address is None:
-                    self.directory.pop(name, None)
-                return row
-            self.rows[name] = row
-            if not row.sequence:
-                return None if new else Elsewhere(None, None)
+            lease = await self.leases.take(name, new=new)
+            if isinstance(lease, Elsewhere):
+                self.known[name] = lease
+                if lease.address is None:
+                    del self.known[name]
+                return lease
+            if not lease.sequence:
+                return None
             try:
-                await self._open(row)
-            except BaseException:
-                self.commits.spawn(self._give_back([name]))
-                raise
+                await self._load(lease)
+            except BaseException as error:
+                if not (whole and isinstance(error, StoredDataDamaged)):
+                    self.commits.spawn(self._give_back([name]))
+                    raise
+                lease.damage = error
+                self.known[name] = Elsewhere(self.leases.address, self.leases.home)
             return None
 
-    async def _open(self, row: BankRow) -> None:
+    async def _load(self, lease: Lease) -> None:
         """Load a bank that was taken."""
-        name = row.lease.name
-        content = await content_of(self.server, name, row.sequence, row.checkpoint)
-        saved = await self.server.rows(_SNAPSHOTS, name)
-        self.commits.spawn(sweep(self.server, row, content))
-        loop = asyncio.get_running_loop()
-        documents = await loop.run_in_executor(None, opened, row, content, self.commits, KINDS)
-        if not row.lease.valid or self.rows.get(name) is not row:
+        name = lease.name
+        content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
+        lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
+        self.commits.spawn(sweep(self.server, lease, content))
+        documents = await asyncio.get_running_loop().run_in_executor(None, self._documents, lease, content)
+        if self.leases.held.get(name) is not lease:
+            return  # it was deleted meanwhile, or taken
+        if not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
-        self.snapshots[name] = StoredSnapshots(self, name, dict(saved))
-        service = self.registry.adopt(name, documents)
-        self.directory[name] = self.leases.address
-        if row.memory is not None:
-            _remember(service, row.memory)
+        service = self.registry.open(name, documents)
+        self.known[name] = Elsewhere(self.leases.address, self.leases.home)
+        if lease.memory is not None:
+            _remember(service, lease.memory)
+
+    def _documents(self, lease: Lease, content: Content = EMPTY) -> Store:
+        """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
+        return Store(PostgresLog(lease, self.commits, content), KINDS)
 
     def _lost(self, log: PostgresLog) -> None:
         documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
@@ -305,29 +314,23 @@ class Homes:
 
     def _drop(self, name: str) -> None:
         """Forget a bank of which this process is not the home any more."""
-        service = self.registry.opened(name)
         self.leases.held.pop(name, None)
-        self.rows.pop(name, None)
-        self.snapshots.pop(name, None)
-        if service is not None:
-            service.bank.dismiss()
-            self.registry.forget(name).discard()
+        self.registry.end(name)
 
     async def _give_back(self, names: list[str]) -> None:
         """End the leases of banks; they have been closed, or are by this."""
         left = {}
         for name in names:
             service = self.registry.opened(name)
-            left[name] = (b"", False) if service is None else (_memory(service), _is_active(service))
-            self.rows.pop(name, None)
-        await self.leases.give_back({name: (memory or b"{}", active) for name, (memory, active) in left.items()})
+            left[name] = (b"{}", False) if service is None else (_memory(service), _is_active(service))
+        await self.leases.give_back(left)
 
     # What goes on while nobody asks
 
     def start(self) -> None:
         """Begin to renew and to take over, and to be reached by the others."""
         self.server.open()
-        for work in (self._renewing(), self._taking_over()):
+        for work in (self._each_second(self.renew), self._each_second(self._look_around, logs=True)):
             self._spawn(work)
         if self._entrance is not None:
             self._spawn(self._entrance.open())
@@ -335,7 +338,7 @@ class Homes:
     @asynccontextmanager
     async def renewed(self) -> AsyncIterator[None]:
         """A `with` block before `start`, in which a large bank may be loaded."""
-        renewing = asyncio.get_running_loop().create_task(self._renewing())
+        renewing = asyncio.get_running_loop().create_task(self._each_second(self.renew))
         try:
             yield
         finally:
@@ -346,10 +349,22 @@ class Homes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _renewing(self) -> None:
+    async def _each_second(self, work: Callable[[], Awaitable[None]], *, logs: bool = False) -> None:
+        """Do this again and again; `logs`: it always asks the store, and says when that begins and ends to fail."""
+        away: str | None = None
         while True:
-            async with self._going_on():
-                await self.renew()
+            try:
+                await work()
+            except StoreError as error:
+                if logs and away != str(error):
+                    logger.error("%s", error)
+                away = str(error)
+            except Exception:
+                logger.exception("the store cannot be followed")
+            else:
+                if logs and away is not None:
+                    logger.info("the store can be used again")
+                away = None
             await asyncio.sleep(RENEWING)
 
     async def renew(self) -> None:
@@ -358,52 +373,35 @@ class Homes:
             logger.info("another process is the home of bank %s now", name)
             self._drop(name)
 
-    async def _taking_over(self) -> None:
-        while True:
-            await asyncio.sleep(RENEWING)
-            async with self._going_on():
-                for name in await self.leases.orphans(AT_ONCE):
-                    try:
-                        await self.locate(name)
-                    except StoredDataDamaged as error:  # it is given back at rest, and the others go on
-                        logger.error("%s", error)
-                self.authority.adopt()
-                if self.authority.pending:
-                    await self.authority.keep(self.server)
-                if self.registry.watched():
-                    await self.refresh()
-                else:
-                    await self.authority.refresh(self.server)
-                closed = [name for name in self.leases.held if self._is_closed(name)]
-                if closed:
-                    await self._give_back(closed)
-
-    def _is_closed(self, name: str) -> bool:
-        """Whether a bank was closed for want of requests, and is not being taken, nor created."""
-        taking = self._taking.get(name)
-        in_use = taking is not None and taking.locked()
-        return self.registry.documents(name) is None and name in self.directory and not in_use
-
-    @asynccontextmanager
-    async def _going_on(self) -> AsyncIterator[None]:
-        """A `with` block whose failure is logged when it begins."""
-        try:
-            yield
-        except StoreError as error:
-            if self._away != str(error):
-                self._away = str(error)
+    async def _look_around(self) -> None:
+        """Take over banks whose home has gone, follow what others make, and give back what nobody asks for."""
+        for name in await self.leases.orphans(AT_ONCE):
+            try:
+                await self.locate(name)
+            except StoredDataDamaged as error:  # it is given back at rest, and the others go on
                 logger.error("%s", error)
-        except Exception:
-            logger.exception("the store cannot be followed")
+        self.authority.adopt()
+        if self.authority.pending:
+            await self.authority.keep(self.server.rows)
+        if self.registry.watched():
+            await self.refresh()
         else:
-            if self._away is not None:
-                self._away = None
-                logger.info("the store can be used again")
+            await self.authority.refresh(self.server)
+        closed = [name for name, lease in self.leases.held.items() if self._is_closed(lease)]
+        if closed:
+            await self._give_back(closed)
+
+    def _is_closed(self, lease: Lease) -> bool:
+        """Whether a bank was closed for want of requests, and is not being taken, nor created."""
+        taking = self._taking.get(lease.name)
+        in_use = taking is not None and taking.locked()
+        ready = lease.sequence > 0 and lease.damage is None
+        return ready and self.registry.documents(lease.name) is None and not in_use
 
     async def refresh(self) -> None:
         """Read which banks there are and which TPPs others have issued, and tell watchers of what is new."""
-        present = dict(await self.server.rows(_DIRECTORY))
-        before, self.directory = self.directory, present
+        present = {name: Elsewhere(*where) for name, *where in await self.server.rows(_DIRECTORY)}
+        before, self.known = self.known, present
         for name in await self.authority.refresh(self.server):
             self.registry.publish_to_all("tpps", name, "issued")
         if self._looked:
@@ -425,9 +423,15 @@ class Homes:
                 await self._give_back(names[at : at + GIVEN_BACK])
         if self._entrance is not None:
             await self._entrance.close()
-        if self._ways is not None:
             self._ways.close()
         await self.server.close()
+
+    def rows_for_thread(self, statement: str, *values: Any) -> list[Any]:
+        """The rows of a long statement, for another thread than that of the event loop; StoreUnwritable."""
+        try:
+            return self.server.submit(self.server.rows(statement, *values, within=LOADING)).result()
+        except StoreUnreachable as error:
+            raise StoreUnwritable(str(error)) from error
 
 
 def _is_about_all(request: Request) -> bool:
@@ -475,127 +479,101 @@ def _remember(service: BankService, memory: bytes) -> None:
         logger.warning("bank %s: what its last home had in memory cannot be read: %s", service.bank.name, error)
 
 
-class StoredSnapshots(Snapshots):
-    """The snapshots of a bank in the store; `present`: name and time of each, the oldest first."""
+class ServerSnapshots(StoredSnapshots):
+    """The snapshots of a bank in the database."""
 
-    def __init__(self, homes: Homes, bank: str, present: dict[str, datetime]) -> None:
-        super().__init__()
+    def __init__(self, homes: Homes, lease: Lease) -> None:
+        super().__init__(lease.snapshots)
         self._homes = homes
-        self._bank = bank
-        self._saved = {name: SavedSnapshot(created, None) for name, created in present.items()}
+        self._lease = lease
 
-    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        server, row = self._homes.server, self._homes.rows.get(self._bank)
-        if row is None:
-            raise StoreLost("another process has the bank")
-        epoch = row.lease.epoch
-
-        def write() -> None:
-            body = snapshot_bytes(image.tables)
-            values = (name, datetime.now(UTC), body, self._bank, epoch)
-            if not server.from_thread(server.rows(_SAVE_SNAPSHOT, *values, within=LOADING)):
-                raise StoreLost("another process has the bank")
-
-        try:
-            yield from in_thread(write)
-        except StoreUnreachable as error:
-            raise StoreUnwritable(str(error)) from error
-        return None
+    def _write(self, name: str, content: bytes) -> None:
+        bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
+        saved = self._homes.rows_for_thread(_SAVE_SNAPSHOT, name, now, content, bank, epoch)
+        if not saved or self._homes.rows_for_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
+            raise StoreLost(_LOST)
 
     def _drop(self, name: str) -> None:
-        self._homes.owed.append(self._homes.server.rows(_DROP_SNAPSHOT, self._bank, name))
+        self._homes.owed.append(self._homes.server.rows(_DROP_SNAPSHOT, self._lease.name, name))
 
     def _size(self, _name: str) -> int:
         return LARGE + 1  # it is read in a thread
 
-    def _read(self, name: str) -> Image:
-        server = self._homes.server
-        try:
-            rows = server.from_thread(server.rows(_SNAPSHOT, self._bank, name, within=LOADING))
-            if not rows:
-                raise BankError("RESOURCE_UNKNOWN", f"There is no snapshot {name}.")
-            return image_from_bytes(rows[0][0], KINDS, file=Path(name))
-        except StoreUnreachable as error:
-            raise StoreUnwritable(str(error)) from error
-        except StoreError as error:
-            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
+    def _content(self, name: str) -> bytes:
+        for (body,) in self._homes.rows_for_thread(_SNAPSHOT, self._lease.name, name):
+            return bytes(body)
+        raise LookupError(name)
 
 
-class HomeStorage:
-    """The store as the registry sees it: banks are taken and opened before a turn begins."""
+class HomeStorage(Storage):
+    """The store as the registry sees it: banks are taken and opened before a turn begins.
+
+    A damaged bank stays as it is until it is deleted, or the first change of a new one is stored.
+    """
 
     opens_default = False
     confirms = keeps = True
 
     def __init__(self, homes: Homes) -> None:
+        super().__init__()
         self._homes = homes
 
-    def names(self) -> set[str]:
+    def names(self) -> Set[str]:
         """Every bank, as of the last look."""
-        return set(self._homes.directory)
-
-    def has(self, name: str) -> bool:
-        """Whether there was such a bank at the last look."""
-        return name in self._homes.directory
+        return self._homes.known.keys()
 
     def home(self, name: str) -> str | None:
         """The address of the bank's home."""
-        return self._homes.directory.get(name)
+        return self._homes.known.get(name, _NOWHERE).address
 
     def number(self, name: str) -> int:
         """How many banks of this name there were, this one included."""
-        row = self._homes.rows.get(name)
-        return 1 if row is None else row.made + 1
+        lease = self._homes.leases.held.get(name)
+        return 1 if lease is None else lease.made + 1 + (lease.damage is not None)
 
-    def _row(self, name: str) -> BankRow:
-        row = self._homes.rows.get(name)
-        if row is None:
-            raise StoreLost("another process has the bank")
-        return row
+    def _lease(self, name: str) -> Lease:
+        lease = self._homes.leases.held.get(name)
+        if lease is None:
+            raise StoreLost(_LOST)
+        return lease
 
-    def open(self, _name: str) -> Store:
-        """It would be open if this process were its home."""
-        raise StoreLost("another process has the bank")
+    def open(self, name: str) -> Store:
+        """It would be open if this process were its home, and it were not damaged."""
+        raise self._lease(name).damage or StoreLost(_LOST)
 
     @contextmanager
     def creating(self, name: str) -> Iterator[New]:
         """Empty documents, which are stored with their first changes."""
-        row = self._row(name)
-        documents = opened(row, EMPTY, self._homes.commits, KINDS)
+        homes, lease = self._homes, self._lease(name)
+        documents = homes._documents(lease)
         with ExitStack() as undo:
             undo.callback(documents.discard)
 
             def place() -> None:
-                self._homes.directory[name] = self._homes.leases.address
-                self._homes.rows[name] = row._replace(sequence=documents.sequence)
+                homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
+                lease.sequence, lease.damage = documents.sequence, None
                 undo.pop_all()
 
             yield documents, place
 
     def delete(self, name: str) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home."""
-        homes, row = self._homes, self._row(name)
-        server = homes.server
-        work = server.rows(_DELETE, name, row.lease.epoch, within=LOADING)
-        try:
-            gone = yield from in_thread(lambda: server.from_thread(work))
-        except StoreUnreachable as error:
-            raise StoreUnwritable(str(error)) from error
-        if not gone:
-            raise StoreLost("another process has the bank")
-        homes.directory.pop(name, None)
+        homes, lease = self._homes, self._lease(name)
+        if not (yield from in_thread(lambda: homes.rows_for_thread(DELETE, name, lease.epoch))):
+            raise StoreLost(_LOST)
+        homes.known.pop(name, None)
         homes.leases.held.pop(name, None)
-        homes.rows.pop(name, None)
-        homes.snapshots.pop(name, None)
 
     @contextmanager
-    def put_aside(self, _name: str) -> Iterator[None]:
-        """Damaged data in the store is left for its owner to restore."""
-        yield
+    def put_aside(self, name: str) -> Iterator[None]:
+        """For as long as the block, nobody is told of the bank."""
+        where = self._homes.known.pop(name)
+        try:
+            yield
+        finally:
+            self._homes.known.setdefault(name, where)
 
     def snapshots(self, name: str) -> Snapshots:
-        """The snapshots in the store."""
-        return self._homes.snapshots.setdefault(name, StoredSnapshots(self._homes, name, {}))
-
-    def sweep(self) -> None:
-        """Each bank is swept when it is loaded."""
+        """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""
+        lease = self._homes.leases.held.get(name)
+        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease)

@@ -19,7 +19,7 @@ from emulator.api.service import finish, health
 from emulator.assemble.registry import DEFAULT
 from emulator.bank.errors import BankError
 from emulator.settings import ServeSettings
-from emulator.web.application import Answering, Watching
+from emulator.web.application import Application
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Progress:
         return 100 * self.done // self.total if self.total else 0
 
 
-class StartingApplication:
+class StartingApplication(Application):
     """The application, and its turn, before there is a bank."""
 
     def __init__(self, progress: Progress) -> None:
@@ -74,10 +74,6 @@ class StartingApplication:
 
     def turn(self) -> StartingApplication:
         return self
-
-    def around(self, local: Answering, _watching: Watching) -> Answering:
-        """Every request is answered here."""
-        return local
 
     def handle(self, request: Request) -> Response:
         """200 for /health, 503 for everything else; never raises."""
@@ -93,33 +89,14 @@ class StartingApplication:
             response = render.refusal(BankError("SYSTEM_ERROR", text, status=503), headers=[("Retry-After", "1")])
         except Exception as error:
             response = render.refusal(render.failed(request, error))
-        finish(response, Headers(request.headers))
+        self.refused(request, response)
         return response
 
     def end(self) -> None:
-        """Does nothing: there are no changes."""
+        """There are no changes."""
 
     def refused(self, request: Request, response: Response) -> None:
-        """Complete a refusal of the web server."""
         finish(response, Headers(request.headers))
-
-    def next_due(self) -> None:
-        """Nothing falls due."""
-
-    def apply_due(self) -> None:
-        """Does nothing: nothing is due."""
 
     def tls_context(self) -> SSLContext:
         raise RuntimeError("a starting bank serves no TLS")
-
-    def start(self) -> None:
-        """Does nothing: there is no background work."""
-
-    def stop(self) -> None:
-        """Does nothing: there is no background work."""
-
-    async def leave(self) -> None:
-        """Does nothing: there is nobody to tell."""
-
-    def close(self) -> None:
-        """Does nothing: nothing is open."""

@@ -7,11 +7,10 @@ bank is opened there before a turn begins, as that takes waiting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from emulator.assemble.folders import Folders
 from emulator.bank.errors import BankError
@@ -36,67 +35,13 @@ New = tuple[Store, Callable[[], None]]
 """The documents of a new bank, and what puts it in its place."""
 
 
-class Storage(Protocol):
-    """Where banks are stored by name. Methods raise StoreError and OSError."""
+class Storage:
+    """Where banks are stored by name: here, in memory, for as long as the process.
 
-    @property
-    def opens_default(self) -> bool:
-        """Whether the default bank is open from the start to the end."""
-        ...
-
-    @property
-    def confirms(self) -> bool:
-        """Whether answers wait for their changes to last (see `store.Log`)."""
-        ...
-
-    @property
-    def keeps(self) -> bool:
-        """Whether a bank that is closed can be opened again."""
-        ...
-
-    def names(self) -> set[str]:
-        """The stored banks."""
-        ...
-
-    def number(self, name: str) -> int:
-        """How many banks of this name were created, with the one that is being created."""
-        ...
-
-    def home(self, name: str) -> str | None:
-        """The address of the process that has the bank, if several share banks."""
-        ...
-
-    def has(self, name: str) -> bool:
-        """Whether the bank is stored."""
-        ...
-
-    def open(self, name: str) -> Store:
-        """The documents of a bank; empty ones if it is new."""
-        ...
-
-    def creating(self, name: str) -> AbstractContextManager[New]:
-        """A context with the documents of a new bank, which are dropped unless it was put in its place."""
-        ...
-
-    def delete(self, name: str) -> Generator[object, None, None]:
-        """Delete a bank, in steps between which others may be used; after the first it cannot be opened any more."""
-        ...
-
-    def put_aside(self, name: str) -> AbstractContextManager[None]:
-        """A context in which a damaged bank does not exist; it is put back if the block fails."""
-        ...
-
-    def snapshots(self, name: str) -> Snapshots:
-        """The snapshots of a bank."""
-        ...
-
-    def sweep(self) -> None:
-        """Clean up after a killed process."""
-        ...
-
-
-class MemoryStorage:
-    """Banks that exist as long as the process."""
+    A form that stores them overrides the methods, which raise StoreError and OSError. `opens_default`: the default bank
+    is open from the start to the end; `confirms`: answers wait for their changes to last (see `store.Log`); `keeps`: a
+    bank that is closed can be opened again.
+    """
 
     opens_default = True
     confirms = keeps = False
@@ -104,49 +49,50 @@ class MemoryStorage:
     def __init__(self) -> None:
         self._created: Counter[str] = Counter()
 
+    def names(self) -> Set[str]:
+        """The stored banks."""
+        return frozenset()
+
     def number(self, name: str) -> int:
-        """Counted by this process."""
+        """How many banks of this name were created, with the one that is being created."""
         self._created[name] += 1
         return self._created[name]
 
-    def home(self, _name: str) -> None:
-        """Banks are not shared."""
+    def home(self, _name: str) -> str | None:
+        """The address of the process that has the bank, if several share banks."""
+        return None
 
-    def names(self) -> set[str]:
-        """None."""
-        return set()
-
-    def has(self, _name: str) -> bool:
-        """No."""
-        return False
+    def has(self, name: str) -> bool:
+        """Whether the bank is stored."""
+        return name in self.names()
 
     def open(self, _name: str) -> Store:
-        """Empty documents."""
+        """The documents of a bank; empty ones if it is new."""
         return memory_store(KINDS)
 
     @contextmanager
     def creating(self, name: str) -> Iterator[New]:
-        """Empty documents, in their place already."""
+        """A context with the documents of a new bank, which are dropped unless it was put in its place."""
         yield self.open(name), lambda: None
 
     def delete(self, _name: str) -> Generator[object, None, None]:
-        """Nothing to delete."""
+        """Delete a bank, in steps between which others may be used; after the first it cannot be opened any more."""
         yield from ()
 
     @contextmanager
     def put_aside(self, _name: str) -> Iterator[None]:
-        """Nothing is damaged."""
+        """A context in which a damaged bank does not exist; it is put back if the block fails."""
         yield
 
     def snapshots(self, _name: str) -> Snapshots:
-        """Snapshots in memory."""
+        """The snapshots of a bank."""
         return Snapshots()
 
     def sweep(self) -> None:
-        """Nothing is left of former processes."""
+        """Clean up after a killed process."""
 
 
-class FolderStorage(MemoryStorage):
+class FolderStorage(Storage):
     """Each bank in a folder of `directory`; `power`: changes survive a power failure."""
 
     keeps = True
@@ -218,34 +164,82 @@ class FolderStorage(MemoryStorage):
         self.folders.sync()
 
 
+class StoredSnapshots(Snapshots):
+    """The snapshots of one bank where they are stored; `present`: name and time of each, the oldest first.
+
+    A form of it has `_write`, `_content` (LookupError if there is none), `_drop` and `_size`.
+    """
+
+    def __init__(self, present: Iterable[tuple[str, datetime]] = ()) -> None:
+        super().__init__()
+        self._saved = {name: SavedSnapshot(created, None) for name, created in present}
+
+    def _write(self, name: str, content: bytes) -> None:
+        raise NotImplementedError
+
+    def _content(self, name: str) -> bytes:
+        raise NotImplementedError
+
+    def _file(self, name: str) -> Path:
+        return Path(name)
+
+    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
+        yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)))
+        return image if is_small(image.size) else None
+
+    def _read(self, name: str) -> Image:
+        try:
+            content = self._content(name)
+            image = image_from_bytes(content, KINDS, file=self._file(name))
+        except LookupError:
+            del self._saved[name]
+            raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None
+        except StoreUnwritable:
+            raise
+        except (OSError, StoreError) as error:
+            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
+        if is_small(len(content)):
+            self._saved[name].image = image
+        return image
+
+
 ENDING = ".snapshot.json"
 
 
-class FileSnapshots(Snapshots):
-    """The snapshots of one bank, in files of a directory, which may be missing.
+class FileSnapshots(StoredSnapshots):
+    """Snapshots in files of a directory, which may be missing.
 
-    With `power`, saved and deleted snapshots survive a power cut. Unfinished files of a killed process are removed.
+    With `power`, saved and deleted ones survive a power cut. Unfinished files of a killed process are removed.
     """
 
     def __init__(self, directory: Path, *, power: bool = False) -> None:
-        super().__init__()
         self._directory = directory
         self._power = power
         if directory.is_dir():
             sweep(directory)
-        for file in sorted(snapshot_files(directory), key=lambda file: file.stat().st_mtime):
-            name = file.name.removesuffix(ENDING)
-            self._saved[name] = SavedSnapshot(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
+        times = sorted((file.stat().st_mtime, file.name.removesuffix(ENDING)) for file in snapshot_files(directory))
+        super().__init__((name, datetime.fromtimestamp(time, UTC)) for time, name in times)
 
-    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        def write() -> None:
-            _write(self._directory, self._file(name), snapshot_bytes(image.tables), power=self._power)
+    def _write(self, name: str, content: bytes) -> None:
+        """Write a file atomically, readable by its owner only; StoreUnwritable.
 
-        if is_small(image.size):
-            write()
-            return image
-        yield from in_thread(write)
-        return None
+        OSError if a power cut could undo the write; a new file is then removed.
+        """
+        disk, file = Disk(), self._file(name)
+        is_new = not file.exists()
+        try:
+            disk.make_directory(self._directory, sync=self._power)
+            write_private(file, content)
+        except OSError as error:
+            raise StoreUnwritable(f"{file}: {error}") from error
+        if self._power:
+            try:
+                disk.sync_directory(self._directory)
+            except OSError:
+                if is_new:
+                    with suppress(OSError):
+                        file.unlink()
+                raise
 
     def _drop(self, name: str) -> None:
         self._file(name).unlink(missing_ok=True)
@@ -259,19 +253,11 @@ class FileSnapshots(Snapshots):
         file = self._file(name)
         return file.stat().st_size if file.is_file() else 0
 
-    def _read(self, name: str) -> Image:
-        file = self._file(name)
+    def _content(self, name: str) -> bytes:
         try:
-            content = file.read_bytes()
-            image = image_from_bytes(content, KINDS, file=file)
-        except FileNotFoundError:
-            del self._saved[name]
-            raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} does not exist any more.") from None
-        except (OSError, StoreError) as error:
-            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
-        if is_small(len(content)):
-            self._saved[name].image = image
-        return image
+            return self._file(name).read_bytes()
+        except FileNotFoundError as error:
+            raise LookupError(name) from error
 
 
 def damaged_snapshots(directory: Path) -> list[StoreDamaged]:
@@ -290,24 +276,3 @@ def snapshot_files(directory: Path) -> Iterator[Path]:
     for file in directory.glob(f"*{ENDING}"):
         if NAME.fullmatch(file.name.removesuffix(ENDING)) and file.is_file():
             yield file
-
-
-def _write(directory: Path, file: Path, content: bytes, *, power: bool) -> None:
-    """Write a file atomically, readable by its owner only; raises StoreUnwritable.
-
-    OSError if a power cut could undo the write; a new file is then removed.
-    """
-    disk, is_new = Disk(), not file.exists()
-    try:
-        disk.make_directory(directory, sync=power)
-        write_private(file, content)
-    except OSError as error:
-        raise StoreUnwritable(f"{file}: {error}") from error
-    if power:
-        try:
-            disk.sync_directory(directory)
-        except OSError:
-            if is_new:
-                with suppress(OSError):
-                    file.unlink()
-            raise

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from time import monotonic, sleep, time_ns
 from typing import Any
@@ -18,17 +20,19 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from emulator.assemble.copying import Copied, InUse, Missing, Secrets, StoredBank, TargetHoldsBanks, stored_bank
-from emulator.assemble.stored_authority import CA, KEEP, READ, TPP, check_secret, files_of, secret_of
+from emulator.assemble.copying import InUse, Missing, StoredFile, TargetHoldsBanks
+from emulator.assemble.storage import ENDING
+from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, files_of, secret_of
 from emulator.bank.kinds import KINDS
+from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
-from emulator.store.db import content_named
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
-from emulator.store.snapshot import image_from_bytes
+from emulator.store.recovery import SNAPSHOT
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
 _ENDING = 4.0  # seconds after the end of a process in which its connections may still look used
@@ -39,7 +43,7 @@ _USER = (
     " WHERE datname = current_database() AND application_name = left(%s, 63) AND pid <> pg_backend_pid()"
     " AND (state IS DISTINCT FROM 'idle' OR state_change > clock_timestamp() - interval '3 seconds') LIMIT 1"
 )
-_NUMBERED = re.compile(r"(.+):(\d+)")
+_ALL = 2**31 - 1
 _LATEST = 7_258_118_400_000_000  # the year 2200 in microseconds since 1970
 
 
@@ -90,47 +94,45 @@ class StoredService:
             await (layout.prepare if writes else layout.verify)(connection, self._schema)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Everything as of one moment, also while processes write."""
+    def reading(self) -> Iterator[Iterator[StoredFile]]:
+        """Everything as of one moment, also while processes write; StoredDataDamaged."""
         with self.open():
             if not self.names():
                 raise Missing(f"{self} holds no bank")
-            yield
+            yield self._files()
 
     def names(self) -> list[str]:
         """The existing banks."""
         return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE sequence > 0 ORDER BY name")]
 
-    def secrets(self) -> Secrets:
-        """The CA and the TPPs."""
-        return {(kind, name): files_of(kind, name, body) for kind, name, _, body in self.query(READ, -1)}
+    def _files(self) -> Iterator[StoredFile]:
+        for kind, name, _, body in self.query(READ, -1).fetchall():
+            folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name)}.get(kind, Path())
+            for file, content in files_of(kind, name, body).items():
+                yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
+        for name in self.names():
+            documents, whole = memory_store(KINDS), self.content(name)
+            fill(documents, name, whole)
+            body = snapshot_bytes(documents.image().tables, whole.sequence)
+            yield StoredFile(Path("banks", name, SNAPSHOT), body)
+            for saved, created, body in self.snapshots(name):
+                yield StoredFile(Path("banks", name, "snapshots", saved + ENDING), body, created.timestamp())
 
     def content(self, name: str) -> Content:
         """A bank: its checkpoint and the changes after it."""
-        row = self.query("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name).fetchone()
-        if row is None:
-            raise Missing(f"{self} has no bank {name}")
-        sequence, checkpoint = row
+        [(sequence, checkpoint)] = self.query("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
         changes = self.query(CHANGES, name, checkpoint).fetchall()
-        named = {file: self._parts(name, int(file)) for _, body in changes if (file := content_named(body)) is not None}
-        return Content(sequence, checkpoint, self._parts(name, checkpoint), changes, named)
+        return Content(sequence, checkpoint, changes, partial(self._parts, name))
 
-    def _parts(self, name: str, sequence: int) -> bytes:
-        return b"".join(body for (body,) in self.query(PARTS, name, sequence))
+    def _parts(self, name: str, file: str) -> Iterator[bytes]:
+        return (body for (body,) in self.query(PARTS, name, int(file), 0, _ALL))
 
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""
         statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
-        return [(saved, created, body) for saved, created, body in self.query(statement, name)]
+        return self.query(statement, name).fetchall()
 
-    def banks(self) -> Iterator[StoredBank]:
-        """Every bank; StoreDamaged."""
-        for name in self.names():
-            documents, content = memory_store(KINDS), self.content(name)
-            fill(documents, name, content)
-            yield stored_bank(name, documents, content.sequence, self.snapshots(name))
-
-    def write(self, secrets: Secrets, banks: Iterator[StoredBank], *, replace: bool) -> Copied:
+    def write(self, files: Iterator[StoredFile], *, replace: bool) -> None:
         """Replace the content of the store by what is given, in one transaction."""
         with self.open(writes=True):
             if replace:
@@ -140,8 +142,7 @@ class StoredService:
             present = [name for name, sequence in locked if sequence > 0]
             has_ca = self.query("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA).fetchone() is not None
             if (present or has_ca) and not replace:
-                what = f"banks ({', '.join(present)})" if present else "a sandbox CA"
-                raise TargetHoldsBanks(f"{self} holds {what}; --replace deletes what is there")
+                raise TargetHoldsBanks(self, present)
             self._check_unused()  # again: from now on a process that starts waits for the lock
             for table in ("change", "checkpoint", "snapshot", "secret"):
                 self.query(f"DELETE FROM {{schema}}.{table} WHERE true")
@@ -150,15 +151,34 @@ class StoredService:
                 "UPDATE {schema}.bank SET epoch = epoch + 1, sequence = 0, checkpoint = 0, home = NULL,"
                 " until = 'epoch', memory = NULL"
             )
-            copied = Copied()
-            for bank in banks:
-                self._write_bank(bank)
-                copied.banks += 1
-                copied.snapshots += len(bank.snapshots)
-            for (kind, name), files in secrets.items():
-                copied.tpps += kind == TPP
-                self.query(KEEP, kind, name, secret_of(files), True)
-            return copied
+            for (kind, name), group in groupby(files, _secret):
+                if kind:
+                    body = secret_of({file.path.name: file.content for file in group})
+                    self.query(KEEP, kind, name, body, True)
+                    continue
+                for file in group:
+                    if file.path.name == SNAPSHOT:
+                        self._write_bank(name, file.content)
+                    else:
+                        saved, at = file.path.name.removesuffix(ENDING), datetime.fromtimestamp(file.time or 0, UTC)
+                        self.query(
+                            "INSERT INTO {schema}.snapshot VALUES (%s, %s, %s, %b)", name, saved, at, file.content
+                        )
+
+    def _write_bank(self, name: str, body: bytes) -> None:
+        """A bank from its snapshot file, which says its last change, and which bank of its name it is."""
+        sequence = int(re.findall(rb'"sequence":(\d+)', body[:256])[0])
+        numbered = re.search(rb'"stream":"%b:(\d+)"' % name.encode(), body)
+        self.query(
+            "INSERT INTO {schema}.bank AS b (name, epoch, made, sequence, checkpoint, written)"
+            " VALUES (%s, 1, %s, %s, %s, %s)"
+            " ON CONFLICT (name) DO UPDATE SET epoch = b.epoch + 1, made = greatest(b.made, excluded.made),"
+            " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
+            *(name, int(numbered[1]) - 1 if numbered else 0, sequence, sequence, time_ns() // 1000),
+        )
+        for part, at in enumerate(range(0, len(body), PART)):
+            values = (name, sequence, part, body[at : at + PART])
+            self.query("INSERT INTO {schema}.checkpoint VALUES (%s, %s, %s, %b)", *values)
 
     def _check_unused(self) -> None:
         """InUse if processes use the store; those that have just ended may still have a connection for a moment."""
@@ -173,24 +193,11 @@ class StoredService:
                 raise InUse(f"{self} is in use by a process connected from {user[0]}: stop all processes that use it")
             sleep(_ENDING / 10)
 
-    def _write_bank(self, bank: StoredBank) -> None:
-        stream = _NUMBERED.fullmatch(bank.stream)
-        count = int(stream[2]) - 1 if stream is not None and stream[1] == bank.name else 0
-        self.query(
-            "INSERT INTO {schema}.bank AS b (name, epoch, made, sequence, checkpoint, written)"
-            " VALUES (%s, 1, %s, %s, %s, %s)"
-            " ON CONFLICT (name) DO UPDATE SET epoch = b.epoch + 1, made = greatest(b.made, excluded.made),"
-            " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
-            *(bank.name, count, bank.sequence, bank.sequence, time_ns() // 1000),
-        )
-        for part, at in enumerate(range(0, len(bank.body), PART)):
-            self.query(
-                "INSERT INTO {schema}.checkpoint (bank, sequence, part, body) VALUES (%s, %s, %s, %b)",
-                *(bank.name, bank.sequence, part, bank.body[at : at + PART]),
-            )
-        for name, created, body in bank.snapshots:
-            statement = "INSERT INTO {schema}.snapshot (bank, name, created, body) VALUES (%s, %s, %s, %b)"
-            self.query(statement, bank.name, name, created, body)
+
+def _secret(file: StoredFile) -> tuple[str, str]:
+    """Kind and name of the secret that a file belongs to; "" and the bank for one that is none."""
+    folder, name, *_ = (*file.path.parts, "")
+    return {"banks": ("", name), "tpps": (TPP, name), "bank": (ANSWERS, "")}.get(folder, (CA, ""))
 
 
 @dataclass(slots=True)
@@ -198,9 +205,19 @@ class Checked:
     """The result for a bank, or for the service as a whole."""
 
     name: str
-    sequence: int
+    sequence: int = 0
     documents: int = 0
     problems: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def finding(self, what: str = "") -> Iterator[None]:
+        """A `with` block that reads something, which may be damaged."""
+        try:
+            yield
+        except StoredDataDamaged as error:
+            self.problems.append(error.problem)
+        except (StoreError, ValueError) as error:
+            self.problems.append(f"{what} cannot be read: {error}")
 
 
 def check(stored: StoredService) -> list[Checked]:
@@ -212,15 +229,16 @@ def check(stored: StoredService) -> list[Checked]:
 def _check_service(stored: StoredService) -> Checked:
     from emulator.assemble.joining import SERVICE, about
 
-    checked = Checked("the service", 0)
+    checked = Checked("the service")
     secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
-    for secret in secrets:
-        checked.sequence = max(checked.sequence, secret[2])
-        if secret[0] == SERVICE:
-            checked.problems += _damage(about, secret[3])
-        elif secret[0] in (CA, "answers", TPP):
-            checked.problems += _damage(check_secret, *secret)
-    if stored.names() and not any(kind == CA for kind, _, _, _ in secrets):
+    for kind, name, version, body in secrets:
+        checked.sequence = max(checked.sequence, version)
+        with checked.finding():
+            if kind == SERVICE:
+                about(body)
+            elif kind in (CA, ANSWERS, TPP):
+                files_of(kind, name, body, checked=True)
+    if stored.names() and not any(secret[0] == CA for secret in secrets):
         checked.problems.append("the sandbox CA is missing")
     left = stored.query(
         "SELECT DISTINCT bank FROM {schema}.change WHERE bank NOT IN (SELECT name FROM {schema}.bank) ORDER BY bank"
@@ -229,55 +247,27 @@ def _check_service(stored: StoredService) -> Checked:
     return checked
 
 
-def _damage(read: Callable[..., object], *stored: Any) -> Iterator[str]:
-    """The problem that `read` has with what is stored, if there is one."""
-    try:
-        read(*stored)
-    except StoredDataDamaged as error:
-        yield error.problem
-
-
 def _check_bank(stored: StoredService, name: str) -> Checked:
-    content = stored.content(name)
+    content, documents = stored.content(name), memory_store(KINDS)
     checked = Checked(name, content.sequence)
-    _check_positions(checked, content)
-    row = stored.query("SELECT written, memory FROM {schema}.bank WHERE name = %s", name).fetchone()
-    written, memory = row or (0, None)
+    [(written, memory)] = stored.query("SELECT written, memory FROM {schema}.bank WHERE name = %s", name)
     if not 0 <= written <= _LATEST:
         checked.problems.append(f"the time {written} in the row of bank {name} is out of range")
-    try:
+    with checked.finding(f"what the last home of bank {name} had in memory"):
         orjson.loads(memory or b"{}")
-    except ValueError as error:
-        checked.problems.append(f"what the last home of bank {name} had in memory cannot be read: {error}")
-    if not checked.problems:
-        _check_documents(checked, content)
-    for saved, _, body in stored.snapshots(name):
-        try:
-            image_from_bytes(body, KINDS, file=Path(saved))
-        except StoreError as error:
-            checked.problems.append(f"the snapshot {saved} cannot be read: {error}")
-    return checked
-
-
-def _check_documents(checked: Checked, content: Content) -> None:
-    documents = memory_store(KINDS)
-    problems = list(_damage(fill, documents, checked.name, content))
-    checked.problems += problems
-    if problems:
-        return
-    tables = documents.tables
-    checked.documents = sum(len(table.rows) for table in tables.values())
-    for kind, table in tables.items():
-        if (wrong := disagreement(table)) is not None:
-            checked.problems.append(f"kind {kind}: {wrong}")
-
-
-def _check_positions(checked: Checked, content: Content) -> None:
-    """Changes up to the head, one by one, from the checkpoint on."""
-    numbers = [sequence for sequence, _ in content.changes]
-    expected = list(range(content.checkpoint + 1, content.sequence + 1))
-    missing = sorted(set(expected) - set(numbers))
+    missing = sorted({*range(content.checkpoint + 1, content.sequence + 1)} - {number for number, _ in content.changes})
     if missing:
         checked.problems.append(f"{len(missing)} changes are missing, the first of them {missing[0]}")
-    elif len(numbers) > len(expected):
-        checked.problems.append(f"the head is at change {content.sequence}, the last stored one is {numbers[-1]}")
+    elif content.changes and content.changes[-1][0] > content.sequence:
+        last = content.changes[-1][0]
+        checked.problems.append(f"the head is at change {content.sequence}, the last stored one is {last}")
+    if not checked.problems:
+        with checked.finding():
+            fill(documents, name, content)
+            checked.documents = sum(len(table.rows) for table in documents.tables.values())
+        wrongs = {kind: disagreement(table) for kind, table in documents.tables.items()}
+        checked.problems += [f"kind {kind}: {wrong}" for kind, wrong in wrongs.items() if wrong is not None]
+    for saved, _, body in stored.snapshots(name):
+        with checked.finding(f"the snapshot {saved}"):
+            image_from_bytes(body, KINDS, file=Path(saved))
+    return checked

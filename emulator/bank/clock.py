@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -50,7 +49,6 @@ def _since_epoch(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND
 
 
-@lru_cache(maxsize=64)
 def _microseconds(stamped: str) -> int:
     return _since_epoch(moment(stamped))
 
@@ -58,26 +56,14 @@ def _microseconds(stamped: str) -> int:
 def _stamp(microseconds: int) -> str:
     seconds, rest = divmod(microseconds, 1_000_000)
     digits = f"{1_000_000 + rest}"  # with a leading one: faster than formatting with leading zeros
-    return f"{_second(seconds)}.{digits[1:]}+00:00"
-
-
-@lru_cache(maxsize=64)
-def _second(seconds: int) -> str:
-    # Most stamps share their second with others, and formatting it is the slowest part.
-    return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:_SECONDS]
+    return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()[:_SECONDS]}.{digits[1:]}+00:00"
 
 
 def later(stamped: str, by: timedelta) -> str:
     """The stamp of the moment `by` (whole seconds) after another."""
-    return _later(stamped[:_SECONDS], by) + stamped[_SECONDS:]
+    return stamp(moment(stamped) + by)
 
 
-@lru_cache(maxsize=64)
-def _later(second: str, by: timedelta) -> str:
-    return stamp(moment(f"{second}+00:00") + by)[:_SECONDS]
-
-
-@lru_cache(maxsize=256)
 def moment(text: str) -> datetime:
     """The moment of a stamp; the inverse of `stamp`."""
     return datetime.fromisoformat(text)

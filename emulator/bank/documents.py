@@ -615,6 +615,7 @@ class Subscription(TypedDict):
     queued: int  # notifications so far
     effect: NotRequired[str]  # scripted: late, twice, reordered, dropped or forged
     delay: NotRequired[float]  # of the effect late: seconds of bank time
+    traceparent: NotRequired[str]  # of the request that asked for it
     passing: NotRequired[Literal["yes"]]  # of a consent that is not granted yet: deleted when there are many
 
 
@@ -624,13 +625,6 @@ class DeliveryAttempt(TypedDict):
     at: str  # moment
     status: NotRequired[int]  # HTTP status of the receiver's answer
     error: NotRequired[str]  # why there was no answer
-
-
-class SendingClaim(TypedDict):
-    """The process that sends a notification, so that no other process does."""
-
-    by: str
-    until: float  # Unix time in seconds after which another process may send it
 
 
 class Notification(TypedDict):
@@ -645,13 +639,13 @@ class Notification(TypedDict):
     created: str
     state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
     deliveries: list[DeliveryAttempt]  # oldest first
+    traceparent: NotRequired[str]  # sent as a header
     lane: NotRequired[str]  # the target, until the notification is answered: a lane sends one at a time
     due: NotRequired[str]  # moment of the next attempt; only the first in its lane has it
     notBefore: NotRequired[str]  # scripted: the moment of the first attempt
     copies: NotRequired[int]  # scripted: the number of deliveries left
     held: NotRequired[Literal["yes"]]  # scripted: the next notification of its target is sent before it
     forged: NotRequired[Literal["yes"]]  # scripted: its content is not true
-    claim: NotRequired[SendingClaim]  # while it is sent
     done: NotRequired[Literal["yes"]]  # delivered, failed or dropped: deleted when there are many
 
 

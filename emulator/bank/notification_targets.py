@@ -25,12 +25,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-LONGEST_URI = 2048
+from emulator.bank.formats import is_port, unusable_address
+
 NOTIFICATION_AGENT = "bank-emulator-notification"  # User-Agent of notifications; a bank refuses writes that have it
-_URI = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})+")
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
-_PORT = re.compile(r"[1-9][0-9]{0,4}")
 _PORTS = {"http": 80, "https": 443}
 
 IpAddress = IPv4Address | IPv6Address
@@ -62,10 +61,9 @@ class Target:
 
 def target_of(uri: str) -> Target:
     """The target that an address names; MalformedAddress."""
-    if len(uri) > LONGEST_URI or not _URI.fullmatch(uri):
-        raise MalformedAddress(
-            f"an address of at most {LONGEST_URI} characters, with all characters outside RFC 3986 escaped"
-        )
+    expected = unusable_address(uri)
+    if expected is not None:
+        raise MalformedAddress(expected)
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -91,7 +89,7 @@ def _split(netloc: str) -> tuple[str, str | None]:
 
 
 def _port(text: str) -> int:
-    if not _PORT.fullmatch(text) or int(text) > 65535:
+    if not is_port(text):
         raise MalformedAddress("an address with a port from 1 to 65535")
     return int(text)
 

@@ -70,11 +70,17 @@ def placed(problems: Iterable[Problem], text: str, line_of: Callable[[Path], int
 
 
 def written(path: Sequence[str | int]) -> str:
-    """A path as text: `rules[0].then.delay`; long names are cut."""
+    """A path as text: `rules[0].then.delay`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part[:LONGEST_NAME]}"
+        text = f"{text}[{part}]" if isinstance(part, int) else member_path(text, part)
     return text
+
+
+def member_path(path: str, name: str) -> str:
+    """`path.name`, or `name` at the root; a name with unprintable characters is escaped, a long one cut."""
+    shown = name if name.isprintable() and len(name) <= LONGEST_NAME else ascii(name[:LONGEST_NAME])[1:-1]
+    return f"{path}.{shown}" if path else shown
 
 
 def path_of(text: str) -> Path:

@@ -2,18 +2,21 @@
 
 They are a table and not a model of pydantic, because a bank with stored documents reads its settings before anything
 else needs pydantic, whose import would make the start longer. Forms and JSON Schemas are derived from the table.
+
+A setting is a member of `Settings`, a row of `TAKES` and a member of `documents.SettingsDocument`; forms, console and
+manual follow from these. A default that a flag sets is in `assemble/composition.py`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, cast
 
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError, Message
+from emulator.bank.formats import YES_OR_NO, Format, matching, one_of, where, whole
 from emulator.bank.problems import Problem, unknown, written
 
 # Rough weather also changes feeds, beside its rules (`scenario/weather`): ids of pending entries may change at booking.
@@ -57,79 +60,28 @@ class Settings:
         return cast(SettingsDocument, changed)
 
 
-@dataclass(frozen=True, slots=True)
-class SettingValues:
-    """The values that a setting accepts: in words, as JSON Schema (or a function that returns it), and as a predicate.
-
-    `problems`: finds problems inside a value that is a list; without it, only `fits` is checked. `decides`: what the
-    setting decides, for the manual, the console and the JSON Schema.
-    """
-
-    words: str
-    stated: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-    fits: Callable[[Any], bool]
-    problems: Callable[[list[Any]], list[Problem]] | None = None
-    decides: str = ""
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the values."""
-        return self.stated() if callable(self.stated) else self.stated
-
-    def deciding(self, text: str) -> SettingValues:
-        """These values for a setting that decides this."""
-        return replace(self, decides=text)
-
-
-def _one_of(*names: str) -> SettingValues:
-    return SettingValues(f"one of {', '.join(names)}", {"enum": list(names)}, lambda value: value in names)
-
-
-def _whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-_YES_OR_NO = SettingValues("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool))
-
-_MOST_SECONDS = 10**9
-_SECONDS = SettingValues(
-    f"a whole number of seconds from 0 to {_MOST_SECONDS}",
-    {"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
-    lambda value: _whole(value, 0, _MOST_SECONDS),
-)
+_SECONDS = whole(0, 10**9, "of seconds ")
 
 _PACES = ("time", "immediate", "manual")
-_MOST_POLLS = 1000
-
-
-def _is_pace(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return set(value) == {"polls"} and _whole(value["polls"], 1, _MOST_POLLS)
-    return value in _PACES
-
-
-_PACE = SettingValues(
-    f'{", ".join(_PACES)} or {{"polls": N}} with N from 1 to {_MOST_POLLS}',
+_POLLS = whole(1, 1000)
+_PACE = where(
+    f'{", ".join(_PACES)} or {{"polls": N}} with N from 1 to {_POLLS.schema["maximum"]}',
     {
         "anyOf": [
             {"enum": list(_PACES)},
             {
                 "type": "object",
-                "properties": {"polls": {"type": "integer", "minimum": 1, "maximum": _MOST_POLLS}},
+                "properties": {"polls": _POLLS.schema},
                 "required": ["polls"],
                 "additionalProperties": False,
             },
         ]
     },
-    _is_pace,
+    lambda value: (
+        value in _PACES or (isinstance(value, Mapping) and [*value] == ["polls"] and _POLLS.fits(value["polls"]))
+    ),
 )
-
-_ABOVE_ZERO = r"(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}"
-_KRONER = SettingValues(
-    'an amount in NOK as text, such as "500000.00"',
-    {"type": "string", "pattern": f"^{_ABOVE_ZERO}$"},
-    lambda value: isinstance(value, str) and re.fullmatch(_ABOVE_ZERO, value) is not None,
-)
+_KRONER = matching(r"(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}", 'an amount in NOK as text, such as "500000.00"')
 
 _DRIFTS = 'a list of effects on the account feed, such as [{"effect": "new-id"}]; [] for a feed that does not drift'
 
@@ -148,51 +100,52 @@ def _feed_schema() -> Mapping[str, Any]:
     return feed.schema()
 
 
-_FEED = SettingValues(
-    _DRIFTS, _feed_schema, lambda value: isinstance(value, list) and not _feed_problems(value), _feed_problems
+_FEED = Format(
+    _DRIFTS,
+    _feed_schema,
+    lambda value: None if isinstance(value, list) and not _feed_problems(value) else _DRIFTS,
+    _feed_problems,
 )
 
-TAKES: Mapping[str, SettingValues] = {
-    "profile": _one_of("documented", "lenient").deciding(
+TAKES: Mapping[str, Format] = {
+    "profile": one_of("documented", "lenient").deciding(
         "How strictly headers and signatures are checked: as documented, or only as far as an operation needs."
     ),
-    "links": _one_of("relative", "absolute").deciding(
+    "links": one_of("relative", "absolute").deciding(
         "The form of links in answers: relative or absolute; scaRedirect is always absolute."
     ),
-    "trust": _one_of("any", "sandbox-ca").deciding(
+    "trust": one_of("any", "sandbox-ca").deciding(
         "The issuers whose certificates are accepted: any issuer, or the sandbox CA only."
     ),
     "date_skew": _SECONDS.deciding("The most seconds by which Date may differ from real time."),
-    "sign_responses": _YES_OR_NO.deciding("Whether the bank signs its answers."),
-    "pending": _one_of("filtered", "unfiltered").deciding(
+    "sign_responses": YES_OR_NO.deciding("Whether the bank signs its answers."),
+    "pending": one_of("filtered", "unfiltered").deciding(
         "Whether dates and limit filter pending transactions too; in production they do not."
     ),
     "progression": _PACE.deciding(
         "How approved payments progress: time, immediate, manual, or by reads of the status (polls: N)."
     ),
-    "funds_check": _one_of("execution", "initiation").deciding(
+    "funds_check": one_of("execution", "initiation").deciding(
         "When missing money is detected: at execution (ACCP), or at initiation (400 PAYMENT_FAILED)."
     ),
-    "calendar": _one_of("always-open", "norway").deciding(
+    "calendar": one_of("always-open", "norway").deciding(
         "When payments are executed: on any day and at any hour, or at 14:00 on banking days; straks always at once."
     ),
     "straks_limit": _KRONER.deciding("The largest amount of an instant payment, in NOK."),
-    "payee_check": _one_of("off", "warn", "refuse").deciding(
+    "payee_check": one_of("off", "warn", "refuse").deciding(
         "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED)."
     ),
-    "weather": _one_of("calm", "rough").deciding(
+    "weather": one_of("calm", "rough").deciding(
         "Whether the bank is reliable (calm), or answers are lost, late or 503, and ids change (rough)."
     ),
-    "known_issues": _YES_OR_NO.deciding(
+    "known_issues": YES_OR_NO.deciding(
         "Whether a domestic payment cannot be read before it is approved, a known issue of production."
     ),
-    "conformance": _YES_OR_NO.deciding(
-        "Whether the bank checks the behaviour of its TPPs, for the conformance report."
-    ),
-    "notifications": _YES_OR_NO.deciding(
+    "conformance": YES_OR_NO.deciding("Whether the bank checks the behaviour of its TPPs, for the conformance report."),
+    "notifications": YES_OR_NO.deciding(
         "Whether TPPs that send TPP-Notification-URI are notified of changes of status."
     ),
-    "account_ids": _one_of("same", "renewed").deciding(
+    "account_ids": one_of("same", "renewed").deciding(
         "Whether an account keeps its resourceId, or gets another one each time when a consent is given or renewed."
     ),
     "feed": _FEED.deciding(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,6 @@ class AuthenticatedTpp:
     roles: frozenset[str]
 
 
-@lru_cache(maxsize=64)
 def prefix(tpp_id: str) -> str:
     """The prefix of a TPP's keys, escaped so that no prefix is the beginning of another."""
     return tpp_id.replace("%", "%25").replace("|", "%7C") + "|"

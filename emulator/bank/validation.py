@@ -22,14 +22,15 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 from typing_extensions import TypeAliasType
 
+from emulator.bank import formats
 from emulator.bank.errors import counted
+from emulator.bank.formats import NOT_BLANK, Format
 from emulator.bank.problems import MOST_SHOWN, Path, Problem, beginning, described, guess, unknown
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 LONGEST_TEXT = 10_000
-_NOT_BLANK = r"\S"
 EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
 _MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 
@@ -48,7 +49,7 @@ class _NotNull:
         return schema["schema"] if schema["type"] == "nullable" else schema
 
 
-Maybe = Annotated[T | None, _NotNull()]  # an optional member: `name: Maybe[str] = None`
+Omittable = Annotated[T | None, _NotNull()]  # an optional member: `name: Omittable[str] = None`
 
 
 class Schema(GenerateJsonSchema):
@@ -66,7 +67,7 @@ class Schema(GenerateJsonSchema):
 
 
 @dataclass
-class Unfit(Exception):
+class Mismatch(Exception):
     """A value does not fit: `expected` completes "Expected ..., found ...", or `text` is the complete sentence.
 
     `path` leads from the value to the part at fault; for a word that is not `known`, a similar one is suggested.
@@ -79,24 +80,24 @@ class Unfit(Exception):
     value: Any = None
 
 
-def refuse(*problems: Unfit) -> NoReturn:
+def refuse(*problems: Mismatch) -> NoReturn:
     """Raise the problems that a validator of a model has found, each with its own path."""
     lines = [
         InitErrorDetails(
             type=PydanticCustomError(
-                "unfit", "{text}", {"text": one.text, "expected": one.expected, "known": tuple(one.known)}
+                "mismatch", "{text}", {"text": one.text, "expected": one.expected, "known": tuple(one.known)}
             ),
             loc=one.path,
             input=one.value,
         )
         for one in problems
     ]
-    raise Invalid.from_exception_data("unfit", lines)
+    raise Invalid.from_exception_data("mismatch", lines)
 
 
 @dataclass(frozen=True, eq=False)
 class Reads:
-    """A value that `read` checks and converts, raising Unfit; `schema` is its JSON Schema."""
+    """A value that `read` checks and converts, raising Mismatch; `schema` is its JSON Schema."""
 
     read: Callable[[Any], Any]
     schema: Mapping[str, Any]
@@ -107,9 +108,9 @@ class Reads:
         def checked(value: Any) -> Any:
             try:
                 return self.read(value)
-            except Unfit as unfit:
-                refused = unfit.value if unfit.value is not None or unfit.path else value
-                refuse(Unfit(unfit.expected, unfit.text, unfit.path, unfit.known, refused))
+            except Mismatch as mismatch:
+                refused = mismatch.value if mismatch.value is not None or mismatch.path else value
+                refuse(Mismatch(mismatch.expected, mismatch.text, mismatch.path, mismatch.known, refused))
 
         return core_schema.no_info_plain_validator_function(checked)
 
@@ -135,21 +136,27 @@ def one_of(what: str, words: Collection[str]) -> Reads:
         if isinstance(value, str) and value in words:
             return value
         if isinstance(value, str):
-            raise Unfit(text=f"There is no {what}", known=words)
-        raise Unfit(f"one of {', '.join(words)}")
+            raise Mismatch(text=f"There is no {what}", known=words)
+        raise Mismatch(f"one of {', '.join(words)}")
 
     return Reads(read, {"enum": list(words)})
 
 
-def matching(pattern: re.Pattern[str], expected: str) -> Reads:
+def typed(form: Format) -> Reads:
+    """A value of this format."""
+
+    def read(value: Any) -> Any:
+        expected = form.check(value)
+        if expected is not None:
+            raise Mismatch(expected)
+        return value
+
+    return Reads(read, form.schema)
+
+
+def matching(pattern: re.Pattern[str] | str, expected: str) -> Reads:
     """Text that `pattern` matches completely."""
-
-    def read(value: Any) -> str:
-        if isinstance(value, str) and pattern.fullmatch(value):
-            return value
-        raise Unfit(expected)
-
-    return Reads(read, {"type": "string", "pattern": f"^{pattern.pattern}$"})
+    return typed(formats.matching(pattern, expected))
 
 
 def _moment(value: Any) -> datetime:
@@ -160,19 +167,24 @@ def _moment(value: Any) -> datetime:
         except ValueError:
             at = None
     if at is None:
-        raise Unfit("a moment with its zone, such as 2026-03-02T09:00:00+01:00")
+        raise Mismatch("a moment with its zone, such as 2026-03-02T09:00:00+01:00")
     if not EARLIEST_YEAR <= at.year <= LATEST_YEAR:
-        raise Unfit(f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
+        raise Mismatch(f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
     return at
 
 
 Moment = Annotated[datetime, Reads(_moment, {"type": "string", "pattern": f"^{_MOMENT}$"})]
 
-# Text that is not blank, with a maximum length.
-Text = Annotated[str, Field(pattern=_NOT_BLANK, max_length=LONGEST_TEXT)]
-Text100 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=100)]
-Text200 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=200)]
-Text512 = Annotated[str, Field(pattern=_NOT_BLANK, max_length=512)]
+
+def filled(longest: int) -> Any:
+    """Text that is not blank, with a maximum length."""
+    return Field(pattern=NOT_BLANK, max_length=longest)
+
+
+Text = Annotated[str, filled(LONGEST_TEXT)]
+Text100 = Annotated[str, filled(100)]
+Text200 = Annotated[str, filled(200)]
+Text512 = Annotated[str, filled(512)]
 
 
 _MOST_TOLD = 1000  # errors of pydantic that are told before any is left out
@@ -245,7 +257,7 @@ def place(loc: Sequence[int | str], value: Any) -> Path:
 def sentence(detail: Mapping[str, Any]) -> str:
     """One of pydantic's errors as a sentence."""
     ctx: Mapping[str, Any] = detail.get("ctx", {})
-    if detail["type"] == "unfit":
+    if detail["type"] == "mismatch":
         if ctx["known"]:
             return unknown(detail["input"], ctx["known"], ctx["text"])
         return str(ctx["text"]) or f"Expected {ctx['expected']}, found {described(detail['input'])}."
@@ -283,7 +295,7 @@ def expected(detail: Mapping[str, Any]) -> str | None:
     if kind == "literal_error":
         return f"one of {ctx['expected'].replace(' or ', ', ')}".replace("'", "")
     if kind == "string_pattern_mismatch":
-        return "text" if ctx["pattern"] == _NOT_BLANK else f"text that fits {ctx['pattern']}"
+        return "text" if ctx["pattern"] == NOT_BLANK else f"text that fits {ctx['pattern']}"
     if kind in ("greater_than_equal", "less_than_equal"):
         return f"a number of at least {ctx['ge']:g}" if "ge" in ctx else f"a number of at most {ctx['le']:g}"
     sizes = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,8 @@ import click
 from emulator.cli.bank import ask, bank_options, control_token, show, write_file
 from emulator.cli.explore import explore, replay
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca, words
+from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca
+from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
@@ -40,9 +39,7 @@ def report_options(command: Command) -> Command:
         click.option("--write-baseline", metavar="FILE", help="Write the checks that fail to a baseline file."),
         click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
         click.option("--claims", metavar="URL", help="The address where the TPP reports its view."),
-        click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON."),
-        click.option("--html", "html_file", metavar="FILE", help="Write the report as one HTML page."),
-        click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML."),
+        report_files,
         click.option(
             "--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated."
         ),
@@ -52,7 +49,8 @@ def report_options(command: Command) -> Command:
     return command
 
 
-def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+    """The checks of these names and groups, all of them without any; raises Failed for one that does not exist."""
     from emulator.bank.problems import unknown
     from emulator.conformance.check import GROUPS, ready, unusable
 
@@ -74,7 +72,7 @@ def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
 @output_option
 def list_(groups: tuple[str, ...], output: str) -> None:
     """List the checks, each with what it judges."""
-    checks = _chosen((), groups)
+    checks = chosen((), groups)
     shown = [check.model_dump(include={"check", "level", "group", "role", "about", "spec"}) for check in checks]
     width = max(len(check.check) for check in checks)
 
@@ -87,12 +85,14 @@ def list_(groups: tuple[str, ...], output: str) -> None:
 
 @command.command("show", epilog="Example: bank-emulator conformance show repeats-a-lost-answer")
 @click.argument("name", metavar="CHECK")
-def show_(name: str) -> None:
+@output_option
+def show_(name: str, output: str) -> None:
     """Print the file of a check."""
     from emulator.conformance.check import FOLDER
 
-    (check,) = _chosen((name,), ())
-    click.echo((FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8"), nl=False)
+    (check,) = chosen((name,), ())
+    file = (FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8")
+    show(check.model_dump(mode="json", exclude_unset=True), output, lambda _: click.echo(file, nl=False))
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")
@@ -112,14 +112,14 @@ def audit(
     They count since its start, reset, a restored snapshot or DELETE /_emulator/conformance. Exit 1 if a check of level
     `must` fails.
     """
-    chosen = {check.check for check in _chosen(names, groups)}
+    judged = {check.check for check in chosen(names, groups)}
     baseline = _baseline(where.pop("baseline"))
     address = bank_url(url)
     if claims is not None:
         _send_claims(address, claims)
     report = ask(address, "GET", "conformance")
     _check(
-        _publish([row for row in report["checks"] if row["check"] in chosen], output, baseline, **where),
+        _publish([row for row in report["checks"] if row["check"] in judged], output, baseline, **where),
         require_seen=require_seen,
     )
 
@@ -135,16 +135,7 @@ def _send_claims(address: str, claims: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.option("--command", "shell", metavar="CMD", help="The command that runs the TPP, once for each check.")
-@click.option("--hook", metavar="URL", help="The address to POST each check to; it answers when the TPP is done.")
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(0.1, 3600),
-    default=30.0,
-    show_default=True,
-    help="The time for one check.",
-)
+@program_options("check")
 @click.option(
     "--jobs",
     metavar="N",
@@ -175,21 +166,15 @@ def run(
     Without --command and --hook each check waits until you have used your TPP by hand. Without --url the command
     starts a bank of its own. Exit 1 if a check of level `must` fails, 2 if the TPP sends no request at all.
     """
-    from emulator.conformance.runner import Plan, RunFailed
+    from emulator.conformance.program import RunFailed
+    from emulator.conformance.runner import Plan
     from emulator.conformance.runner import run as run_plan
 
-    if shell is not None and hook is not None:
-        raise click.UsageError("use --command or --hook, not both")
-    if shell is not None and not (command_words := words(shell)):
-        raise click.UsageError("--command is empty or has an unclosed quotation mark")
-    if shell is not None and shutil.which(command_words[0]) is None:
-        raise Failed(f"--command: there is no program {command_words[0]} that can be run")
-    if hook is not None and not hook.startswith(("http://", "https://")):
-        raise click.UsageError("--hook takes an http or https address")
+    check_program(shell, hook, claims)
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
-    checks, baseline = _chosen(names, groups), _baseline(where.pop("baseline"))
+    checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes = []
     with _bank(url) as address:
@@ -261,10 +246,8 @@ def _publish(
     baseline: frozenset[str],
     *,
     planned: bool = False,
-    junit_file: str | None,
-    html_file: str | None,
-    json_file: str | None,
     write_baseline: str | None,
+    **files: str | None,
 ) -> Mapping[str, Any]:
     """Apply the baseline to the report, print it and write its files; returns the report for the exit status.
 
@@ -274,15 +257,9 @@ def _publish(
 
     report, fixed = reports.with_baseline(reports.summed(rows), baseline)
     show(report, output, lambda value: click.echo(reports.terminal(value, fixed=fixed, planned=planned)))
-    for option, file, text in (
-        ("--write-baseline", write_baseline, reports.baseline),
-        ("--junit", junit_file, reports.junit),
-        ("--html", html_file, reports.html),
-        ("--json", json_file, lambda value: json.dumps(value, indent=2, ensure_ascii=False)),
-    ):
-        if file is not None:
-            write_file(option, file, text(report))
+    write_report(files, report, junit=reports.junit, html=reports.html)
     if write_baseline is not None:
+        write_file("--write-baseline", write_baseline, reports.baseline(report))
         report, _ = reports.with_baseline(report, {row["check"] for row in report["checks"]})
     return report
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import write_file
+from emulator.cli.bank import show, write_file
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import Command, words
+from emulator.cli.options import Command, output_option
+from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
     from emulator.cli.sandbox import Sandbox
@@ -29,26 +28,10 @@ MOST_RUNS = 1_000_000
 
 def tpp_options(command: Command) -> Command:
     """The options that name the TPP and the files of the report."""
-    for option in (
-        click.option("--json", "json_file", metavar="FILE", help="Write the result as JSON."),
-        click.option("--html", "html_file", metavar="FILE", help="Write the result as one HTML page."),
-        click.option("--junit", "junit_file", metavar="FILE", help="Write the result as JUnit XML."),
-        click.option(
-            "--timeout",
-            metavar="SECONDS",
-            type=click.FloatRange(0.1, 3600),
-            default=30.0,
-            show_default=True,
-            help="The time for one run.",
-        ),
-        click.option(
-            "--claims", metavar="URL", help="Where the TPP reports its view; {run} in it stands for BANK_RUN."
-        ),
-        click.option("--hook", metavar="URL", help="The address to POST each run to; it answers when the TPP is done."),
-        click.option("--command", "shell", metavar="CMD", help="The command that runs the TPP, once for each run."),
-    ):
-        command = option(command)
-    return command
+    claims = "Where the TPP reports its view; {run} in it stands for BANK_RUN."
+    return program_options("run")(
+        click.option("--claims", metavar="URL", help=claims)(report_files(output_option(command)))
+    )
 
 
 @click.command(
@@ -86,6 +69,7 @@ def explore(
     save: str | None,
     as_scenario: bool,
     timeout: float,
+    output: str,
     **where: str | None,
 ) -> None:
     """Search for a combination of faults that breaks your TPP.
@@ -102,7 +86,7 @@ def explore(
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
     search = _imported()
     from emulator.conformance.explore import report
-    from emulator.conformance.explore.client import SearchFailed
+    from emulator.conformance.program import RunFailed
 
     folder = None if save is None else _folder(save)
     budget = search.Budget(200 if runs is None else runs, None if minutes is None else minutes * 60)
@@ -111,7 +95,7 @@ def explore(
     def progress(now: SearchProgress) -> None:
         nonlocal shown
         for breakage in now.found[shown:]:
-            _tell(breakage, folder, as_scenario=as_scenario)
+            _tell(breakage, folder, as_scenario=as_scenario, err=output == "json")
         shown = len(now.found)
         _line(now)
 
@@ -119,13 +103,13 @@ def explore(
         looking = search.Search(sandbox, client, tasks or TASKS, base=seed, jobs=jobs)
         try:
             done = looking.run(budget, progress)
-        except SearchFailed as failed:
+        except RunFailed as failed:
             raise Failed(str(failed), page=PAGE) from failed
     _end_line()
-    click.echo(report.summary(done))
+    show(report.document(done), output, lambda _: click.echo(report.summary(done)))
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
-    _write(where, report.document(done), cases, title="Faults that break the TPP", text=report.summary(done))
+    _write(where, report.document(done), cases, "Faults that break the TPP", report.summary(done))
     if done.found:
         raise CheckFailed(f"found: {', '.join(breakage.name for breakage in done.found)}", page=PAGE)
 
@@ -142,12 +126,13 @@ def replay(
     hook: str | None,
     claims: str | None,
     timeout: float,
+    output: str,
     **where: str | None,
 ) -> None:
     """Play again what `explore` has saved, in a file or a folder. Exit 1 while one fails."""
     from emulator.bank.problems import InputRefused
     from emulator.conformance.explore import report, schedule
-    from emulator.conformance.explore.client import SearchFailed
+    from emulator.conformance.program import RunFailed
 
     try:
         read = schedule.from_path(Path(path))
@@ -160,22 +145,23 @@ def replay(
     from emulator.conformance.explore.outcome import replay as play_again
 
     cases: list[dict[str, Any]] = []
+    err = output == "json"
     with _sandbox() as sandbox:
         try:
             for (file, _), outcome in zip(read, play_again([one for _, one in read], sandbox, client), strict=True):
                 finding = next(iter(outcome.findings), None)
                 if outcome.silent:
-                    raise SearchFailed("the TPP sent no request" + (f": {finding.text}" if finding else ""))
+                    raise RunFailed("the TPP sent no request" + (f": {finding.text}" if finding else ""))
                 cases.append(report.case(file.stem, finding, outcome))
-                click.echo(f"{'pass' if finding is None else 'FAIL':<5} {file.stem}")
+                click.echo(f"{'pass' if finding is None else 'FAIL':<5} {file.stem}", err=err)
                 if finding is not None:
-                    click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n")
-        except SearchFailed as failed:
+                    click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n", err=err)
+        except RunFailed as failed:
             raise Failed(str(failed), page=PAGE) from failed
     red = [one["name"] for one in cases if one["what"]]
     text = f"{len(cases)} schedules played again, {len(red)} fail"
-    click.echo(text)
-    _write(where, {"schedules": cases}, cases, title="Schedules played again", text=text)
+    show({"schedules": cases}, output, lambda _: click.echo(text))
+    _write(where, {"schedules": cases}, cases, "Schedules played again", text)
     if red:
         raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
 
@@ -195,20 +181,14 @@ def _imported() -> Any:
 def _client(
     shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, restarts: bool
 ) -> Process:
-    from emulator.conformance.explore.clients import Process, TppPlan
+    from emulator.conformance.explore.clients import Process
 
-    if (shell is None) == (hook is None):
+    check_program(shell, hook, claims)
+    if shell is None and hook is None:
         raise click.UsageError("use --command or --hook")
-    if shell is not None and not (command := words(shell)):
-        raise click.UsageError("--command is empty or has an unclosed quotation mark")
-    if shell is not None and shutil.which(command[0]) is None:
-        raise Failed(f"--command: there is no program {command[0]} that can be run")
-    for option, address in (("--hook", hook), ("--claims", claims)):
-        if address is not None and not address.startswith(("http://", "https://")):
-            raise click.UsageError(f"{option} takes an http or https address")
     if jobs > 1 and claims is not None and "{run}" not in claims:
         raise click.UsageError("--jobs needs {run} in --claims, as all banks have the same accounts")
-    return Process(TppPlan(shell, hook, claims, timeout, restarts and shell is not None))
+    return Process(shell, hook, claims, timeout, restarts and shell is not None)
 
 
 @contextmanager
@@ -231,27 +211,27 @@ def _folder(name: str) -> Path:
     return folder
 
 
-def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool) -> None:
-    """Print a failure, and write its files."""
+def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool, err: bool) -> None:
+    """Print a failure, on stderr where stdout is for JSON, and write its files."""
     from emulator.conformance.explore import report, schedule
 
     _end_line()
-    click.echo(report.failure_text(breakage))
+    click.echo(report.failure_text(breakage), err=err)
     if folder is not None:
         saved = breakage.outcome.schedule.model_copy(update={"found": breakage.finding.text})
         file = folder / f"{breakage.name}.yaml"
         write_file("--save", str(file), saved.text())
-        click.echo(f"\n  saved: {file}")
+        click.echo(f"\n  saved: {file}", err=err)
         if as_scenario:
             try:
                 text = schedule.scenario_of(breakage.outcome.schedule, _scenario_name(breakage.name))
             except ValueError as reason:
-                click.echo(f"  no scenario: {reason}")
+                click.echo(f"  no scenario: {reason}", err=err)
             else:
                 (folder / "scenarios").mkdir(exist_ok=True)
                 write_file("--save", str(folder / "scenarios" / f"{breakage.name}.yaml"), text)
-                click.echo(f"  scenario: {folder / 'scenarios' / breakage.name}.yaml")
-    click.echo("")
+                click.echo(f"  scenario: {folder / 'scenarios' / breakage.name}.yaml", err=err)
+    click.echo("", err=err)
 
 
 def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
@@ -283,16 +263,9 @@ def _end_line() -> None:
 
 
 def _write(
-    where: Mapping[str, str | None], value: Any, cases: Sequence[Mapping[str, Any]], *, title: str, text: str
+    where: Mapping[str, str | None], value: Any, cases: Sequence[Mapping[str, Any]], title: str, text: str
 ) -> None:
     from emulator.conformance.explore import report
 
-    writers: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("junit", lambda: report.junit(cases)),
-        ("html", lambda: report.html(cases, title=title, text=text)),
-        ("json", lambda: json.dumps(value, indent=2, ensure_ascii=False)),
-    )
-    for name, write in writers:
-        file = where[f"{name}_file"]
-        if file is not None:
-            write_file(f"--{name}", file, write())
+    junit, html = (lambda _: report.junit(cases)), (lambda _: report.html(cases, title=title, text=text))
+    write_report(where, value, junit=junit, html=html)

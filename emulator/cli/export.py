@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
 
+from emulator.cli.bank import show
 from emulator.cli.failure import Failed
+from emulator.cli.options import output_option
 
 
 @click.command(epilog="Example: bank-emulator openapi > bank.json")
@@ -111,33 +114,41 @@ Example: bank-emulator docs payee_check
 """
 )
 @click.argument("topic", nargs=-1, shell_complete=_complete_page)
-def docs(topic: tuple[str, ...]) -> None:
+@output_option
+def docs(topic: tuple[str, ...], output: str) -> None:
     """Print the manual: a page, or the sections about TOPIC. Without TOPIC it lists the pages."""
+    shown, text = _documented(" ".join(topic))
+    show(shown, output, lambda _: click.echo(text))
+
+
+def _documented(wanted: str) -> tuple[dict[str, Any], str]:
+    """What the manual says about a topic, as JSON and as text; raises Failed for nothing."""
     from emulator import manual
 
-    pages, wanted = manual.pages(), " ".join(topic)
     if not wanted:
-        for group in manual.contents():
-            click.echo(f"{group.title}\n")
-            for page in group.pages:
-                click.echo(f"  {page.address.rpartition('/')[2]:24} {page.title}")
-            click.echo()
-        return
-    for address, page in pages.items():
-        if wanted.strip("/").removeprefix("docs/") in (address, address.rpartition("/")[2]):
-            click.echo(page.text.rstrip())
-            return
-    sections = [section for page in pages.values() for section in page.sections if section.anchor]
-    matching = [section for section in sections if manual.plain(section.title).casefold() == wanted.casefold()]
-    for section in matching:
-        click.echo(f"{section.address.strip('/')}\n\n{section.text.strip()}\n")
-    if matching:
-        return
+        groups = manual.contents()
+        listed = [
+            {"page": page.address, "title": page.title, "group": group.title}
+            for group in groups
+            for page in group.pages
+        ]
+        lines = []
+        for group in groups:
+            titles = [f"  {page.address.rpartition('/')[2]:24} {page.title}" for page in group.pages]
+            lines += [group.title, "", *titles, ""]
+        return {"pages": listed}, "\n".join(lines)
+    named = manual.named(wanted)
+    if named and isinstance(named[0], manual.Page):
+        page = named[0]
+        return {"page": page.address, "title": page.title, "text": page.text}, page.text.rstrip()
+    if named:
+        shown = [{"address": one.address.strip("/"), "text": one.text.strip()} for one in named]
+        return {"sections": shown}, "\n".join(f"{one['address']}\n\n{one['text']}\n" for one in shown)
     hits = manual.search(wanted, manual.entries())
     if not hits:
         raise Failed(f"the manual has nothing about {wanted}; bank-emulator docs lists its pages")
-    for hit in hits:
-        click.echo(f"{hit.entry.address.strip('/')}: {hit.entry.title or hit.entry.place}")
+    places = [{"address": hit.entry.address.strip("/"), "title": hit.entry.title or hit.entry.place} for hit in hits]
+    return {"hits": places}, "\n".join(f"{place['address']}: {place['title']}" for place in places)
 
 
 COMMANDS = {"openapi": openapi, "collection": collection, "docs": docs, "completion": completion}

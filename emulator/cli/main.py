@@ -48,6 +48,7 @@ COMMANDS: dict[str, str] = {
     "people": "emulator.cli.control",
     "ledger": "emulator.cli.control",
     "generate": "emulator.cli.generate",
+    "mcp": "emulator.agents.command",
     "docs": "emulator.cli.export",
     "completion": "emulator.cli.export",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
@@ -14,14 +14,11 @@ from emulator.bank.clock import real_now, stamp
 from emulator.bank.documents import Restored
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
-from emulator.conformance.explore.house import SharedTpp
+from emulator.conformance.explore.house import Result, RunBank
 from emulator.control.operation import BankSpec
-from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
 from emulator.web.loop_thread import LoopThread
 from emulator.web.server import WebServer, listen
-
-Result = TypeVar("Result")
 
 NAME = "explored"
 ROLES = ("PISP", "AISP")
@@ -33,12 +30,10 @@ class Sandbox:
 
     def __init__(self, *, serves: bool = True, notify: tuple[str, ...] = ("127.0.0.1",)) -> None:
         authority = CertificateAuthority(None, clock=real_now)
-        issued = authority.issue(NAME, roles=ROLES)
-        self.issued = issued
+        self.issued = authority.issue(NAME, roles=ROLES)
         settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
         self._registry: BankRegistry = registry_for(settings, authority)
-        self.application: BankApplication = application_of(self._registry, settings, authority, BankApplication)
-        self.credentials = SharedTpp(f"PSDNO-SBX-{NAME}", issued.certificate_pem, issued.key_pem.decode())
+        self.application: BankApplication = application_of(self._registry, BankApplication)
         self._server: WebServer | None = None
         self.base = "http://127.0.0.1:8080"
         if serves:
@@ -51,7 +46,7 @@ class Sandbox:
         """Do work on the banks' thread, between two requests."""
         return work() if self._server is None else self._loop.call(work)
 
-    def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> SandboxBank:
+    def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> RunBank:
         """A new bank in its known state, whose clock stands still."""
 
         made_with = {"date_skew": DATE_SKEW, **settings}
@@ -62,37 +57,18 @@ class Sandbox:
         restored: Restored = {"now": stamp(now), "clock": "frozen", "settings": made_with}
         spec = BankSpec(seed=seed, restored=restored, prepare=prepare)
         service = self.call(lambda: self._registry.make(name, spec))
-        return SandboxBank(self, name, service)
-
-    def delete(self, name: str) -> None:
-        """Delete a bank."""
-        self.call(lambda: self._registry.close_bank(name))
+        return RunBank(
+            f"{self.base}/banks/{name}",
+            self.issued.certificate_pem,
+            self.issued.key_pem.decode(),
+            service,
+            self.call(lambda: self.application.scenario_target(service)),
+            self.call,
+            lambda: self.call(lambda: self._registry.close_bank(name)),
+        )
 
     def close(self) -> None:
         """Stop the server."""
         if self._server is not None:
             self._loop.run(self._server.stop())
         self.call(self.application.close)
-
-
-class SandboxBank:
-    """A bank of one run."""
-
-    def __init__(self, sandbox: Sandbox, name: str, service: BankService) -> None:
-        self._sandbox = sandbox
-        self._name = name
-        self.service = service
-        self.url = f"{sandbox.base}/banks/{name}"
-        self.credentials = sandbox.credentials
-
-    def target(self) -> ScenarioTarget:
-        """All of it that a scenario changes."""
-        return self._sandbox.application.scenario_target(self.service)
-
-    def call(self, work: Callable[[], Result]) -> Result:
-        """Do work on the bank's thread, between two requests."""
-        return self._sandbox.call(work)
-
-    def close(self) -> None:
-        """Delete it."""
-        self._sandbox.delete(self._name)

@@ -1,18 +1,23 @@
-"""`bank-emulator serve`: starts the bank."""
+"""`bank-emulator serve`: starts the bank.
+
+Its flags are the table `FLAGS` of `emulator/settings.py`; here are only those that contradict each other.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +25,8 @@ import click
 
 from emulator.cli import logs
 from emulator.cli.failure import Damaged, Failed
-from emulator.settings import EMBEDDED, FLAGS, ConfigurationError, Flag, ServeSettings, read, schema_of
+from emulator.cli.options import complete_fixture, complete_scenario
+from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
 
 if TYPE_CHECKING:
     from emulator.web.application import Application
@@ -41,7 +47,8 @@ def _option(flag: Flag) -> click.Option:
     about = f"{flag.help}  [{notes}]"
     if flag.switch:
         return click.Option([f"{name}/--no-{flag.name}"], is_flag=True, default=None, help=about)
-    return click.Option([name], metavar=flag.takes, multiple=flag.repeatable, help=about)
+    completed = {"fixtures": complete_fixture, "scenario": complete_scenario}.get(flag.name)
+    return click.Option([name], metavar=flag.takes, multiple=flag.repeatable, help=about, shell_complete=completed)
 
 
 def _serve(**given: Any) -> None:
@@ -85,6 +92,9 @@ def check(settings: ServeSettings) -> None:
         raise ConfigurationError("--store and --ephemeral exclude each other")
     if settings.tls_port is not None and settings.tls_port == settings.port != 0:
         raise ConfigurationError("--tls-port and --port must differ")
+    if (file := settings.ready_file) is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        problem = "it is a directory" if file.is_dir() else f"the directory {file.absolute().parent} does not exist"
+        raise ConfigurationError(f"--ready-file {file}: {problem}")
 
 
 def serve(settings: ServeSettings) -> None:
@@ -95,6 +105,8 @@ def serve(settings: ServeSettings) -> None:
             _listen_and_run(settings)
     finally:
         gc.enable()
+        if settings.ready_file is not None:
+            _remove_ready_file(settings.ready_file)
 
 
 @contextmanager
@@ -203,7 +215,12 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
 
 
 # manual pages, by the flag that a refused start names
-_PAGES = {"--scenario": "scenario-language", "--fixtures": "prepare-data", "--state": "recover-data"}
+_PAGES = {
+    "--data": "prepare-data",
+    "--fixtures": "prepare-data",
+    "--scenario": "scenario-language",
+    "--state": "recover-data",
+}
 
 
 def _application(settings: ServeSettings, progress: Callable[[int, int], None] | None = None) -> Application:
@@ -221,8 +238,46 @@ def _application(settings: ServeSettings, progress: Callable[[int, int], None] |
 def _started_at(urls: list[str], settings: ServeSettings) -> None:
     from emulator.cli.bank import hint
 
-    ready(urls)
+    facts = _facts(urls, settings)
+    if settings.ready_file is not None:
+        _write_ready_file(settings.ready_file, facts)
+    ready(urls, _exports(facts) if settings.print_env else None)
     hint(first_steps(urls[0], settings))
+
+
+def _facts(urls: list[str], settings: ServeSettings) -> dict[str, str]:
+    """What a program needs to use the bank."""
+    state = settings.state.absolute()
+    tpp = state / "tpps" / "demo"
+    files = {"ca": state / "ca.pem", "certificate": tpp / "certificate.pem", "key": tpp / "key.pem", "state": state}
+    return {**dict(zip(("url", "tlsUrl"), urls, strict=False)), **{name: str(path) for name, path in files.items()}}
+
+
+def _exports(facts: dict[str, str]) -> Iterator[str]:
+    """A line for a shell for each of the facts."""
+    for name, value in facts.items():
+        variable = "TLS_URL" if name == "tlsUrl" else name.upper()
+        yield f"export {PREFIX}{variable}={shlex.quote(value)}"
+
+
+def _write_ready_file(file: Path, facts: dict[str, str]) -> None:
+    """Write it at once, so that nobody reads a part of it; raises Failed."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(json.dumps({**facts, "pid": os.getpid()}, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise Failed(f"--ready-file {file}: {error.strerror}") from error
+
+
+def _remove_ready_file(file: Path) -> None:
+    """Remove it if it is this process's: a worker and an earlier process leave the one of another."""
+    with suppress(OSError, ValueError):
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(facts, dict) and facts.get("pid") == os.getpid():
+            file.unlink()
 
 
 def first_steps(url: str, settings: ServeSettings) -> str:
@@ -238,12 +293,18 @@ def first_steps(url: str, settings: ServeSettings) -> str:
     return "\n".join(f"  {name:<9}{text}" for name, text in lines.items())
 
 
-def ready(urls: list[str]) -> None:
-    """Print the READY lines on stdout, unless it is closed; raises Failed if it cannot be written."""
+def ready(urls: list[str], exports: Iterable[str] | None = None) -> None:
+    """Print the READY lines on stdout, unless it is closed; raises Failed if it cannot be written.
+
+    A shell that reads `exports` takes the READY lines after them for comments.
+    """
+    lines = [f"READY {url}" for url in urls]
+    if exports is not None:
+        lines = [*exports, *(f"# {line}" for line in lines)]
     if sys.stdout is None:
         return
     try:
-        os.write(sys.stdout.fileno(), "".join(f"READY {url}\n" for url in urls).encode())
+        os.write(sys.stdout.fileno(), "".join(f"{line}\n" for line in lines).encode())
     except BrokenPipeError:
         logger.info("nobody reads stdout")
     except OSError as error:

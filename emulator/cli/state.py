@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from emulator.cli.bank import show
 from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
@@ -163,8 +164,9 @@ def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
 @click.argument("target")
 @click.option("--replace", is_flag=True, help="Delete the banks of the target first.")
 @schema_option
+@output_option
 @state_option
-def copy(source: str, target: str, replace: bool, store_schema: str, state: str | None) -> None:
+def copy(source: str, target: str, replace: bool, store_schema: str, output: str, state: str | None) -> None:
     """Copy every bank from SOURCE to TARGET, with snapshots, CA and TPPs.
 
     SOURCE and TARGET are each a state directory that no process uses, the postgresql:// URL of a shared store, or the
@@ -185,7 +187,9 @@ def copy(source: str, target: str, replace: bool, store_schema: str, state: str 
         places = [_place(address, store_schema) for address in addresses]
         copied = copy_service(*places, replace=replace)
     counts = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
-    click.echo(f"Copied {counts[0]}, {counts[1]} and {counts[2]} from {places[0]} to {places[1]}.")
+    text = f"Copied {counts[0]}, {counts[1]} and {counts[2]} from {places[0]} to {places[1]}."
+    shown = {"source": str(places[0]), "target": str(places[1]), **asdict(copied)}
+    show(shown, output, lambda _: click.echo(text))
 
 
 @contextmanager

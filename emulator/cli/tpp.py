@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from emulator.ca import Credentials
 
 KEYSTORE_PASSWORD = "bank-emulator"
+FILES = {"certificate": "certificate.pem", "key": "key.pem", "keystore": "keystore.p12"}
 
 # How a bank treats each flaw. The flaws are those of emulator.ca, which is slow to import.
 FLAWS = {
@@ -69,6 +70,7 @@ def command() -> None:
     show_default=True,
     help="The password of keystore.p12.",
 )
+@output_option
 @state_option
 def new(
     name: str,
@@ -76,6 +78,7 @@ def new(
     organization_identifier: str | None,
     flaw: str | None,
     keystore_password: str,
+    output: str,
     state: str | None,
 ) -> None:
     """Issue a certificate for the TPP NAME.
@@ -102,8 +105,8 @@ def new(
     except IssueRefused as error:
         raise Failed(str(error)) from error
     folder = directory / "tpps" / issued.name
-    for file in ("certificate.pem", "key.pem", "keystore.p12"):
-        click.echo(str(folder / file))
+    files = {name: str(folder / file) for name, file in FILES.items()}
+    show({**_shown(issued, directory), **files}, output, lambda _: click.echo("\n".join(files.values())))
     if flaw in FLAWS:
         click.echo(f"{flaw}: {FLAWS[flaw]}", err=True)
 

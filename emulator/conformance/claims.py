@@ -84,19 +84,32 @@ def ask(address: str, payments: Iterable[str], accounts: Iterable[str]) -> tuple
     wanted = [("payments", payment) for payment in payments] + [("accounts", account) for account in accounts]
     for kind, identity in wanted:
         try:
-            beliefs[identity] = _asked(f"{address.rstrip('/')}/{kind}/{quote(identity, safe='')}", kind)
+            claim = asked(address, kind, identity)
         except ClaimUnreadable as problem:
             problems.append(str(problem))
+        else:
+            if claim is None:
+                problems.append(f"{_place(address, kind, identity)} answered 404")
+            else:
+                beliefs[identity] = claim
     return beliefs, problems
 
 
-def _asked(url: str, kind: str) -> dict[str, Any]:
+def _place(address: str, kind: str, identity: str) -> str:
+    return f"{address.rstrip('/')}/{kind}/{quote(identity, safe='')}"
+
+
+def asked(address: str, kind: str, identity: str) -> dict[str, Any] | None:
+    """What the TPP claims of one of `payments` or `accounts`; None: it knows no such thing. Raises ClaimUnreadable."""
+    url = _place(address, kind, identity)
     if not url.startswith(("http://", "https://")):
         raise ClaimUnreadable(f"{url} is not an http or https address")
     try:
         with _open(url, timeout=TIMEOUT) as answer:
             text = answer.read(MOST_BYTES + 1)
     except HTTPError as error:
+        if error.code == 404:
+            return None
         raise ClaimUnreadable(f"{url} answered {error.code}") from None
     except (URLError, OSError, HTTPException, ValueError) as error:
         raise ClaimUnreadable(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None

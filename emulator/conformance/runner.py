@@ -6,37 +6,25 @@ the check. It only uses the control interface of a running bank, so the TPP sees
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any, Protocol
-from urllib.error import HTTPError, URLError
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from emulator.conformance import claims
+from emulator.conformance import claims, program
 from emulator.conformance.check import Check, Reaction, matches
+from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
 from emulator.scenario.transport import Running, TransportFailed
 
 POLL_INTERVAL = 0.02  # seconds
-VISIT_TIMEOUT = 10.0  # seconds for an answer of the TPP
 MOST_DAYS = 80  # before today, on which an arm adds transactions: a list shows 90 days
-OUTPUT_SHOWN = 2000  # the last characters of the output of a command
-
-
-class RunFailed(Exception):
-    """The checks cannot be run; the argument is a sentence."""
 
 
 class BankControl(Protocol):
@@ -70,14 +58,6 @@ class CheckRun:
     row: dict[str, Any]
     problems: list[str] = field(default_factory=list)
     reached: bool = False
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
-_open = build_opener(ProxyHandler({}), _NoRedirect()).open
 
 
 def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> BankControl:
@@ -120,8 +100,6 @@ def run(
     if plan.jobs == 1:
         yield from map(outcome, checks)
         return
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
         yield from pool.map(outcome, checks)
 
@@ -137,14 +115,13 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
         bank = connect(answer["baseUrl"])
         arm(check, bank)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            files = _credentials(Path(folder), answer["tpp"])
+            files = program.credentials(Path(folder), answer["tpp"]["certificate"], answer["tpp"]["key"])
             person, other = persons_of(bank, check.arm.context)
             environment = {
                 "BANK_URL": answer["baseUrl"],
                 "BANK_CHECK": check.check,
                 "BANK_TASK": check.arm.task,
-                "BANK_CERTIFICATE": str(files["certificate"]),
-                "BANK_KEY": str(files["key"]),
+                **files,
                 "BANK_CONTEXT": check.arm.context,
                 "BANK_NATIONAL_ID": person,
                 "BANK_DEBTOR": debtor_of(bank, person),
@@ -172,15 +149,6 @@ def arm(check: Check, bank: BankControl) -> None:
         bank("POST", "/scenario", {"scenario": "more-transactions", "start": start})
 
 
-def _credentials(folder: Path, tpp: Mapping[str, Any]) -> dict[str, Path]:
-    paths = {}
-    for name in ("certificate", "key"):
-        paths[name] = folder / f"{name}.pem"
-        paths[name].touch(mode=0o600)
-        paths[name].write_text(tpp[name], encoding="ascii")
-    return paths
-
-
 def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
     """The identity numbers of the customer of a run, and of somebody else."""
     people = bank("GET", "/people")["people"]
@@ -201,93 +169,32 @@ def debtor_of(bank: BankControl, person: str) -> str:
     return next((str(account["iban"]) for account in known["accounts"]), "")
 
 
-@contextmanager
-def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    try:
-        process = subprocess.Popen(
-            shlex.split(command),
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise RunFailed(f"the command cannot be started: {error}") from None
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer) -> list[str]:
     """Run the TPP, and act as the customer meanwhile; returns problems. Ends with the TPP or at the timeout."""
     deadline = time.monotonic() + plan.timeout
     if plan.command is not None:
-        with tempfile.TemporaryFile() as output, _started(plan.command, environment, output) as process:
-            while process.poll() is None and time.monotonic() < deadline:
-                customer.play()
-                time.sleep(POLL_INTERVAL)
-            customer.play()
-            return _ended(process, plan, output)
-    if plan.hook is not None:
-        return _hooked(plan, environment, customer, deadline)
-    if plan.by_hand is not None:
-        plan.by_hand(check, environment)
-    customer.play()
-    return []
-
-
-def _ended(process: subprocess.Popen[bytes], plan: Plan, output: IO[bytes]) -> list[str]:
-    status = process.poll()
-    if status == 0:
-        return []
-    output.seek(0, os.SEEK_END)
-    output.seek(max(0, output.tell() - OUTPUT_SHOWN))
-    printed = output.read().decode("utf-8", "replace").strip()
-    last = f"; it printed: {printed}" if printed else ""
-    if status is None:
-        return [f"the command did not end within {plan.timeout:g} s and was stopped{last}"]
-    return [f"the command ended with status {status}{last}"]
-
-
-def _hooked(plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer, deadline: float) -> list[str]:
-    """POST the environment to the hook, and act as the customer until it answers; returns problems."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    body = {name.removeprefix("BANK_").lower(): value for name, value in environment.items()}
-    body["certificate"] = Path(environment["BANK_CERTIFICATE"]).read_text(encoding="ascii")
-    body["key"] = Path(environment["BANK_KEY"]).read_text(encoding="ascii")
-
-    def post() -> str | None:
-        try:
-            request = Request(
-                plan.hook or "", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
-            )
-            with _open(request, timeout=plan.timeout):
-                return None
-        except HTTPError as error:
-            return f"the hook answered {error.code}"
-        except (URLError, OSError, HTTPException, ValueError) as error:
-            return f"the hook cannot be reached: {getattr(error, 'reason', error)}"
-
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(post)
-        while not answer.done() and time.monotonic() < deadline:
-            customer.play()
-            time.sleep(POLL_INTERVAL)
+        with tempfile.TemporaryFile() as output, program.started(plan.command, environment, output) as process:
+            _accompany(customer, lambda: process.poll() is not None, deadline)
+            problem = program.failure(process.poll(), plan.timeout, program.printed(output))
+    elif plan.hook is not None:
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(program.post, plan.hook, environment, plan.timeout)
+            _accompany(customer, answer.done, deadline)
+            _, problem = answer.result()
+    else:
+        problem = None
+        if plan.by_hand is not None:
+            plan.by_hand(check, environment)
         customer.play()
-        problem = answer.result()
     return [] if problem is None else [problem]
 
 
-def visit(redirect: str) -> None:
-    """Open an address of the TPP as the customer's browser would; addresses of apps cannot be opened here."""
-    if redirect.startswith(("http://", "https://")):
-        with suppress(URLError, OSError, HTTPException, ValueError), _open(redirect, timeout=VISIT_TIMEOUT):
-            pass
+def _accompany(customer: SimulatedCustomer, ended: Callable[[], bool], deadline: float) -> None:
+    """Act as the customer until the TPP has ended, or has no time left."""
+    while not ended() and time.monotonic() < deadline:
+        customer.play()
+        time.sleep(POLL_INTERVAL)
+    customer.play()
 
 
 class SimulatedCustomer:
@@ -304,7 +211,7 @@ class SimulatedCustomer:
         person: str,
         other: str,
         *,
-        visit: Callable[[str], None] = visit,
+        visit: Callable[[str], None] = program.visit,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._check = check

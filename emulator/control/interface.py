@@ -1,6 +1,6 @@
 """Handles requests under /_emulator: checks, routing, body, operation and answer; synchronous (control.md).
 
-Nothing is signed here, so the checks of `_Gate` come first, on every request: the Host (a name that resolves to this
+Nothing is signed here, so the checks of `Gate` come first, on every request: the Host (a name that resolves to this
 machine must not open the bank to a page), the token, and for changes the origin. Then route, query and body, whose
 problems are all reported, and the handler of the operation (`operations/`).
 
@@ -64,27 +64,46 @@ YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _Router = Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]
 
 
-class _Gate:
-    """Checks that a request may use the control interface; `attempts`: at the token, None if none is required."""
+class Gate:
+    """Checks that a request may use the control interface, or the metrics.
 
-    def __init__(self, *, attempts: Attempts | None, allowed_hosts: Iterable[str]) -> None:
+    `attempts`: at the token, None if none is required; `allowed_hosts`: None for any; `about`: says what is required.
+    """
+
+    def __init__(
+        self,
+        *,
+        attempts: Attempts | None,
+        allowed_hosts: Iterable[str] | None,
+        about: str = "The control interface requires Authorization: Bearer with the --control-token.",
+    ) -> None:
         self._attempts = attempts
-        self._hosts = HostNames(allowed_hosts)
+        self._hosts = None if allowed_hosts is None else HostNames(allowed_hosts)
+        self._about = about
+
+    def refuse(self, request: Request) -> Response | None:
+        """The answer to a request that may not pass; None if it may."""
+        try:
+            self.check(request, Headers(request.headers))
+        except BankError as error:
+            response = gate_refusal(error)
+            response.headers.append(NO_STORE)
+            return response
+        return None
 
     def check(self, request: Request, headers: Headers) -> None:
         """Raise FORBIDDEN for a foreign Host (403), and for a missing or wrong token (401)."""
         host = headers.get("host")
-        if host is not None and not self._hosts.include(host, request.base):
+        if host is not None and self._hosts is not None and not self._hosts.include(host, request.base):
             # Otherwise a page of a host name that resolves to this machine could read and change everything.
-            text = "The control interface does not answer to this Host name; see --allow-host."
+            text = "The bank does not answer to this Host name here; see --allow-host."
             raise BankError("FORBIDDEN", text, "Host", status=403)
         if self._attempts is not None:
             scheme, _, given = (headers.get("authorization") or "").partition(" ")
             if scheme.lower() == "bearer" and (seconds := self._attempts.wait(request.peer)):
                 raise TooManyAttempts(seconds)
             if scheme.lower() != "bearer" or not self._attempts.matches(given.strip(), request.peer):
-                text = "The control interface requires Authorization: Bearer with the --control-token."
-                raise BankError("FORBIDDEN", text, "Authorization", status=401)
+                raise BankError("FORBIDDEN", self._about, "Authorization", status=401)
         origin = headers.get("origin")
         changing = request.method in CHANGING
         if changing and origin is not None and not is_own_origin(origin, host=host, base=request.base):
@@ -123,7 +142,7 @@ class Control:
     ) -> None:
         self._banks = banks
         self._authority = authority
-        self._gate = _Gate(attempts=None if token is None else Attempts(token), allowed_hosts=allowed_hosts)
+        self._gate = Gate(attempts=None if token is None else Attempts(token), allowed_hosts=allowed_hosts)
         self._snapshots_of = snapshots_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
         self._router: _Router | None = None
@@ -132,7 +151,7 @@ class Control:
         # The table is imported with the first request, as importing the forms of the bodies would slow down the start.
         from emulator.control.operations import table
 
-        return Router(table(), lambda row, params: (row, params), prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
+        return Router(table(), lambda row, params: (row, params), hint=f"; see {PREFIX}/openapi.json")
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """The bank of a service, with all that a scenario changes."""
@@ -146,13 +165,7 @@ class Control:
 
     def refuse(self, request: Request) -> Response | None:
         """The answer to a request that may not use the interface, whichever bank it names; None if it may."""
-        try:
-            self._gate.check(request, Headers(request.headers))
-        except BankError as error:
-            response = _gate_refusal(error)
-            response.headers.append(NO_STORE)
-            return response
-        return None
+        return self._gate.refuse(request)
 
     def handle(self, service: BankService, request: Request) -> Answered:
         """Answer a request under /_emulator to the bank of `service`, or do the first step of that; never raises."""
@@ -167,7 +180,7 @@ class Control:
         except MethodRefused as error:
             response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
         except BankError as error:
-            response = _gate_refusal(error)
+            response = gate_refusal(error)
         except ScenarioRefused as error:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
@@ -186,10 +199,11 @@ class Control:
         if self._router is None:  # half a second of imports
             self._router = yield from in_thread(self._routing)
         path, query = split_target(request.target)
-        path = "/" + path[len(request.prefix) + len(PREFIX) :].strip("/")
+        prefix = request.prefix + PREFIX
+        path = "/" + path[len(prefix) :].strip("/")
         if request.method == "OPTIONS":
-            return Response(204, [("Allow", ", ".join(self._router.methods(path)))])
-        operation, params = self._router.find(request.method, path)
+            return Response(204, [("Allow", ", ".join(self._router.methods(path, prefix)))])
+        operation, params = self._router.find(request.method, path, prefix)
         call: ControlCall[Any] = ControlCall(
             service=service,
             banks=self._banks,
@@ -219,7 +233,8 @@ def _openapi(base: str) -> dict[str, Any]:
     return document(base)
 
 
-def _gate_refusal(error: BankError) -> Response:
+def gate_refusal(error: BankError) -> Response:
+    """The answer to a request that the gate refuses."""
     if isinstance(error, TooManyAttempts):
         return render.refusal(error, headers=[("Retry-After", str(error.seconds))])
     challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []

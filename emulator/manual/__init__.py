@@ -205,6 +205,53 @@ def rendered(address: str, root: str) -> str:
     return str(_renderer().render(page.text, {"page": address, "root": root}))
 
 
+# For language models (llmstxt.org)
+
+
+def markdown(address: str, base: str) -> str | None:
+    """The Markdown at this address below `/docs`: a page, `llms.txt` or `llms-full.txt`; None for anything else.
+
+    `base` is the address of the bank. Links between pages hold, as each is served under the name of its file.
+    """
+    if address == "llms.txt":
+        return _llms(base)
+    if address == "llms-full.txt":
+        return "\n\n".join(page.text.strip() for page in _in_order())
+    page = pages().get(HOME if address == "index.md" else address.removesuffix(".md"))
+    return page.text if page is not None and address.endswith(".md") else None
+
+
+def _in_order() -> Iterator[Page]:
+    yield pages()[HOME]
+    for group in contents():
+        yield from group.pages
+
+
+def _llms(base: str) -> str:
+    """The table of contents for language models: the pages in Markdown, each with its first sentence."""
+    lines = ["# Bank emulator", "", f"> {_in_short(pages()[HOME])}", ""]
+    lines += [f"The whole manual in one file: {base}/docs/llms-full.txt", ""]
+    for group in contents():
+        lines += [f"## {group.title}", ""]
+        lines += [f"- [{page.title}]({base}/docs/{page.address}.md): {_in_short(page)}" for page in group.pages]
+        lines.append("")
+    lines += [
+        "## Optional",
+        "",
+        f"- [OpenAPI document]({base}/openapi.json): every operation of the interface",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _in_short(page: Page) -> str:
+    """The first sentence of a page; its headings if it begins with a table or an example."""
+    paragraph = page.sections[0].text.strip().split("\n\n")[0]
+    headings = ", ".join(section.title for section in page.sections[1:])
+    if headings and (not paragraph or paragraph.startswith(("|", "$ ", "- ", "```"))):
+        return headings
+    return re.split(r"(?<=[^0-9][.]) ", re.sub(r"^1\. ", "", plain(paragraph)))[0].rstrip(":")
+
+
 # Search
 
 
@@ -255,6 +302,16 @@ def search(query: str, among: Sequence[Entry]) -> list[Hit]:
         key=lambda row: row[:2],
     )
     return [Hit(entry, tuple(_snippet(words, entry.text))) for _, _, entry in best[:MOST_HITS]]
+
+
+def named(topic: str) -> Sequence[Page | Section]:
+    """The page or the sections that `topic` names, by address or title; empty if it is but words to search for."""
+    page, _, anchor = topic.strip("/").removeprefix("docs/").partition("#")
+    fitting = [one for address, one in pages().items() if page in (address, address.rpartition("/")[2])]
+    if fitting and not anchor:
+        return fitting[:1]
+    sections = [one for each in fitting or pages().values() for one in each.sections if one.anchor]
+    return [one for one in sections if anchor == one.anchor or plain(one.title).casefold() == topic.casefold()]
 
 
 def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:

@@ -15,21 +15,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import orjson
 
-from emulator.store.disk import Disk, closing, write_whole
-from emulator.store.documents import ROWS_AT_ONCE, Image
+from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
+from emulator.store.image import Image
 from emulator.store.kinds import Kind, by_name
 from emulator.store.table import TableContent, decoded, encoded
 
 FORMAT = 2
 STORE_TABLE, INDEX_TABLE = "_store", "_index"
-INDEX_OPENING = b',"_index":'
 _HEAD_OPENING = b'{"_store":{"1":'
 _HEAD_FORM = re.compile(
     rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d+),"sequence":(\d+),'
@@ -37,13 +38,17 @@ _HEAD_FORM = re.compile(
 )
 _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"crc":"%08x"}}\n'
 
-_BUFFER = 1 << 18
-_AT_ONCE = 1 << 20  # bytes; splitting more into lines holds all other threads
+# A line, except the first: number, text and id of a document whose text begins with its id, or any other line.
+_LINE = re.compile(rb'"(\d{1,18})":(\{"id":"([^"\\]*)".*\}),?\n|(.*)\n')
+_ROW = re.compile(rb'"(\d{1,18})":(\{.*\}),?')
 
-Read = Callable[[int, int], bytes]
-"""`read(offset, size)`: that part of the file, shorter only at its end."""
+AT_ONCE = 256  # rows
+_BUFFER = 1 << 18
 
 Tables = Mapping[str, TableContent]
+
+Rows = tuple[dict[int, bytes], dict[str, int]]
+"""The documents of a kind: number -> text, id -> number."""
 
 
 def _no_pause() -> None:
@@ -55,8 +60,8 @@ def _parts(tables: Tables) -> Iterator[bytes]:
     for name, table in tables.items():
         lead = b",%b:{\n" % orjson.dumps(name)
         numbers, texts = list(table.rows), list(table.rows.values())
-        for at in range(0, len(numbers), ROWS_AT_ONCE):
-            some = zip(numbers[at : at + ROWS_AT_ONCE], texts[at : at + ROWS_AT_ONCE], strict=True)
+        for at in range(0, len(numbers), AT_ONCE):
+            some = zip(numbers[at : at + AT_ONCE], texts[at : at + AT_ONCE], strict=True)
             yield lead + b",\n".join([b'"%d":%b' % row for row in some])
             lead = b",\n"
         yield lead + b"}\n" if not numbers else b"\n}\n"
@@ -112,64 +117,84 @@ class Snapshot(NamedTuple):
 
 def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
     """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-    return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image
+    return load(_pieces(data), file, by_name(kinds)).image
 
 
-def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
-    """Read a snapshot of `size` bytes; raises StoreDamaged, and StoreTooNew for a later format."""
-    head = _HEAD_FORM.match(read(0, 256))
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """A whole file for `load`."""
+    return (data[at : at + PIECE] for at in range(0, len(data), PIECE))
+
+
+def load(parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
+    """Read a snapshot, whose first line is in the first of its parts; raises StoreDamaged and StoreTooNew.
+
+    Only members that are indexed or sorted by are decoded: with the right checksum each line is as it was written.
+    """
+    parts = iter(parts)
+    first = next(parts, b"")
+    head = _HEAD_FORM.match(first)
     if head is None:
-        sequence, rows = _foreign(read(0, size), file)
-    else:
-        form, sequence = int(head[1]), int(head[2])
-        if form > FORMAT:
-            raise StoreTooNew(file, form, FORMAT)
-        end = size if head[4] is None else min(size, int(head[4], 16))
-        rest = _check(read, end, size) if head[4] is not None else _check(read, head.end(), size)
-        blank = head[0][: head.start(5)] + b"00000000" + head[0][head.end(5) :]
-        if crc32(blank, rest) != int(head[5], 16) or (head[4] is None) != (form == FORMAT):
-            raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
-        if head[3] is not None and _check(read, head.end(), end) != int(head[3], 16):
-            raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
-        rows = _rows(read, head.end(), end)
-    tables: dict[str, TableContent] = {}
-    for name, some in rows.items():
+        return _foreign(b"".join((first, *parts)), file, kinds)
+    form, sequence = int(head[1]), int(head[2])
+    if form > FORMAT:
+        raise StoreTooNew(file, form, FORMAT)
+    if (head[3] is not None) != (form == 1):
+        raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
+    blank = head[0][: head.start(5)] + b"00000000" + head[0][head.end(5) :]
+    body: Iterable[bytes] = chain([first[head.end() :]], parts)
+    index = b""
+    if form == 1:
+        whole, end = b"".join(body), int(head[4], 16) - head.end()
+        body, index = _pieces(whole[:end]), whole[end:]
+    tables, check = _Tables(), 0
+    try:
+        for part in body:
+            check = crc32(part, check)
+            tables.read(part)
+    except (ValueError, KeyError, TypeError) as wrong:
+        raise StoreDamaged(file, head.end(), f"the documents cannot be read: {wrong}") from None
+    rows_check, whole_check = (check, crc32(index)) if form == 1 else (None, check)
+    if crc32(blank, whole_check) != int(head[5], 16) or (form == 1 and rows_check != int(head[3], 16)):
+        raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
+    return Snapshot(sequence, _image(tables.rows, file, kinds))
+
+
+def _image(tables: Mapping[str, Rows], file: Path, kinds: Mapping[str, Kind[Any]]) -> Image:
+    contents: dict[str, TableContent] = {}
+    for name, (rows, numbers) in tables.items():
         try:
-            tables[name] = TableContent.of(kinds.get(name) or Kind(name), some)
+            contents[name] = TableContent.of(kinds.get(name) or Kind(name), rows, numbers)
         except ValueError as wrong:
             raise StoreDamaged(file, 0, f"a document of kind {name}: {wrong}") from wrong
-    return Snapshot(sequence, Image(tables))
+    return Image(contents)
 
 
-def _pieces(read: Read, begin: int, end: int) -> Iterator[bytes]:
-    for at in range(begin, end, _AT_ONCE):
-        yield read(at, min(_AT_ONCE, end - at))
+class _Tables:
+    """Reads the lines after the first: the documents' texts and ids by kind and number."""
 
+    def __init__(self) -> None:
+        self.rows: dict[str, Rows] = {}
+        self._present: Rows = ({}, {})
+        self._rest = b""  # the beginning of a line
 
-def _check(read: Read, begin: int, end: int) -> int:
-    check = 0
-    for piece in _pieces(read, begin, end):
-        check = crc32(piece, check)
-    return check
-
-
-def _rows(read: Read, begin: int, end: int) -> dict[str, dict[int, bytes]]:
-    """The documents' texts by kind and number, from lines whose checksum is correct."""
-    tables: dict[str, dict[int, bytes]] = {}
-    rows: dict[int, bytes] = {}
-    rest = b""
-    for piece in _pieces(read, begin, end):
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            if line[:1] == b'"':
-                number, _, raw = line.partition(b":")
-                rows[int(number[1:-1])] = raw[:-1] if raw[-1:] == b"," else raw
+    def read(self, part: bytes) -> None:
+        """Read the next part; ValueError, KeyError or TypeError if it is damaged."""
+        part = self._rest + part
+        end = part.rfind(b"\n") + 1
+        self._rest = part[end:]
+        rows, numbers = self._present
+        for number, text, identity, line in _LINE.findall(part, 0, end):
+            if number:
+                numbers[identity.decode()] = at = int(number)
+                rows[at] = text
             elif line[:1] == b",":
-                rows = tables.setdefault(decoded(line[1:-2]), {})
-    return tables
+                rows, numbers = self._present = self.rows.setdefault(decoded(line[1:-2]), ({}, {}))
+            elif (row := _ROW.fullmatch(line)) is not None:
+                numbers[decoded(row[2])["id"]] = at = int(row[1])
+                rows[at] = row[2]
 
 
-def _foreign(data: bytes, file: Path) -> tuple[int, dict[str, dict[int, bytes]]]:
+def _foreign(data: bytes, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
     """Read a file that another program wrote, such as stock TinyDB after a manual change."""
     try:
         whole = decoded(data)
@@ -182,11 +207,12 @@ def _foreign(data: bytes, file: Path) -> tuple[int, dict[str, dict[int, bytes]]]
     if form not in range(1, FORMAT + 1) or not isinstance(sequence, int) or data.startswith(_HEAD_OPENING):
         raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
     whole.pop(INDEX_TABLE, None)
-    tables: dict[str, dict[int, bytes]] = {}
+    tables: dict[str, Rows] = {}
     for kind, documents in whole.items():
         try:
-            rows = {int(number): encoded(document) for number, document in documents.items()}
+            ordered = sorted(((int(number), document) for number, document in documents.items()), key=itemgetter(0))
+            rows = {number: encoded(document) for number, document in ordered}
+            tables[kind] = rows, {document["id"]: number for number, document in ordered}
         except (ValueError, AttributeError) as wrong:
             raise StoreDamaged(file, 0, f"the table {kind} contains a value that is not a document: {wrong}") from None
-        tables[kind] = dict(sorted(rows.items()))
-    return sequence, tables
+    return Snapshot(sequence, _image(tables, file, kinds))

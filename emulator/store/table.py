@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from heapq import merge
 from math import isfinite
 from sys import intern
+from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -33,17 +34,15 @@ Value = str | int
 Entry = tuple[Any, ...]
 """A document's entry in an order: `([group,] by, id)`."""
 
-Bucket: TypeAlias = int | tuple[int, ...] | list[int] | SortedList
-"""The numbers of the documents with a value, ascending. One alone is no tuple, as that takes a third of the memory; a
-tuple never changes, so that copies of an index share it."""
+Bucket: TypeAlias = int | list[int] | SortedList
+"""The numbers of the documents with a value, ascending. One alone is no list, as that takes a third of the memory."""
 
-LISTED_FROM = 16  # numbers in a list
 SORTED_FROM = 4096  # numbers in a SortedList, once one is removed: a removal moves all that follow it in a list
-SORTED_AT_ONCE = 20_000  # entries; sorting more holds all other threads
+_QUOTE = ord('"')
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
-_TEXTS = frozenset((str, type(None)))
-_NOTHING: frozenset[type] = frozenset()
+_TEXT = frozenset((str,))
+_TEXTS = frozenset((str, NoneType))
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
@@ -69,11 +68,33 @@ def decoded(text: bytes) -> Any:
         raise MemoryError("no memory to decode a JSON text") from wrong
 
 
-class _Top:
-    """Sorts after every text and number."""
+def _column(member: str, texts: Iterable[bytes]) -> list[Any]:
+    """The values of a member in documents, of which only those are decoded in which it cannot be seen.
 
-    def __lt__(self, other: object) -> bool:
-        return False
+    A quote within a text is escaped, so that `,"member":` is always a key; and if no object ends between it and the end
+    of the document, it is a key of the document itself.
+    """
+    key = b",%b:" % orjson.dumps(member)
+    first, size = b"{" + key[1:], len(key)
+    column: list[Any] = []
+    add = column.append
+    for text in texts:
+        at = text.rfind(key) + size
+        if at >= size:
+            if text[at] == _QUOTE and text.find(b"}", at) == len(text) - 1:
+                value = text[at + 1 : text.index(b'"', at + 1)]
+                if b"\\" not in value:
+                    add(value.decode())
+                    continue
+        elif not text.startswith(first):
+            add(None)
+            continue
+        add(decoded(text).get(member))
+    return column
+
+
+class _Top:
+    """Greater than every text and number."""
 
     def __gt__(self, other: object) -> bool:
         return True
@@ -84,18 +105,14 @@ _TOP = _Top()
 
 def _add(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
     bucket = buckets.get(value)
-    if bucket is None:
+    if isinstance(bucket, list):
+        insort(bucket, number)
+    elif bucket is None:
         buckets[value] = number
-    elif isinstance(bucket, list):
-        if number > bucket[-1]:
-            bucket.append(number)
-        else:
-            insort(bucket, number)
-    elif isinstance(bucket, SortedList):
-        bucket.add(number)
+    elif isinstance(bucket, int):
+        buckets[value] = [bucket, number] if bucket < number else [number, bucket]
     else:
-        numbers = sorted((number, bucket) if isinstance(bucket, int) else (*bucket, number))
-        buckets[value] = tuple(numbers) if len(numbers) < LISTED_FROM else numbers
+        bucket.add(number)
 
 
 def _remove(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
@@ -103,16 +120,26 @@ def _remove(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
     if isinstance(bucket, int):
         del buckets[value]
         return
-    if isinstance(bucket, tuple):
-        bucket = list(bucket)
-    elif isinstance(bucket, list) and len(bucket) >= SORTED_FROM:
+    if isinstance(bucket, list) and len(bucket) >= SORTED_FROM:
         bucket = buckets[value] = SortedList(bucket)
-    if isinstance(bucket, SortedList):
-        bucket.remove(number)
-    else:
-        del bucket[bisect_left(bucket, number)]
-    if len(bucket) < LISTED_FROM:
-        buckets[value] = tuple(bucket) if len(bucket) > 1 else bucket[0]
+    del bucket[bisect_left(bucket, number)]
+    if len(bucket) == 1:
+        buckets[value] = bucket[0]
+
+
+def _bucketed(values: list[Any], numbers: Iterable[int]) -> dict[Value, Bucket]:
+    """The buckets of a whole column; numbers ascending."""
+    single: dict[Value, Bucket]
+    if _TEXT.issuperset(map(type, values)) and len(single := dict(zip(values, numbers, strict=True))) == len(values):
+        return single
+    several: defaultdict[Value, list[int]] = defaultdict(list)
+    for value, number in zip(values, numbers, strict=True):
+        if type(value) is str:
+            several[value].append(number)
+        else:
+            for one in _searched(value):
+                several[one].append(number)
+    return {value: bucket[0] if len(bucket) == 1 else bucket for value, bucket in several.items()}
 
 
 def _searched(value: Any) -> Iterable[Value]:
@@ -120,6 +147,19 @@ def _searched(value: Any) -> Iterable[Value]:
     if value is None:
         return ()
     return dict.fromkeys(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _entry(values: list[Any], by: int, group: int | None, identity: str) -> Entry | None:
+    """A document's entry in an order; None if it has no value or group."""
+    if values[by] is None:
+        return None
+    if group is None:
+        return values[by], identity
+    return None if values[group] is None else (intern(values[group]), values[by], identity)
+
+
+def _interned(values: Iterable[str | None]) -> list[str | None]:
+    return [None if value is None else intern(value) for value in values]
 
 
 def _is_value(value: object) -> bool:
@@ -132,7 +172,7 @@ class Keys:
     `indexes`: member -> value -> numbers; `orders`: name -> entries. Text and numbers are compared as in Python.
     """
 
-    __slots__ = ("_indexed", "_sorted", "indexes", "kind", "members", "orders", "plain_types")
+    __slots__ = ("_indexed", "_nothing", "_sorted", "indexes", "kind", "members", "orders")
 
     def __init__(self, kind: Kind[Any]) -> None:
         self.kind = kind
@@ -148,8 +188,7 @@ class Keys:
             (place[rule.by], None if rule.group is None else place[rule.group], self.orders[name])
             for name, rule in kind.ordered.items()
         ]
-        # the types of values that need no check: none once an order has numbers, among which text cannot be sorted
-        self.plain_types = _TEXTS
+        self._nothing = [None] * len(self.members)
 
     def copy(self) -> Keys:
         """A copy that can be changed for itself."""
@@ -158,11 +197,10 @@ class Keys:
             copied = other.indexes[member]
             copied.update(buckets)
             for value, bucket in buckets.items():
-                if not isinstance(bucket, (int, tuple)):
+                if not isinstance(bucket, int):
                     copied[value] = bucket.copy()
         for name, order in self.orders.items():
-            _fill(other.orders[name], [piece[:] for piece in order._lists])
-        other.plain_types = self.plain_types
+            other.orders[name].update(order)
         return other
 
     def of(self, document: Mapping[str, Any]) -> list[Any]:
@@ -170,109 +208,77 @@ class Keys:
         return list(map(document.get, self.members))
 
     def check(self, values: list[Any]) -> None:
-        """Raise ValueError for values that cannot be indexed or cannot be sorted among the others."""
+        """Raise ValueError for values that cannot be indexed or sorted by."""
         for place, _ in self._indexed:
             value = values[place]
             if value is not None and not all(map(_is_value, value if isinstance(value, (list, tuple)) else (value,))):
                 raise ValueError(f"the indexed member {self.members[place]!r} is not text, a number or a list of them")
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is None or (group is not None and values[group] is None):
-                continue
-            if not _is_value(value) or (order and isinstance(order[0][-2], str) != isinstance(value, str)):
-                raise ValueError(f"the member {self.members[by]!r} cannot be sorted among the others of its order")
-            if group is not None and not isinstance(values[group], str):
+        for by, group, _ in self._sorted:
+            if not (values[by] is None or _is_value(values[by])):
+                raise ValueError(f"the member {self.members[by]!r} cannot be sorted")
+            if group is not None and not isinstance(values[group], (str, NoneType)):
                 raise ValueError(f"the grouping member {self.members[group]!r} is not text")
 
-    def _entries(self, values: list[Any], identity: str) -> list[Entry | None]:
-        """The document's entry in each order, None if it has no value or group."""
-        return [
-            None
-            if values[by] is None or (group is not None and values[group] is None)
-            else (values[by], identity)
-            if group is None
-            else (intern(values[group]), values[by], identity)
-            for by, group, _ in self._sorted
-        ]
+    def change(self, was: list[Any] | None, becomes: list[Any] | None, number: int, identity: str) -> None:
+        """Change the values of a document, which were checked; None: it does not exist.
 
-    def add(self, values: list[Any], number: int, identity: str) -> None:
-        """Add a document whose values were checked."""
-        for place, buckets in self._indexed:
-            value = values[place]
-            if value is not None:
-                if type(value) is not str:
-                    for one in _searched(value):
-                        _add(buckets, one, number)
-                elif value not in buckets:
-                    buckets[value] = number
-                else:
-                    _add(buckets, value, number)
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is not None:
-                if type(value) is not str:
-                    self.plain_types = _NOTHING
-                if group is None:
-                    order.add((value, identity))
-                elif values[group] is not None:
-                    order.add((intern(values[group]), value, identity))
-
-    def remove(self, values: list[Any], number: int, identity: str) -> None:
-        """Remove a document with these values."""
-        for place, buckets in self._indexed:
-            for value in _searched(values[place]):
-                _remove(buckets, value, number)
-        for entry, (_, _, order) in zip(self._entries(values, identity), self._sorted, strict=True):
-            if entry is not None:
-                order.remove(entry)
-
-    def move(self, was: list[Any], becomes: list[Any], number: int, identity: str) -> None:
-        """Change the values of a document, which were checked."""
+        Raises ValueError for one that cannot be compared with the others of its order.
+        """
+        was, becomes = was or self._nothing, becomes or self._nothing
         for place, buckets in self._indexed:
             before, after = was[place], becomes[place]
             if before != after:
-                for value in _searched(before):
-                    _remove(buckets, value, number)
-                for value in _searched(after):
-                    _add(buckets, value, number)
-        entries = zip(self._entries(was, identity), self._entries(becomes, identity), self._sorted, strict=True)
-        for old, new, (_, _, order) in entries:
-            if old != new:
-                if old is not None:
+                if before is not None:
+                    for value in _searched(before):
+                        _remove(buckets, value, number)
+                if type(after) is str and after not in buckets:
+                    buckets[after] = number
+                else:
+                    for value in _searched(after):
+                        _add(buckets, value, number)
+        for by, group, order in self._sorted:
+            if was[by] != becomes[by] or (group is not None and was[group] != becomes[group]):
+                if (old := _entry(was, by, group, identity)) is not None:
                     order.remove(old)
-                if new is not None:
-                    order.add(new)
-                    if type(new[-2]) is not str:
-                        self.plain_types = _NOTHING
+                try:
+                    if (new := _entry(becomes, by, group, identity)) is not None:
+                        order.add(new)
+                except TypeError:
+                    raise self._unsortable(by) from None
+
+    def _unsortable(self, by: int) -> ValueError:
+        return ValueError(f"the member {self.members[by]!r} cannot be sorted among the others of its order")
 
     @classmethod
-    def built(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, Mapping[str, Any]]]) -> Keys:
-        """Those of documents (number, id, document), numbers ascending; raises ValueError for one that does not fit.
+    def built(cls, kind: Kind[Any], texts: Collection[bytes], numbers: Mapping[str, int]) -> Keys:
+        """Those of documents in insertion order; raises ValueError for one that does not fit.
 
         Each order is sorted once.
         """
         keys = cls(kind)
-        entries: list[list[Entry]] = [[] for _ in keys._sorted]
-        for number, identity, document in documents:
-            values = keys.of(document)
-            if not _TEXTS.issuperset(map(type, values)):
-                keys.check(values)
-            for place, buckets in keys._indexed:
-                for value in _searched(values[place]):
-                    _add(buckets, value, number)
-            for some, entry in zip(entries, keys._entries(values, identity), strict=True):
-                if entry is not None:
-                    some.append(entry)
-        for some, (by, _, order) in zip(entries, keys._sorted, strict=True):
+        columns = [_column(member, texts) for member in keys.members]
+        if not all(_TEXTS.issuperset(map(type, column)) for column in columns):
+            for values in zip(*columns, strict=True):
+                keys.check(list(values))
+        for place, buckets in keys._indexed:
+            buckets.update(_bucketed(columns[place], numbers.values()))
+        for by, group, order in keys._sorted:
+            parts = (columns[by],) if group is None else (_interned(columns[group]), columns[by])
             try:
-                every = _ascending(some)
-                _fill(order, [every[at : at + 1000] for at in range(0, len(every), 1000)])
+                order.update(entry for entry in zip(*parts, numbers, strict=True) if None not in entry)
             except TypeError:
-                message = f"the member {keys.members[by]!r} cannot be sorted among the others of its order"
-                raise ValueError(message) from None
-            if order and not isinstance(order[0][-2], str):
-                keys.plain_types = _NOTHING
+                raise keys._unsortable(by) from None
         return keys
+
+    def numbers(self, equals: Mapping[str, Value | None]) -> Sequence[int]:
+        """The numbers of the documents whose indexed member has the value; ValueError unless one index is named."""
+        if len(equals) != 1:
+            raise ValueError("exactly one index must be named")
+        ((member, value),) = equals.items()
+        if (buckets := self.indexes.get(member)) is None:
+            raise ValueError(f"{self.kind.name} has no index {member!r}")
+        bucket = None if value is None else buckets.get(value)
+        return () if bucket is None else (bucket,) if isinstance(bucket, int) else bucket
 
     def between(
         self, name: str, group: str | None, low: Value | None, high: Value | None
@@ -290,35 +296,14 @@ class Keys:
         stop = order.bisect_left((*head, _TOP) if high is None else (*head, high, _TOP))
         return order, start, max(start, stop)
 
-    def plain(self) -> object:
-        """The content, to compare it with that of another one."""
-        indexes = {
-            member: {value: [bucket] if isinstance(bucket, int) else list(bucket) for value, bucket in buckets.items()}
-            for member, buckets in self.indexes.items()
-        }
-        return indexes, {name: list(order) for name, order in self.orders.items()}
-
-
-def _fill(order: SortedList, pieces: list[list[Entry]]) -> None:
-    """Give an empty order its entries, ascending. Its own method sorts them again at once, which holds all threads."""
-    order._lists = pieces
-    order._maxes = [piece[-1] for piece in pieces]
-    order._len = sum(map(len, pieces))
-
-
-def _ascending(entries: list[Entry]) -> list[Entry]:
-    pieces = [sorted(entries[at : at + SORTED_AT_ONCE]) for at in range(0, len(entries), SORTED_AT_ONCE)]
-    return pieces[0] if len(pieces) == 1 else list(merge(*pieces))
-
 
 class TableContent(NamedTuple):
-    """The structures of a table: one that replaces another takes no time."""
+    """The structures of a table, to replace those of another one at once."""
 
     rows: dict[int, bytes]
     numbers: dict[str, int]
     next_number: int
     keys: Keys
-    in_order: bool = True
 
     @classmethod
     def empty(cls, kind: Kind[Any]) -> TableContent:
@@ -326,27 +311,26 @@ class TableContent(NamedTuple):
         return cls({}, {}, 1, Keys(kind))
 
     @classmethod
-    def of(cls, kind: Kind[Any], rows: dict[int, bytes]) -> TableContent:
-        """That with these rows, numbers ascending; raises ValueError for a row that is no document of this kind."""
-        numbers: dict[str, int] = {}
+    def of(cls, kind: Kind[Any], rows: dict[int, bytes], numbers: dict[str, int] | None = None) -> TableContent:
+        """That with these rows, numbers ascending; raises ValueError for a row that is no document of this kind.
 
-        def documents() -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+        `numbers`: id -> number, if they are known.
+        """
+        if numbers is None:
+            numbers = {}
             for number, raw in rows.items():
                 document = decoded(raw)
                 identity = document.get("id") if isinstance(document, dict) else None
-                if not isinstance(identity, str) or identity in numbers:
-                    raise ValueError(f"number {number} has no text member 'id' of its own")
+                if not isinstance(identity, str):
+                    raise ValueError(f"number {number} has no text member 'id'")
                 numbers[identity] = number
-                yield number, identity, document
+        if len(numbers) != len(rows):
+            raise ValueError("two documents have the same 'id'")
+        return cls(rows, numbers, max(rows, default=0) + 1, Keys.built(kind, rows.values(), numbers))
 
-        keys = Keys.built(kind, documents())
-        return cls(rows, numbers, max(rows, default=0) + 1, keys)
-
-    def copy(self, kind: Kind[Any]) -> TableContent:
-        """A copy for a table of this kind, which may be declared anew; ValueError for a document that does not fit."""
-        if self.keys.kind is not kind:
-            return TableContent.of(kind, dict(sorted(self.rows.items())))
-        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy(), self.in_order)
+    def copy(self) -> TableContent:
+        """A copy that can be changed for itself."""
+        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy())
 
 
 class DocumentTable(Table):
@@ -368,7 +352,8 @@ class DocumentTable(Table):
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
         self.sound = True
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order = TableContent.empty(kind)
+        self.rows, self.numbers, self.next_number, self.keys = TableContent.empty(kind)
+        self.in_order = True
         self._change = change or DocumentTable.place
         self._changing = changing
 
@@ -377,8 +362,8 @@ class DocumentTable(Table):
     ) -> None:
         """Make `raw` the document with this id, under this number; without a text there is no such document.
 
-        `document` is the decoded text, if it is known. Raises ValueError, with nothing changed, for one that cannot be
-        indexed, or under the number of another one. It may be repeated after a failure.
+        `document` is the decoded text, if it is known. Raises ValueError for one that cannot be indexed, or under the
+        number of another one. After a failure rows and ids can still be placed.
         """
         rows, numbers, keys, sound = self.rows, self.numbers, self.keys, self.sound
         old = numbers.get(identity)
@@ -392,14 +377,14 @@ class DocumentTable(Table):
         if sound and keys.members:
             if raw is not None:
                 becomes = list(map((decoded(raw) if document is None else document).get, keys.members))
-                if not keys.plain_types.issuperset(map(type, becomes)):
+                if not _TEXTS.issuperset(map(type, becomes)):
                     keys.check(becomes)
             if old is not None:
                 was = keys.of(decoded(rows[old]))
         self.sound = False
         if old is not None and old != number:
             if was is not None:
-                keys.remove(was, old, identity)
+                keys.change(was, None, old, identity)
                 was = None
             rows.pop(old, None)
             del numbers[identity]
@@ -410,11 +395,8 @@ class DocumentTable(Table):
                 self.in_order = False
             numbers[identity] = number
             rows[number] = raw
-            if becomes is not None:
-                if was is None:
-                    keys.add(becomes, number, identity)
-                elif was != becomes:
-                    keys.move(was, becomes, number, identity)
+            if becomes is not None and was != becomes:
+                keys.change(was, becomes, number, identity)
         self.sound = sound
         if self.dependants:
             self.changed()
@@ -429,13 +411,13 @@ class DocumentTable(Table):
     @property
     def content(self) -> TableContent:
         """The structures of the table, not copies."""
-        return TableContent(self.rows, self.numbers, self.next_number, self.keys, self.in_order)
+        return TableContent(self.sorted_rows(), self.numbers, self.next_number, self.keys)
 
     @content.setter
     def content(self, content: TableContent) -> None:
         self.sound = False
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order = content
-        self.sound = True
+        self.rows, self.numbers, self.next_number, self.keys = content
+        self.sound = self.in_order = True
         self.changed()
 
     def changed(self) -> None:

@@ -57,7 +57,7 @@ class Turn(Protocol):
 
 
 class Application(Protocol):
-    """All banks and pages of a process."""
+    """All banks and pages of a process; what an application that inherits this leaves out does nothing."""
 
     def turn(self) -> Turn:
         """Create the next turn."""
@@ -68,7 +68,8 @@ class Application(Protocol):
 
         `watching`: those who hear of events at this process; whoever passes a stream on to another is one of them.
         """
-        ...
+        del watching
+        return local
 
     def refused(self, request: Request, response: Response) -> None:
         """Add to `response`, which refuses a request before its body was read, the headers that its bank adds."""
@@ -76,11 +77,11 @@ class Application(Protocol):
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due; None if nothing does, or if no event stream is open."""
-        ...
+        return None
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what has fallen due, so that event streams report it without a request; not within a turn."""
-        ...
+        return None
 
     def tls_context(self) -> SSLContext:
         """The settings for --tls-port: TLS 1.2 or higher with the bank's certificate."""
@@ -88,16 +89,16 @@ class Application(Protocol):
 
     def start(self) -> None:
         """Called within the running event loop before the first request."""
-        ...
+        return
 
     def stop(self) -> None:
         """Called when no further requests are accepted."""
-        ...
+        return
 
     async def leave(self) -> None:
         """Called after the last answer, within the event loop."""
-        ...
+        return
 
     def close(self) -> None:
         """Compact and close the stored documents, and release the state directory."""
-        ...
+        return

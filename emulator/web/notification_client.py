@@ -111,11 +111,11 @@ class NotificationClient:
         self._tls: ssl.SSLContext | None = None
         self._names = _NameResolver()
 
-    async def post(self, uri: str, body: bytes, request_id: str) -> DeliveryResult:
+    async def post(self, uri: str, body: bytes, request_id: str, traceparent: str | None = None) -> DeliveryResult:
         """Post a notification; returns its result and never raises."""
         try:
             async with asyncio.timeout(SECONDS):
-                return await self._post(uri, body, request_id)
+                return await self._post(uri, body, request_id, traceparent)
         except TimeoutError:
             return DeliveryResult(error=f"no answer within {SECONDS:g} s")
         except (_NotSent, MalformedAddress) as refused:
@@ -128,7 +128,7 @@ class NotificationClient:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return DeliveryResult(error=_short(error))
 
-    async def _post(self, uri: str, body: bytes, request_id: str) -> DeliveryResult:
+    async def _post(self, uri: str, body: bytes, request_id: str, traceparent: str | None) -> DeliveryResult:
         target = target_of(uri)
         connector = aiohttp.TCPConnector(
             resolver=_PinnedResolver(await self._checked(target)),
@@ -147,6 +147,7 @@ class NotificationClient:
                     "Content-Type": "application/json",
                     "User-Agent": f"{NOTIFICATION_AGENT}/{__version__}",
                     "X-Request-ID": request_id,
+                    **({} if traceparent is None else {"traceparent": traceparent}),
                 },
                 allow_redirects=False,
             ) as answer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import shutil
 from collections import Counter, OrderedDict
@@ -18,7 +19,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from emulator.api.messages import Answered, Request, Response
+from emulator.api.messages import Answered, Request, Response, Unfinished
 from emulator.assemble import assemble
 from emulator.assemble import storage as snapshot_files
 from emulator.assemble.application import BankApplication
@@ -39,6 +40,7 @@ from emulator.scenario import matching
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.snapshot import image_from_bytes
+from emulator.store.table import TableContent
 from emulator.web.events import Watchers
 from emulator.web.handler import RequestQueue
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -438,6 +440,28 @@ async def test_a_large_snapshot_is_restored_beside_others(
         kind: rows for kind, rows in saved.items() if kind != "meta"
     }
     assert len(contents(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("work", ["snapshots/big/restore", "reset"])
+async def test_what_long_work_has_read_is_gone_at_its_end(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    """Not with the next collection of garbage: a bank that is restored again and again would hold each content."""
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    assert await desk.status("PUT", "/_emulator/snapshots/big") == 201
+    assert await desk.status("POST", f"/_emulator/{work}") == 200  # the first one imports
+    gc.collect()
+    gc.disable()
+    try:
+        assert await desk.status("POST", f"/_emulator/{work}") == 200
+        await asyncio.sleep(0)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        assert [left for left in gc.garbage if isinstance(left, TableContent | Unfinished)] == []
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
 
 
 async def test_a_large_snapshot_is_previewed_beside_others(

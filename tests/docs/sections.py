@@ -290,6 +290,33 @@ def faults() -> str:
     return _table(("Fault", "What happens", "Its members, for example"), rows)
 
 
+def metrics() -> str:
+    from emulator.assemble.metric_table import METRICS
+
+    rows = (
+        (f"`{one.full_name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), one.about) for one in METRICS
+    )
+    return _table(("Metric", "Kind", "Labels", "What it is"), rows)
+
+
+def agent_tools() -> str:
+    """The tools of `bank-emulator mcp`."""
+    from emulator.agents.tools import TABLE, Tools
+
+    rows = []
+    for name, effect in TABLE.items():
+        about = (getattr(Tools, name).__doc__ or "").split("\n\n")[0]
+        rows.append((f"`{name}`", " ".join(about.split()), effect))
+    return _table(("Tool", "What it is for", "To the bank"), rows)
+
+
+def agent_journey() -> str:
+    """What an agent asks and is told, from no bank to the fault of a client."""
+    from tests.agents.journey import markdown
+
+    return markdown()
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "flags": flags,
     "operations": operations,
@@ -311,6 +338,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "weather": weather,
     "facts": facts,
     "faults": faults,
+    "metrics": metrics,
+    "agent tools": agent_tools,
+    "agent journey": agent_journey,
     **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[!c]*.*"))},
 }
 PICTURES: dict[str, Callable[[], str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -127,11 +128,25 @@ def test_the_commands_of_the_tutorials_lead_to_a_repeated_payment(tmp_path: Path
 
 
 def test_the_commands_of_the_guides_can_be_given_one_after_another(tmp_path: Path) -> None:
-    names = ("rest-clients", "prepare-data", "judge-your-client", "several-banks", "receive-notifications")
+    names = ("rest-clients", "prepare-data", "judge-your-client", "several-banks", "receive-notifications", "metrics")
     more = ("find-signature-errors", "script-failures", "make-a-feed-drift", "rough-weather")
     printed = walked(tmp_path, *(HOW_TO / f"{name}.md" for name in (*names, *more)))
     assert set(errors(printed)) == {"SCA_NOT_FOUND"}
     assert "ASPSP-Notification-Support: true" in printed
+    assert 'bank_emulator_requests_total{bank="default",operation="createPayment",status="201"}' in printed
+    assert json.loads((tmp_path / "dashboard.json").read_text())["panels"]
+
+
+def test_the_script_that_reads_the_environment_finds_the_bank(tmp_path: Path) -> None:
+    text = (HOW_TO / "start-from-scripts.md").read_text()
+    (script,) = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    run = ["sh", "-ec", script]
+    ended = subprocess.run(
+        run, cwd=tmp_path, env=environment(), check=False, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert '"status":"READY"' in ended.stdout
+    assert errors(ended.stdout) == ["SCA_NOT_FOUND"]
 
 
 def test_the_script_for_ci_approves_a_payment(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 import uvloop
 
 from emulator.api.messages import Answered, Push, Request, Response, Stream
+from emulator.api.outcomes import Outcomes
+from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.turns import Turns
 from emulator.store import Store, WriteGroup
@@ -57,6 +59,8 @@ class MadeUpSite:
         self.woken = asyncio.Event()
         self.pem: tuple[Path, Path] | None = None
         self.group = WriteGroup()
+        self.outcomes = Outcomes()
+        self.counts = ProcessCounts()
         self._store: Store | None = None
         self._turn: Turns | None = None
 

@@ -180,13 +180,56 @@ def test_variables_stand_in_for_flags(tmp_path: Path) -> None:
     assert not (tmp_path / "variable").exists()
 
 
-def test_the_log_is_json_on_stderr_when_asked_for(tmp_path: Path) -> None:
+def test_the_log_is_json_on_stderr_when_asked_for_with_a_line_for_each_request(tmp_path: Path) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with served(tmp_path / "state", "--log-format", "json") as running:
+        asked = ["request", "GET", "/v1/accounts", "--url", running.url, "--state", str(running.state)]
+        command(*asked, "-H", "X-Request-ID: r-1", "-H", f"traceparent: {trace}")
+        for _ in range(25):  # more than there may be of any other line in a minute
+            with suppress(OSError):
+                status_of(f"{running.url}/v1/accounts")
         running.process.send_signal(signal.SIGTERM)
         _, log = running.process.communicate(timeout=PATIENCE)
     entries = [json.loads(line) for line in log.splitlines()]
-    assert entries
     assert all({"time", "level", "logger", "message"} <= set(entry) for entry in entries)
+    signed, *unsigned = [entry for entry in entries if entry["logger"] == "emulator.requests"]
+    assert {name: signed[name] for name in signed.keys() - {"time", "milliseconds"}} == {
+        "level": "info",
+        "logger": "emulator.requests",
+        "message": "GET /v1/accounts 401",
+        "requestId": "r-1",
+        "bank": "default",
+        "tpp": "PSDNO-SBX-demo",
+        "operation": "getAccounts",
+        "status": 401,
+        "reason": "SCA_NOT_FOUND PSU-ID: The customer is not known yet: send the PSU to scaRedirect.",
+        "traceparent": trace,
+    }
+    assert len(unsigned) == 25
+    assert all(entry["reason"].startswith("HTTP_HEADER_REQUIRED ") for entry in unsigned)
+
+
+def test_a_script_finds_the_bank_by_the_file_and_by_the_lines(tmp_path: Path) -> None:
+    file, state = tmp_path / "the bank.json", tmp_path / "the state"
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--tls-port", "0", "--ephemeral", "--print-env"]
+    flags = ["--state", str(state), "--ready-file", str(file)]
+    with subprocess.Popen([*line, *flags], stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(8)]
+        facts = json.loads(file.read_text())
+        shell = ["sh", "-c", "".join(lines) + "env"]
+        shown = subprocess.run(shell, capture_output=True, text=True, check=True, env=environment()).stdout
+        status = status_of(f"{facts['url']}/ready")
+        process.send_signal(signal.SIGTERM)
+    exported = dict(line.split("=", 1) for line in shown.splitlines() if line.startswith("BANK_EMULATOR_"))
+    assert status == 200
+    assert lines[-2:] == [f"# READY {facts['url']}\n", f"# READY {facts['tlsUrl']}\n"]
+    assert facts.pop("pid") == process.pid
+    names = {"tlsUrl": "TLS_URL"}
+    assert exported == {f"BANK_EMULATOR_{names.get(name, name.upper())}": value for name, value in facts.items()}
+    assert facts["state"] == str(state)
+    assert all(Path(facts[name]).read_text().startswith("-----BEGIN") for name in ("ca", "certificate", "key"))
+    assert os.listdir(tmp_path) == ["the state"]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +245,11 @@ def test_the_log_is_json_on_stderr_when_asked_for(tmp_path: Path) -> None:
         (["--host", "0.0.0.0"], "--control-token"),
         (["--host", "::"], "--control-token"),
         (["--host", "no.such.host.invalid"], "--control-token"),
+        (["--ready-file", "/no/such/place"], "--ready-file /no/such/place: the directory /no/such does not exist"),
+        (["--ready-file", "/"], "--ready-file /: it is a directory"),
+        (["--print-env=1"], "--print-env"),
+        (["--log-format", "xml"], "--log-format takes one of text, json"),
+        (["--metrics-token", "a b"], "--metrics-token"),
         (["extra"], "extra"),
     ],
 )
@@ -320,7 +368,10 @@ def test_starting_with_state_loads_no_library_that_serving_does_not_need(state: 
         _, log = process.communicate(timeout=PATIENCE)
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in log.splitlines() if "|" in line}
     assert "aiohttp" in loaded
-    assert loaded & {"pydantic", "yaml", "faker", "jinja2", "jsonschema", "httpx", "requests"} == set()
+    assert (
+        loaded & {"pydantic", "yaml", "faker", "jinja2", "jsonschema", "httpx", "requests", "prometheus_client"}
+        == set()
+    )
 
 
 def test_a_full_stdout_is_named() -> None:

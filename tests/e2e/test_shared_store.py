@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -152,13 +153,16 @@ def test_without_the_server_nothing_is_answered_but_health_until_it_is_back(
 
 
 def test_workers_serve_one_port_and_one_that_dies_is_replaced(store_url: str, tmp_path: Path) -> None:
-    with serving(tmp_path / "a", "--store", store_url, "--workers", "2") as (process, client):
+    file = tmp_path / "ready.json"
+    flags = ("--store", store_url, "--workers", "2", "--ready-file", str(file))
+    with serving(tmp_path / "a", *flags) as (process, client):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         assert len(children) == 2
         os.kill(int(children[0]), signal.SIGKILL)
         with httpx.Client(base_url=client.base_url, timeout=20) as later:  # the dead one's lease has to run out
             eventually(lambda: later.get("/v1/accounts").status_code == 400)
-    assert process.returncode == 0
+        assert json.loads(file.read_text())["pid"] == process.pid
+    assert (process.returncode, file.exists()) == (0, False)
 
 
 def test_workers_end_with_the_process_that_started_them(store_url: str, tmp_path: Path) -> None:

@@ -65,6 +65,35 @@ def test_each_status_arrives_once_and_in_order(bank, receiver, tpp):
     assert receiver.received[0].headers["content-type"] == "application/json"
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",) * 2,
+        (
+            "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03-what-a-later-version-has",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ),
+        ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more", None),
+        ("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None),
+        ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", None),
+        ("00-00000000000000000000000000000000-b7ad6b7169203331-01", None),
+        ("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", None),
+        ("nothing of the kind", None),
+        (None, None),
+    ],
+)
+def test_the_trace_of_the_client_goes_on_in_the_log_and_in_notifications(bank, receiver, tpp, given, sent):
+    payment = pay(tpp, **({"traceparent": given} if given else {}))
+    (logged, *_) = bank.requests(operation="createPayment")
+    tpp.approve(payment)
+    bank.clock.advance("10s")
+    notified = bank.notifications(payment)
+    traces = [one.get("traceparent") for one in (logged, *notified)]
+    traces += [one.headers.get("traceparent") for one in receiver.received]
+    assert len(traces) > 3
+    assert set(traces) == {sent}
+
+
 def test_the_answer_says_what_the_bank_will_tell(tpp, receiver):
     answer = tpp.post(STRAKS, json=order())
     assert (answer.headers[SUPPORT], answer.headers[CONTENT]) == ("true", "status=PROCESS")

@@ -47,7 +47,7 @@ class Office:
         await self.stored.wait()
         return done
 
-    async def post(self, uri: str, body: bytes, identity: str) -> DeliveryResult:
+    async def post(self, uri: str, body: bytes, identity: str, _traceparent: str | None) -> DeliveryResult:
         self.posted.append(uri)
         await self.gate.wait()
         return DeliveryResult(status=204)

@@ -89,17 +89,34 @@ class Notes:
 
 
 class Client(threading.Thread):
-    """A TPP and its customer, one request after the other until the run is over."""
+    """A TPP and its customer, one request after the other until the run is over.
+
+    Every other client asks one process only: one that was stopped is asked the moment it goes on, by somebody who has
+    asked nobody else meanwhile.
+    """
 
     def __init__(self, number: int, running: Cluster, notes: Notes, session: dict[str, str], seed: int) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.notes = notes
-        self.url = running.url
-        self.tpp = TppClient(running.url, running.demo, timeout=ANSWER)
-        self.tpp.use_session(session)
+        self._asked: Cluster | Node = running.nodes[number // 2 % len(running.nodes)] if number % 2 else running
+        self._identity = running.demo
+        self._session = session
+        self._tpp: TppClient | None = None
         self.account = session["account"]
         self.chooser = random.Random(seed)
         self.created: list[tuple[str, str, str]] = []  # X-Request-ID, reference, payment
+
+    @property
+    def url(self) -> str:
+        """Where the client asks; a process that was started again has another port."""
+        return self._asked.url
+
+    @property
+    def tpp(self) -> TppClient:
+        if self._tpp is None or self._tpp.base_url != self.url:
+            self._tpp = TppClient(self.url, self._identity, timeout=ANSWER)
+            self._tpp.use_session(self._session)
+        return self._tpp
 
     def run(self) -> None:
         try:
@@ -116,6 +133,7 @@ class Client(threading.Thread):
             answer = self.tpp.request(method, path, **options)
         except (OSError, HTTPException):
             self.notes.answers["none"] += 1
+            self.notes.over.wait(0.05)  # a process that was killed refuses at once
             return None
         self.counted(answer.status, answer.text)
         return answer
@@ -126,6 +144,7 @@ class Client(threading.Thread):
             status, answer = ask(self.url, "POST", path, timeout=ANSWER)
         except (OSError, HTTPException, ValueError):
             self.notes.answers["none"] += 1
+            self.notes.over.wait(0.05)
             return None
         self.counted(status, answer)
         return status, answer

@@ -257,13 +257,6 @@ def test_an_address_or_a_number_that_cannot_be_one_is_named(
     assert what in line
 
 
-def test_an_address_that_is_not_of_this_machine_is_named(tmp_path: Path, store_url: str) -> None:
-    for address in ("bank.invalid", "192.0.2.1:9"):
-        settings = ServeSettings(store=store_url, state=tmp_path, advertise=address)
-        with pytest.raises(assemble.StartRefused, match=f"--advertise {address}: this process cannot listen there: "):
-            assemble.assemble(settings)
-
-
 WITHOUT = """
 import sys
 sys.modules["psycopg"] = None  # as if it were not installed

@@ -11,10 +11,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
+import psycopg
 import pytest
 
 from emulator.api.messages import Answered, Request, Response
-from emulator.assemble import registry
+from emulator.assemble import homes, registry
 from emulator.assemble.joining import assembled
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
@@ -25,6 +26,8 @@ from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
 from tests.postgres.process import HEADERS, Process, eventually, execute, process
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
+
+MONDAY = "2026-03-02T09:00:00+01:00"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -373,6 +376,49 @@ async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_f
             await two.control("DELETE", "banks/again", status=204)
 
 
+async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
+    one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a change whose commit was under way, nor a snapshot that was being written."""
+    first = {"fixtures": "empty", "now": MONDAY, "clock": "frozen"}
+    await one.control("PUT", "banks/reborn", first, status=201)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+    async def waiting(number: int) -> None:
+        while (await execute(one.url, waits))[0][0] < number:
+            await asyncio.sleep(0.005)
+
+    async with await psycopg.AsyncConnection.connect(one.url) as holder:
+        await holder.execute("SELECT 1 FROM bank_emulator.bank WHERE name = 'reborn' FOR UPDATE")
+        changing = one.ask("POST", "clock/advance", {"by": "PT1S"}, bank="reborn")
+        await waiting(1)
+        deleting = one.ask("DELETE", "banks/reborn")
+        await waiting(2)
+        await holder.commit()
+    assert isinstance(deleted := await deleting, Response)
+    assert deleted.status == 204
+    await changing
+    await two.control("PUT", "banks/reborn", first, status=201)
+    for _ in range(2):
+        await two.control("POST", "clock/advance", {"by": "PT1S"}, bank="reborn")
+    await over(two, "reborn")
+    assert (await one.control("GET", "snapshots", bank="reborn"))["snapshots"] == []
+
+    home = one.homes
+    unaware = homes._SAVE_SNAPSHOT.replace("epoch = %s", "epoch > %s - 9")  # as it reads the bank before it is deleted
+    monkeypatch.setattr(homes, "_SAVE_SNAPSHOT", unaware)
+    rows = home.rows_for_thread
+
+    def deleted_before(statement: str, *values: Any) -> list[Any]:
+        if statement is unaware:
+            rows(log.DELETE, "reborn", one.leases.held["reborn"].epoch)
+        return rows(statement, *values)
+
+    monkeypatch.setattr(home, "rows_for_thread", deleted_before)
+    await one.control("PUT", "snapshots/old", bank="reborn", status=404)
+    assert await execute(one.url, "SELECT 1 FROM {schema}.snapshot WHERE bank = 'reborn'") == []
+
+
 async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: Process, bank: str) -> None:
     await two.control("PUT", "banks/other", {"fixtures": "empty"}, status=201)
     asked = [
@@ -448,6 +494,36 @@ async def test_a_damaged_row_is_named_until_it_is_restored(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process, bank: str) -> None:
+    """What cannot be put in its place leaves it as it is."""
+
+    async def damage(home: Process) -> None:
+        await home.homes._give_back([bank])
+        home.homes._drop(bank)
+        await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
+
+    await damage(one)
+    for each in (one, two):
+        answer = await each.control("PUT", f"banks/{bank}", {"fixtures": "none.yaml"}, status=400)
+        assert "none.yaml" in str(answer)
+        answer = await each.control("GET", "clock", bank=bank, status=503)
+        assert f"change 1 of bank {bank} is damaged: " in str(answer)
+        assert f"or replace or delete the bank (/_emulator/banks/{bank})" in str(answer)
+    await two.control("PUT", f"banks/{bank}", {"fixtures": "household", "clock": "frozen"}, status=200)
+    assert (has(one, bank), has(two, bank)) == (False, True)
+    people = (await one.control("GET", "people", bank=bank))["people"]
+    assert people
+    await two.homes._give_back([bank])
+    two.homes._drop(bank)
+    assert (await one.control("GET", "people", bank=bank))["people"] == people
+    await damage(one)
+    await two.control("DELETE", f"banks/{bank}", status=204)
+    for each in (one, two):
+        await each.control("GET", "clock", bank=bank, status=404)
+        assert bank not in [entry["name"] for entry in (await each.control("GET", "banks"))["banks"]]
+    assert await execute(one.url, "SELECT FROM {schema}.change WHERE bank = %s", bank) == []
+
+
 @pytest.mark.parametrize("memory", ["x", "5", "[]", '{"requests": [[1, "{}"]]}', '{"requests": 5}'])
 async def test_what_a_home_has_left_is_left_out_where_it_cannot_be_read(
     one: Process, bank: str, memory: str, caplog: pytest.LogCaptureFixture
@@ -472,6 +548,23 @@ async def test_a_damaged_tpp_is_logged_once_and_left_out(
     await execute(one.url, "DELETE FROM {schema}.secret WHERE name = 'odd'")
     for each in (one, two):
         each.homes.authority.version = 0
+
+
+async def test_any_address_that_leads_here_can_be_told_to_the_others(
+    one: Process, two: Process, bank: str, tmp_path: Path
+) -> None:
+    """As that of the machine around a container: it is none of the container's own."""
+    name = "machine.invalid"
+    async with process(one.url, tmp_path / "three", advertise=name) as three:
+        host, _, port = three.leases.address.rpartition(":")
+        assert host == name
+        await three.control("PUT", "banks/around", {"fixtures": "empty"}, status=201)
+        answer = await two.control("GET", "clock", bank="around", status=503)
+        assert f"the process at {three.leases.address} cannot be reached" in str(answer)
+        own = {**two.homes.known, "around": leases.Elsewhere(f"127.0.0.1:{port}", three.leases.home)}
+        two.homes.known = own  # as if the machine passed it on
+        await two.control("GET", "clock", bank="around")
+        await three.control("DELETE", "banks/around", status=204)
 
 
 async def test_an_address_that_another_process_has_is_refused(one: Process, tmp_path: Path) -> None:

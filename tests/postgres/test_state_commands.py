@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import psycopg
@@ -48,7 +49,11 @@ def test_a_service_is_moved_there_and_back(tmp_path: Path, store_url: str, capsy
         assert holding(bank.url) == held
         assert (tmp_path / "beside" / "ca.pem").read_bytes() == (first / "ca.pem").read_bytes()
         assert bank.stop() == 0
-    assert run(["state", "copy", store_url, str(last)]) == 0
+    capsys.readouterr()
+    assert run(["state", "copy", store_url, str(last), "--output", "json"]) == 0
+    copied = json.loads(capsys.readouterr().out)
+    assert [copied[name] for name in ("target", "banks", "snapshots", "tpps")] == [str(last), 2, 1, 2]
+    assert "emulator-password" not in copied["source"]
     assert run(["state", "check", "--state", str(last)]) == 0
     with served(last) as bank:
         assert holding(bank.url) == held

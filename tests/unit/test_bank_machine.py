@@ -79,6 +79,8 @@ class BankMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bank = Bank(memory_store(KINDS), seed=5)
+        payments.attach(self.bank)
+        baskets.attach(self.bank)
         self.known: dict[str, Known] = {}
         self.baskets: dict[str, list[str]] = {}
         self.tags = 0

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, GetPydanticSchema, WithJsonSchema, with_config
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, GetPydanticSchema, with_config
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
-from emulator.api.query import DATE, is_date
 from emulator.bank.errors import Message
+from emulator.bank.formats import BIC, DATE, NOT_BLANK, Format, one_of
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
 from emulator.bank.reference import COUNTRIES
+from emulator.bank.validation import Mismatch, Reads, filled, refuse
 
 
 def _as_documented(schema: dict[str, Any]) -> None:
@@ -34,13 +38,11 @@ closed = with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_
 Rule = Callable[[Any], Iterable[Message]]
 
 _CURRENCIES = frozenset(CURRENCIES)
-_COUNTRIES = frozenset(COUNTRIES)
 
-NOT_BLANK = r"\S"
 AMOUNT = r"^[0-9]+(\.[0-9]+)?$"
 BBAN = r"^[0-9A-Za-z. ]*[0-9A-Za-z][0-9A-Za-z. ]*$"
 IBAN = r"^ *[A-Z] *[A-Z] *[0-9] *[0-9][0-9A-Z ]*$"
-BIC = r"^[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?$"  # ISO 9362
+_BIC = f"^{BIC}$"
 _AMOUNT = re.compile(AMOUNT)
 DAY_OF_EXECUTION = r"^([1-9]|[12][0-9]|3[01])$"
 MONTH = r"^([1-9]|1[0-2])$"
@@ -51,36 +53,41 @@ EXPECTED: Mapping[str, str] = {
     AMOUNT: 'An amount as digits with an optional fraction and no sign, such as "100.00",',
     BBAN: "An account number of letters and digits",
     IBAN: "An IBAN in capital letters and digits",
-    BIC: "A BIC of 8 or 11 characters",
+    _BIC: "A BIC of 8 or 11 characters",
     DAY_OF_EXECUTION: 'A day of the month from "1" to "31"',
     MONTH: 'A month from "1" to "12"',
 }
 
 
-def is_real_date(text: str) -> str:
-    """`text` if it is an existing date in ISO 8601 (YYYY-MM-DD); raises ValueError."""
-    if is_date(text):
-        return text
-    raise ValueError(
-        f"There is no date {text}." if DATE.fullmatch(text) else "A date of the form YYYY-MM-DD was expected"
-    )
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """Text of a format; of the text, the characters `without` are removed first."""
+
+    form: Format
+    without: str = ""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        removed = str.maketrans("", "", self.without)
+
+        def checked(text: str) -> str:
+            plain = text.translate(removed) if self.without else text
+            expected = self.form.check(plain)
+            if expected is not None:
+                refuse(Mismatch(expected, value=text))
+            return plain
+
+        return core_schema.no_info_after_validator_function(checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        del schema, handler
+        return dict(self.form.schema)
 
 
-def _known_currency(text: str) -> str:
-    if text not in _CURRENCIES:
-        raise ValueError("A currency code that the bank knows (ISO 4217), such as NOK, was expected")
-    return text
-
-
-def _known_country(text: str) -> str:
-    if text not in _COUNTRIES:
-        raise ValueError("A country code of two capital letters (ISO 3166-1), such as NO, was expected")
-    return text
-
-
-Currency = Annotated[str, AfterValidator(_known_currency), WithJsonSchema({"type": "string", "enum": list(CURRENCIES)})]
-Country = Annotated[str, AfterValidator(_known_country), WithJsonSchema({"type": "string", "enum": list(COUNTRIES)})]
-IsoDate = Annotated[str, AfterValidator(is_real_date), WithJsonSchema({"type": "string", "format": "date"})]
+_CURRENCY = one_of(*CURRENCIES, words="a currency code that the bank knows (ISO 4217), such as NOK,")
+_COUNTRY = one_of(*COUNTRIES, words="a country code of two capital letters (ISO 3166-1), such as NO,")
+Currency = Annotated[str, Fits(_CURRENCY)]
+Country = Annotated[str, Fits(_COUNTRY)]
+IsoDate = Annotated[str, Fits(DATE)]
 
 AnyText = str
 Text35 = Annotated[str, Field(max_length=35)]
@@ -88,12 +95,12 @@ Text70 = Annotated[str, Field(max_length=70)]
 Text140 = Annotated[str, Field(max_length=140)]
 # "Non-empty": at least one character that is not a blank (assumed).
 Filled = Annotated[str, Field(pattern=NOT_BLANK)]
-Filled35 = Annotated[str, Field(max_length=35, pattern=NOT_BLANK)]
-Filled70 = Annotated[str, Field(max_length=70, pattern=NOT_BLANK)]
-Filled140 = Annotated[str, Field(max_length=140, pattern=NOT_BLANK)]
+Filled35 = Annotated[str, filled(35)]
+Filled70 = Annotated[str, filled(70)]
+Filled140 = Annotated[str, filled(140)]
 Bban = Annotated[str, Field(max_length=30, pattern=BBAN)]
 Iban = Annotated[str, Field(max_length=34, pattern=IBAN)]
-Bic = Annotated[str, Field(pattern=BIC)]
+Bic = Annotated[str, Field(pattern=_BIC)]
 AmountText = Annotated[str, Field(pattern=AMOUNT)]
 
 
@@ -179,7 +186,7 @@ _LOOSE_AMOUNT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def loose_amount(value: Any) -> Any:
-    """A number, or decimal text, of sandbox data; ValueError for anything else."""
+    """A number, or decimal text, of sandbox data; raises Mismatch."""
     if isinstance(value, str):
         number = Decimal(value) if len(value) <= 40 and _LOOSE_AMOUNT.fullmatch(value) else None
     elif isinstance(value, int | Decimal) and not isinstance(value, bool):
@@ -189,11 +196,11 @@ def loose_amount(value: Any) -> Any:
     else:
         number = None
     if number is None:
-        raise ValueError('An amount was expected, a number or text such as "-100.50"')
+        raise Mismatch(text='An amount was expected, a number or text such as "-100.50"')
     exponent = number.as_tuple().exponent
     fraction = -exponent if isinstance(exponent, int) and exponent < 0 else 0
     if fraction > 5 or number.adjusted() + 1 + fraction > MOST_DIGITS:
-        raise ValueError(f"An amount has at most {MOST_DIGITS} digits, 5 of them after the point")
+        raise Mismatch(text=f"An amount has at most {MOST_DIGITS} digits, 5 of them after the point")
     return value if isinstance(value, str | int) else _as_json(number)
 
 
@@ -202,14 +209,13 @@ def _as_json(number: Decimal) -> int | float:
     if number == number.to_integral_value():
         return int(number)
     if Decimal(repr(float(number))) != number:
-        raise ValueError("This number has more digits than a JSON number can hold: write the amount as text")
+        raise Mismatch(text="This number has more digits than a JSON number can hold: write the amount as text")
     return float(number)
 
 
 LooseAmount = Annotated[
     Any,
-    BeforeValidator(loose_amount),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]{1,5})?$"}]}),
+    Reads(loose_amount, {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]{1,5})?$"}]}),
 ]
 
 

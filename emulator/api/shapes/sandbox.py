@@ -7,10 +7,10 @@ dots of a BBAN are removed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from emulator.api.shapes.parts import (
@@ -21,6 +21,7 @@ from emulator.api.shapes.parts import (
     Currency,
     Filled,
     Filled70,
+    Fits,
     LooseAmount,
     LooseMoney,
     Rule,
@@ -30,42 +31,18 @@ from emulator.api.shapes.parts import (
     closed,
     each,
     inner,
-    is_real_date,
     loose_amount,
     loose_amount_rule,
 )
 from emulator.bank.accounts.accounts import STATUSES
 from emulator.bank.errors import Message
+from emulator.bank.formats import DATE, NATIONAL_NUMBER, Format, matching, one_of
 from emulator.bank.money import CURRENCIES
+from emulator.bank.validation import Mismatch, Reads
 
 _CUSTOMER_TYPES = ("private", "corporate")
 _ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
 _OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso
-
-
-def _matching(pattern: str, expected: str, *, without: str = "") -> Callable[[str], str]:
-    """A validator that removes separators and matches the rest with a pattern."""
-    table, compiled = str.maketrans("", "", without), re.compile(pattern)
-
-    def validator(text: str) -> str:
-        plain = text.translate(table)
-        if not compiled.fullmatch(plain):
-            raise ValueError(f"{expected} was expected")
-        return plain
-
-    return validator
-
-
-def _one_of(*names: str) -> Callable[[str], str]:
-    """A validator for one of `names` in any case."""
-    allowed = {name.lower() for name in names}
-
-    def validator(text: str) -> str:
-        if text.lower() not in allowed:
-            raise ValueError(f"One of {', '.join(names)} was expected")
-        return text
-
-    return validator
 
 
 def _limit(value: Any) -> Any:
@@ -73,72 +50,54 @@ def _limit(value: Any) -> Any:
     if not isinstance(value, dict):
         return loose_amount(value)
     if value.get("currency") not in CURRENCIES:
-        raise ValueError("A known currency was expected in it")
+        raise Mismatch("a known currency in it")
     amount = loose_amount(value.get("amount"))
     if str(amount).startswith("-"):
-        raise ValueError("An amount of 0 or more was expected")
+        raise Mismatch("an amount of 0 or more")
     return {"amount": amount, "currency": value["currency"]}
 
 
 def _one_or_two(value: Any) -> int:
     if value in (1, 2) and type(value) is int:
         return int(value)
-    raise ValueError("1 or 2 signatures were expected")
+    raise Mismatch("1 or 2")
 
 
 def _yes_or_no(value: Any) -> Any:
     """true, false, or the empty text that clients of the hosted sandboxes post for an absent value."""
     if isinstance(value, bool) or value == "":
         return value
-    raise ValueError("true or false was expected")
+    raise Mismatch("true or false")
 
 
-def _pattern(pattern: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$"})
+_NUMBER = matching(NATIONAL_NUMBER, "a customer number of 8 to 11 digits")
+_BBAN = matching(r"[0-9A-Za-z]{1,30}", "an account number of at most 30 letters and digits", pattern=BBAN)
+_CARD_BBAN = matching(r"[0-9A-Za-z]{0,30}", "a BBAN of at most 30 letters and digits", maxLength=35)
+_IBAN = matching(
+    r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}", "an IBAN in capital letters and digits, 15 to 34 of them,", pattern=IBAN
+)
+_CODE = matching(r"(.{4,14})?", "a code of 4 to 14 characters")
+_MAIL = matching(
+    r"[^@\s]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62}))+",
+    "an e-mail address such as open-banking@tpp.example",
+    format="email",
+    maxLength=254,
+)
 
-
-_NUMBER = r"[0-9]{8,11}"
-_BBAN = r"[0-9A-Za-z]{1,30}"
-_IBAN = r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}"
-_MAIL = r"[^@\s]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62}))+"
-_CODE = r"(.{4,14})?"
-
-CustomerNumber = Annotated[
-    str, AfterValidator(_matching(_NUMBER, "A customer number of 8 to 11 digits")), _pattern(_NUMBER)
-]
-CustomerType = Annotated[
-    str,
-    AfterValidator(_one_of(*_CUSTOMER_TYPES)),
-    WithJsonSchema({"type": "string", "enum": list(_CUSTOMER_TYPES), "description": "In any case."}),
-]
-CashAccountType = Annotated[
-    str,
-    AfterValidator(_one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES)),
-    WithJsonSchema({"type": "string", "enum": [*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES], "description": "In any case."}),
-]
-AccountStatus = Annotated[
-    str,
-    AfterValidator(_one_of(*STATUSES)),
-    WithJsonSchema({"type": "string", "enum": list(STATUSES), "description": "In any case."}),
-]
+CustomerNumber = Annotated[str, Fits(_NUMBER)]
+CustomerType = Annotated[str, Fits(one_of(*_CUSTOMER_TYPES, any_case=True))]
+CashAccountType = Annotated[str, Fits(one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES, any_case=True))]
+AccountStatus = Annotated[str, Fits(one_of(*STATUSES, any_case=True))]
 Owners = Annotated[
     list[Filled],
     Field(max_length=20, description="customerNumber or customerId of the other private customers to whom it belongs."),
 ]
-OwnBban = Annotated[
-    str,
-    AfterValidator(_matching(_BBAN, "An account number of at most 30 letters and digits", without=". ")),
-    WithJsonSchema({"type": "string", "pattern": BBAN}),
-]
-OwnIban = Annotated[
-    str,
-    AfterValidator(_matching(_IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,", without=" ")),
-    WithJsonSchema({"type": "string", "pattern": IBAN}),
-]
+OwnBban = Annotated[str, Fits(_BBAN, without=". ")]
+OwnIban = Annotated[str, Fits(_IBAN, without=" ")]
 CreditLimit = Annotated[
     Any,
-    BeforeValidator(_limit),
-    WithJsonSchema(
+    Reads(
+        _limit,
         {
             "anyOf": [
                 {"type": "number"},
@@ -149,27 +108,23 @@ CreditLimit = Annotated[
                     "required": ["amount", "currency"],
                 },
             ]
-        }
+        },
     ),
 ]
-LooseFlag = Annotated[
-    Any,
-    BeforeValidator(_yes_or_no),
-    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"const": ""}]}),
-]
-Signatures = Annotated[Any, BeforeValidator(_one_or_two), WithJsonSchema({"type": "integer", "enum": [1, 2]})]
+LooseFlag = Annotated[Any, Reads(_yes_or_no, {"anyOf": [{"type": "boolean"}, {"const": ""}]})]
+Signatures = Annotated[Any, Reads(_one_or_two, {"type": "integer", "enum": [1, 2]})]
 LooseDate = Annotated[
     str,
-    AfterValidator(lambda text: is_real_date(text) if text else text),
-    WithJsonSchema({"type": "string", "description": "YYYY-MM-DD, or empty"}),
+    Fits(
+        Format(
+            DATE.words,
+            {"type": "string", "description": "YYYY-MM-DD, or empty"},
+            lambda text: DATE.check(text) if text else None,
+        )
+    ),
 ]
-TransactionCode = Annotated[str, AfterValidator(_matching(_CODE, "A code of 4 to 14 characters")), _pattern(_CODE)]
-Mail = Annotated[
-    str,
-    Field(max_length=254),
-    AfterValidator(_matching(_MAIL, "An e-mail address such as open-banking@tpp.example")),
-    WithJsonSchema({"type": "string", "format": "email", "maxLength": 254}),
-]
+TransactionCode = Annotated[str, Fits(_CODE)]
+Mail = Annotated[str, Field(max_length=254), Fits(_MAIL)]
 
 
 @closed
@@ -245,12 +200,7 @@ class PostedCardAccount(TypedDict):
     balances: NotRequired[list[PostedBalance]]
     cardId: NotRequired[Text70]
     cardIdVNo: NotRequired[Text70]
-    accountNumber: NotRequired[
-        Annotated[
-            str,
-            AfterValidator(_matching(r"[0-9A-Za-z]{0,30}", "A BBAN of at most 30 letters and digits", without=". ")),
-        ]
-    ]
+    accountNumber: NotRequired[Annotated[str, Fits(_CARD_BBAN, without=". ")]]
     expiry: NotRequired[Text35]
     name: NotRequired[Text70]
     product: NotRequired[Text70]

@@ -2,8 +2,7 @@
 
 A PKCS #1 v1.5 signature reveals the hash that was signed. So one operation with the public key determines whether the
 certificate's key made it (`recover`), and every guess at the text costs one hash instead of one verification.
-`guesses_at` then tries the common mistakes (`mistakes`), one at a time and in pairs, until one of them results in that
-hash.
+The common mistakes (`mistakes`) are then tried, one at a time and in pairs, until one of them results in that hash.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS, PKCS1v1
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
-from emulator.api.signature.mistakes import GROUPS, Mistake, Recipe, any_order
+from emulator.api.signature.mistakes import Mistake, Recipe, guesses
 from emulator.api.signature.result import Inspection, encodable
 from emulator.httpsig.keyid import key_id_for
 
@@ -36,6 +36,11 @@ _PREFIXES: Mapping[bytes, tuple[str, Hash]] = {
     bytes.fromhex("3020300c06082a864886f70d020505000410"): ("MD5", hashlib.md5),
 }
 
+MOST_GUESSES = 2_000  # hashes, in about 10 ms
+MOST_HASHED = 4_000_000  # characters, which limits the guesses for very long texts
+MOST_LINES = 40
+MOST_VERIFICATIONS = 50  # for RSA-PSS, where each guess is a verification; about 2 ms
+
 
 @dataclass(frozen=True, slots=True)
 class SignedHash:
@@ -48,69 +53,6 @@ class SignedHash:
     def fits(self, text: bytes) -> bool:
         """Whether this is the hash of `text`."""
         return bool(self.function(text).digest() == self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class NoHash:
-    """Why no hash can be recovered from a signature: a stable name and a sentence."""
-
-    id: str
-    sentence: str
-
-
-def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | NoHash:
-    """The hash in `signature`, or why the certificate's `key` does not reveal one."""
-    size = (key.key_size + 7) // 8
-    if len(signature) != size:
-        return NoHash(
-            "signature-length",
-            f"The signature has {len(signature)} bytes, one by the certificate's key has {size}: "
-            "it is truncated, encoded twice, or made with another key",
-        )
-    try:
-        inside = key.recover_data_from_signature(signature, PKCS1v15(), None)
-    except InvalidSignature:
-        if _looks_like_pss(key, signature):
-            return NoHash("pss-padding", "The signature has RSA-PSS padding; rsa-sha256 means PKCS #1 v1.5")
-        return NoHash(
-            "other-key",
-            "The signature was made with another key than that of TPP-Signature-Certificate (or was altered)",
-        )
-    for prefix, (name, function) in _PREFIXES.items():
-        if inside.startswith(prefix) and len(inside) == len(prefix) + function(b"").digest_size:
-            return SignedHash(name, function, inside[len(prefix) :])
-    return NoHash(
-        "no-digest-info",
-        f"The key was applied to {len(inside)} bytes as they are, without hashing and DigestInfo: "
-        "sign with a function for RSA-SHA256 signatures, not with one that encrypts with the private key",
-    )
-
-
-def _looks_like_pss(key: RSAPublicKey, signature: bytes) -> bool:
-    """Whether the padded block ends like RSA-PSS (RFC 8017, 9.1.1); true by chance once in 256."""
-    numbers = key.public_numbers()
-    return pow(int.from_bytes(signature, "big"), numbers.e, numbers.n) & 0xFF == 0xBC
-
-
-def is_pss_over(key: RSAPublicKey, signature: bytes, text: bytes) -> bool:
-    """Whether `signature` is an RSA-PSS signature over `text`, with SHA-256 or SHA-512."""
-    for algorithm in (SHA256(), SHA512()):
-        try:
-            key.verify(signature, text, PSS(MGF1(algorithm), PSS.AUTO), algorithm)
-        except InvalidSignature:
-            continue
-        return True
-    return False
-
-
-MOST_GUESSES = 2_000  # hashes, in about 10 ms
-MOST_HASHED = 4_000_000  # characters, which limits the guesses for very long texts
-MOST_LINES = 40
-MOST_VERIFICATIONS = 50  # for RSA-PSS, where each guess is a verification; about 2 ms
-_PAIRED = 12  # mistakes of a group that are combined with those of another
-
-Mistakes = tuple[Mistake, ...]
-"""The mistakes that result in a recipe, in the order in which they are applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +72,60 @@ def find_cause(inspection: Inspection) -> Cause | None:
     if certificate is None or certificate.key is None or inspection.signing_string is None or signature is None:
         return None
     inspection = _encodable(inspection)
-    text = inspection.signing_string or ""
-    recovered = recover(certificate.key, signature)
-    if isinstance(recovered, NoHash):
-        if recovered.id == "pss-padding":
-            return _pss(inspection, certificate.key, signature, recovered)
-        return Cause(recovered.id, recovered.sentence)
-    if recovered.fits(text.encode()):
-        sentence = f"The signature was made with {recovered.name}; the parameter algorithm means {inspection.hash_name}"
-        return Cause("other-hash", sentence, text, signed=recovered)
-    return _search(inspection, recovered, text)
+    text, key = inspection.signing_string or "", certificate.key
+    signed = recover(key, signature)
+    if isinstance(signed, SignedHash):
+        return _of_hash(inspection, signed, text)
+    if signed.id != "pss-padding":
+        return signed
+    guess, tried = _search(inspection, lambda data: is_pss_over(key, signature, data), MOST_VERIFICATIONS)
+    if guess is None:
+        sentence = (
+            "The signature was made with another key than that of TPP-Signature-Certificate, or has RSA-PSS padding"
+        )
+        return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, tried)
+    mistakes, recipe = guess
+    also = f"; and it was made over a signing string {_phrase(mistakes)}" if mistakes else ""
+    return replace(signed, sentence=signed.sentence + also, likely=recipe.text(), tried=tried)
+
+
+def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | Cause:
+    """The hash in `signature`, or why the certificate's `key` does not reveal one."""
+    size = (key.key_size + 7) // 8
+    if len(signature) != size:
+        return Cause(
+            "signature-length",
+            f"The signature has {len(signature)} bytes, one by the certificate's key has {size}: "
+            "it is truncated, encoded twice, or made with another key",
+        )
+    try:
+        inside = key.recover_data_from_signature(signature, PKCS1v15(), None)
+    except InvalidSignature:
+        # A block of RSA-PSS ends in BC (RFC 8017, 9.1.1); that of another key by chance, once in 256 times.
+        numbers = key.public_numbers()
+        if pow(int.from_bytes(signature, "big"), numbers.e, numbers.n) & 0xFF == 0xBC:
+            return Cause("pss-padding", "The signature has RSA-PSS padding; rsa-sha256 means PKCS #1 v1.5")
+        return Cause(
+            "other-key",
+            "The signature was made with another key than that of TPP-Signature-Certificate (or was altered)",
+        )
+    for prefix, (name, function) in _PREFIXES.items():
+        if inside.startswith(prefix) and len(inside) == len(prefix) + function(b"").digest_size:
+            return SignedHash(name, function, inside[len(prefix) :])
+    return Cause(
+        "no-digest-info",
+        f"The key was applied to {len(inside)} bytes as they are, without hashing and DigestInfo: "
+        "sign with a function for RSA-SHA256 signatures, not with one that encrypts with the private key",
+    )
+
+
+def is_pss_over(key: RSAPublicKey, signature: bytes, text: bytes) -> bool:
+    """Whether `signature` is an RSA-PSS signature over `text`, with SHA-256 or SHA-512."""
+    for algorithm in (SHA256(), SHA512()):
+        with suppress(InvalidSignature):
+            key.verify(signature, text, PSS(MGF1(algorithm), PSS.AUTO), algorithm)
+            return True
+    return False
 
 
 def _encodable(inspection: Inspection) -> Inspection:
@@ -155,34 +141,28 @@ def _encodable(inspection: Inspection) -> Inspection:
     )
 
 
-def _search(inspection: Inspection, signed: SignedHash, text: str) -> Cause:
+def _of_hash(inspection: Inspection, signed: SignedHash, text: str) -> Cause:
     also = "" if signed.name == inspection.hash_name else f", and with {signed.name} instead of {inspection.hash_name}"
     for name, phrase, other in _other_things(inspection, signed, text):
         if signed.fits(other):
             return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
-    tried = 0
     most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(inspection.names) <= MOST_LINES else 0
-    for mistakes, recipe in itertools.islice(guesses_at(inspection), most):
-        tried += 1
-        if signed.fits(recipe.encoded()):
-            likely = recipe.text()
-            name = "+".join([mistake.id for mistake in mistakes])
-            return Cause(name, _sentence(mistakes, text, likely) + also, likely, tried, signed)
-    sentence = (
-        "The signature was made with the certificate's key, but over another text than the bank's signing string; "
-        f"none of the common mistakes explains it ({tried} tried){also}"
-    )
-    return Cause("other-text", sentence, None, tried, signed)
-
-
-def _sentence(mistakes: Mistakes, text: str, likely: str) -> str:
+    guess, tried = _search(inspection, signed.fits, most)
+    if guess is None:
+        sentence = (
+            "The signature was made with the certificate's key, but over another text than the bank's signing string; "
+            f"none of the common mistakes explains it ({tried} tried){also}"
+        )
+        return Cause("other-text", sentence, None, tried, signed)
+    mistakes, recipe = guess
+    likely = recipe.text()
+    if not mistakes:
+        sentence = f"The signature was made with {signed.name}; the parameter algorithm means {inspection.hash_name}"
+        return Cause("other-hash", sentence, text, signed=signed)
     place = first_difference(text, likely)
     where = f" (first difference in line {place['line']}, column {place['column']})" if place else ""
-    return f"The signature was made over a signing string {_phrase(mistakes)}{where}"
-
-
-def _phrase(mistakes: Mistakes) -> str:
-    return ", and ".join([mistake.phrase for mistake in mistakes])
+    sentence = f"The signature was made over a signing string {_phrase(mistakes)}{where}{also}"
+    return Cause("+".join([mistake.id for mistake in mistakes]), sentence, likely, tried, signed)
 
 
 def _other_things(inspection: Inspection, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
@@ -195,52 +175,24 @@ def _other_things(inspection: Inspection, signed: SignedHash, text: str) -> Iter
     ):
         yield "hashed-twice", f"{phrase} of the signing string: sign the string itself, which signing hashes", form
     yield "nothing-signed", "no bytes at all", b""
-    digest = inspection.present.get("digest", "")
-    yield (
-        "body-signed",
-        "the body: sign the signing string, in which the Digest represents the body",
-        inspection.body or b"",
-    )
+    body, digest = inspection.body or b"", inspection.present.get("digest", "")
+    yield "body-signed", "the body: sign the signing string, in which the Digest represents the body", body
     yield "digest-signed", "the value of Digest: sign the signing string, of which it is one line", digest.encode()
 
 
-def _pss(inspection: Inspection, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
-    """The cause for an RSA-PSS signature, which does not reveal the hash, so that each guess is a verification."""
-    right: tuple[Mistakes, Recipe] = (), _own(inspection)
-    guesses = itertools.chain([right], guesses_at(inspection))
-    for tried, (mistakes, recipe) in enumerate(itertools.islice(guesses, MOST_VERIFICATIONS)):
-        if is_pss_over(key, signature, recipe.encoded()):
-            also = f"; and it was made over a signing string {_phrase(mistakes)}" if mistakes else ""
-            return Cause(reason.id, reason.sentence + also, recipe.text(), tried)
-    sentence = "The signature was made with another key than that of TPP-Signature-Certificate, or has RSA-PSS padding"
-    return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, MOST_VERIFICATIONS)
+def _search(
+    inspection: Inspection, fits: Callable[[bytes], bool], most: int
+) -> tuple[tuple[tuple[Mistake, ...], Recipe] | None, int]:
+    """The first guess whose bytes were signed, and how many were tried beside the right signing string."""
+    tried = 0
+    for tried, (mistakes, recipe) in enumerate(itertools.islice(guesses(inspection), most + 1)):
+        if fits(recipe.encoded()):
+            return (mistakes, recipe), tried
+    return None, tried
 
 
-def _own(inspection: Inspection) -> Recipe:
-    return Recipe(tuple(inspection.lines(inspection.target)))
-
-
-def guesses_at(inspection: Inspection) -> Iterator[tuple[Mistakes, Recipe]]:
-    """Each common mistake alone, then every order of the lines, then pairs of mistakes of different groups.
-
-    Each with the recipe that results from applying it to the bank's own.
-    """
-    own = _own(inspection)
-    groups = [list(group(inspection)) for group in GROUPS.values()]
-    # The layout comes first, so that a final newline is attributed to the text and not to the last value.
-    for mistake in itertools.chain(*reversed(groups), any_order(inspection)):
-        yield (mistake,), mistake.apply(own)
-    likeliest = [_likeliest(group) for group in groups]
-    for first, second in sorted(itertools.combinations(range(len(groups)), 2), key=lambda pair: -pair[1]):
-        for one in likeliest[first]:
-            half = one.apply(own)
-            for other in likeliest[second]:
-                yield (one, other), other.apply(half)
-
-
-def _likeliest(group: list[Mistake]) -> list[Mistake]:
-    """The first mistake of each name; the groups list likelier ones first."""
-    return list({mistake.id: mistake for mistake in reversed(group)}.values())[::-1][:_PAIRED]
+def _phrase(mistakes: Sequence[Mistake]) -> str:
+    return ", and ".join([mistake.phrase for mistake in mistakes])
 
 
 def describe(inspection: Inspection, cause: Cause | None) -> dict[str, Any]:

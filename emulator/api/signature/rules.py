@@ -282,7 +282,7 @@ def _digest_trouble(text: str, body: bytes) -> str | None:
         return f"The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): {text[:60]!r}"
     for name, value in known:
         if value != b64encode(HASHES[name](body).digest()).decode():
-            from emulator.api.signature.other_values import explain_digest  # only a refused request needs it
+            from emulator.api.signature.digest import explain_digest  # only a refused request needs it
 
             return explain_digest(name, value, body)
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
@@ -55,7 +55,7 @@ class Charge(NamedTuple):
     """The cost of a payment for its debtor: `amount` and `fee` in the account's currency.
 
     `members`: those that a payment stores: `amount`, `fee` if there is one, and `rate`, account currency for one unit
-    of the payment's currency, if they differ. A charge is cached and must not be changed.
+    of the payment's currency, if they differ.
     """
 
     amount: Decimal
@@ -64,17 +64,12 @@ class Charge(NamedTuple):
 
 
 class Table:
-    """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones.
-
-    `charge` takes the instructed amount as text, its currency, the account's currency, whether the payment crosses the
-    border, and a scripted fee, which replaces the bank's; it returns a Charge, and the latest ones are cached.
-    """
+    """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones."""
 
     def __init__(self, overrides: bytes) -> None:
         own = orjson.loads(overrides)
         self._rates: dict[str, str] = own.get("rates", {})
         self._fees: dict[str, str] = own.get("fees", {})
-        self._rate = cache(self._divided)
         self.charge = lru_cache(maxsize=1024)(self._charge)
 
     def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
@@ -97,7 +92,7 @@ class Table:
             raise BankError("FORMAT_ERROR", text, "instructedAmount.currency")
         return Decimal(rate)
 
-    def _divided(self, source: str, target: str) -> Decimal:
+    def _rate(self, source: str, target: str) -> Decimal:
         return _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
 
     def converted(self, amount: Decimal, source: str, target: str) -> tuple[Decimal, Decimal]:
@@ -111,6 +106,10 @@ class Table:
     def _charge(
         self, instructed: str, currency: str, account_currency: str, crosses_border: bool, scripted: str | None
     ) -> Charge:
+        """The charge for an instructed amount in the account's currency; `scripted`: a fee that replaces the bank's.
+
+        `charge` is the same, and caches the latest ones: they must not be changed.
+        """
         amount, rate = Decimal(instructed), None
         if currency != account_currency:
             amount, rate = self.converted(amount, currency, account_currency)

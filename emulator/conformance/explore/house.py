@@ -13,44 +13,26 @@ from emulator.scenario.target import ScenarioTarget
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class SharedTpp:
-    """The TPP that all runs share: its id, certificate and key (PEM)."""
+class OnBankThread(Protocol):
+    """Does work on the bank's thread, between two requests."""
 
-    tpp_id: str
+    def __call__(self, work: Callable[[], Result]) -> Result: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunBank:
+    """A bank of one run: its base address, the certificate and key (PEM) of its TPP, and itself.
+
+    `service` and `target`, all of it that a scenario changes, are to be used within `call` only; `close` deletes it.
+    """
+
+    url: str
     certificate: str
     key: str
-
-
-class RunBank(Protocol):
-    """A bank of one run."""
-
-    @property
-    def url(self) -> str:
-        """Its base address."""
-        ...
-
-    @property
-    def credentials(self) -> SharedTpp:
-        """The TPP."""
-        ...
-
-    @property
-    def service(self) -> BankService:
-        """The bank itself, to be used within `call` only."""
-        ...
-
-    def target(self) -> ScenarioTarget:
-        """All of it that a scenario changes."""
-        ...
-
-    def call(self, work: Callable[[], Result]) -> Result:
-        """Do work on the bank's thread, between two requests."""
-        ...
-
-    def close(self) -> None:
-        """Delete it."""
-        ...
+    service: BankService
+    target: ScenarioTarget
+    call: OnBankThread
+    close: Callable[[], None]
 
 
 class House(Protocol):

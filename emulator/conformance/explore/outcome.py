@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from emulator.bank.ids import random_uuid
-from emulator.conformance.explore.client import TestedTpp
 from emulator.conformance.explore.house import House
-from emulator.conformance.explore.judge import Finding, judge
+from emulator.conformance.explore.judge import Claims, Ending, Finding, judge
 from emulator.conformance.explore.play import Row, Run
 from emulator.conformance.explore.schedule import FaultSchedule
+
+
+class TestedTpp(Protocol):
+    """The TPP under test."""
+
+    @property
+    def restarts(self) -> bool:
+        """Whether it can be killed and started again."""
+        ...
+
+    def play(self, run: Run) -> Ending:
+        """Let the TPP do the tasks of the run until it has ended or the run is over."""
+        ...
+
+    def claims(self, run: Run) -> Claims | None:
+        """What the TPP claims; None if it has no address for that."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

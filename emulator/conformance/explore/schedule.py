@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
@@ -13,10 +13,10 @@ import yaml
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.problems import InputRefused, Problem, unknown
-from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
-from emulator.conformance.explore.faults import PlannedFault, kinds
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, validate
+from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.scenario import durations
-from emulator.scenario.loader import parsed, text_of
+from emulator.scenario.loader import from_value, parsed, text_of
 
 Task = Literal["pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -27,26 +27,35 @@ BEGINS: tuple[Begins, ...] = get_args(Begins)
 MOST_TASKS = 5
 MOST_PASSING = 400  # days
 
-# The operations of each task: faults are drawn for what the TPP may use.
-OPERATIONS: Mapping[Task, Sequence[str]] = {
-    "pay": ("getPaymentStatus", "createPayment"),
-    "read": ("getTransactions", "getBalances", "getAccounts"),
-    "pay-and-cancel": ("getPaymentStatus", "createPayment", "deletePayment", "startCancellationAuthorisation"),
-    "basket": (
-        *("getPaymentStatus", "createPayment", "createSigningBasket", "getSigningBasketStatus"),
-        *("getAccounts", "getBalances"),
-    ),
-    "pay-bulk": ("getPaymentStatus", "createPayment"),
-    "read-unattended": ("getTransactions", "getAccounts"),
+# About how many requests a TPP sends for each task, by operation: faults are drawn for those.
+REQUESTS: Mapping[Task, Mapping[str, int]] = {
+    "pay": {"getPaymentStatus": 4, "createPayment": 1},
+    "read": {"getTransactions": 6, "getBalances": 2, "getAccounts": 2},
+    "pay-and-cancel": {
+        "getPaymentStatus": 4,
+        "createPayment": 1,
+        "deletePayment": 1,
+        "startCancellationAuthorisation": 1,
+    },
+    "basket": {
+        "getPaymentStatus": 6,
+        "createPayment": 2,
+        "createSigningBasket": 1,
+        "getSigningBasketStatus": 2,
+        "getAccounts": 2,
+        "getBalances": 1,
+    },
+    "pay-bulk": {"getPaymentStatus": 4, "createPayment": 1},
+    "read-unattended": {"getTransactions": 4, "getAccounts": 2},
 }
 
 
 def _passes(value: Any) -> str:
     length = durations.exact(value)
     if length is None:
-        raise Unfit(durations.expected(value, calendar=False))
+        raise Mismatch(durations.expected(value, calendar=False))
     if length.days > MOST_PASSING:
-        raise Unfit(text=f"At most {MOST_PASSING} days were expected.")
+        raise Mismatch(text=f"At most {MOST_PASSING} days were expected.")
     return str(value)
 
 
@@ -63,9 +72,9 @@ class Passing(_Part):
 
 def _no_fault(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise Unfit("a mapping")
+        raise Mismatch("a mapping")
     name = value.get("fault", "")
-    refuse(Unfit(text=unknown(str(name), kinds(), "There is no fault"), path=("fault",)))
+    refuse(Mismatch(text=unknown(str(name), kinds(), "There is no fault"), path=("fault",)))
 
 
 def _kind(value: Any) -> str:
@@ -91,7 +100,7 @@ class FaultSchedule(_Part):
 
     model_config = ConfigDict(alias_generator=None, ignored_types=(cached_property,))
 
-    found: Maybe[str] = None
+    found: Omittable[str] = None
     tasks: Annotated[list[Task], Field(min_length=1, max_length=MOST_TASKS)]
     begins: Begins = "now"
     customer: Annotated[list[Behaviour], Field(max_length=50)] = Field([])
@@ -126,9 +135,18 @@ def read(text: str, source: str) -> FaultSchedule:
     """The schedule in a YAML text; raises InputRefused with every problem."""
     value, origin = parsed(text, source)
     schedule, problems = validate(FaultSchedule, value)
-    if schedule is None or problems:
+    if schedule is None or problems or (problems := list(_unfit(schedule))):
         raise origin.refused(problems)
     return schedule
+
+
+def _unfit(schedule: FaultSchedule) -> Iterator[Problem]:
+    """What no rule of the bank can do."""
+    for number, fault in enumerate(schedule.faults):
+        try:
+            from_value({"scenario": "schedule", "start": {"from": "current"}, "rules": [*fault.rules()]})
+        except InputRefused as refused:
+            yield Problem(("faults", number), refused.problems[0].text)
 
 
 def of(value: Mapping[str, Any]) -> FaultSchedule:
@@ -154,7 +172,7 @@ def scenario_of(schedule: FaultSchedule, name: str) -> str:
         *(["time"] if schedule.time else []),
         *(["begins"] if schedule.begins != "now" else []),
         *(["restarts"] if schedule.restarts else []),
-        *(f"faults ({fault.fault})" for fault in schedule.faults if fault.changes()),
+        *(f"faults ({fault.fault})" for fault in schedule.faults if isinstance(fault, ChangeFault)),
     ]
     if waits:
         raise ValueError(f"{', '.join(waits)} cannot be part of a scenario that is applied at once")

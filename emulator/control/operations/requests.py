@@ -60,6 +60,7 @@ class ExchangeSummary(TypedDict):
     rules: NotRequired[list[str]]
     notes: NotRequired[list[str]]
     messages: NotRequired[list[Message]]
+    traceparent: NotRequired[str]
     milliseconds: float
 
 

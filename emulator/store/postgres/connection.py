@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, nullcontext, suppress
 from os import dup
 from typing import Any, TypeVar
@@ -139,11 +140,11 @@ class Server:
             self._free.append(connection)
         return rows
 
-    def from_thread(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which runs in the event loop, for another thread."""
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Do `work` in the event loop, for another thread."""
         if self._loop is None:
             raise RuntimeError("there was no event loop yet")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def close(self) -> None:
         """Close the connections; those in use are closed after it."""

@@ -25,13 +25,14 @@ to answer before anybody else may begin, and wrong clocks of the processes do no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import datetime
 
 import orjson
 
 from emulator.store.postgres.connection import Server
+from emulator.store.postgres.errors import StoredDataDamaged
 
 LASTS = 3.0  # seconds of the database's clock
 MARGIN = 0.5  # seconds
@@ -77,11 +78,28 @@ def elapsed() -> float:
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """The right of this process to be the home of a bank; `until`: on the clock of `elapsed`, margin taken off."""
+    """The right of this process to be the home of a bank; `until`: on the clock of `elapsed`, margin taken off.
+
+    As the bank was taken: `sequence`: its last change, 0 for a bank that does not exist; `written`: real time of it in
+    microseconds; `made`: how often a bank of this name was deleted; `memory`: what its last home has left (see
+    `Leases.give_back`); `snapshots`: name and time of each; `damage`: why it cannot be loaded.
+    """
 
     name: str
-    epoch: int
     until: float
+    epoch: int
+    sequence: int
+    checkpoint: int
+    written: int
+    made: int
+    memory: bytes | None
+    snapshots: Sequence[tuple[str, datetime]] = ()
+    damage: StoredDataDamaged | None = None
+
+    @property
+    def replaces(self) -> bool:
+        """Whether something may be stored of another bank of this name: one that is damaged, or was deleted."""
+        return self.damage is not None or (not self.sequence and self.made > 0)
 
     @property
     def valid(self) -> bool:
@@ -89,24 +107,12 @@ class Lease:
         return elapsed() < self.until
 
 
-class BankRow(NamedTuple):
-    """A bank as it was taken.
-
-    `sequence`: its last change, 0 for a bank that does not exist; `written`: real time of it in microseconds; `made`:
-    how often a bank of this name was created; `memory`: what its last home has left (see `Leases.give_back`).
-    """
-
-    lease: Lease
-    sequence: int
-    checkpoint: int
-    written: int
-    made: int
-    memory: bytes | None
-
-
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Another process is the home of the bank, by its id and address; None: nobody, and the bank does not exist."""
+    """Another process is the home of the bank, by its id and address; None: nobody.
+
+    Without an address the bank does not exist.
+    """
 
     address: str | None
     home: str | None
@@ -121,7 +127,7 @@ class Leases:
         self.address = address
         self.held: dict[str, Lease] = {}
 
-    async def take(self, name: str, *, new: bool = False) -> BankRow | Elsewhere:
+    async def take(self, name: str, *, new: bool = False) -> Lease | Elsewhere:
         """Become the home of a bank that has none; `new`: also of one that does not exist, to create it."""
         began = elapsed()
         if new:
@@ -129,11 +135,11 @@ class Leases:
         rows = await self._server.rows(_TAKE, self.home, self.address, name, self.home, new, name)
         if not rows:
             return Elsewhere(None, None)
-        taken, address, home, epoch, sequence, checkpoint, written, count, memory = rows[0]
+        taken, address, home, *as_taken = rows[0]
         if not taken:
             return Elsewhere(address, home)
-        lease = self.held[name] = Lease(name, epoch, began + LASTS - MARGIN)
-        return BankRow(lease, sequence, checkpoint, written, count, memory)
+        lease = self.held[name] = Lease(name, began + LASTS - MARGIN, *as_taken)
+        return lease
 
     async def renew(self) -> list[str]:
         """Renew all leases; the banks that are lost."""

@@ -24,23 +24,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from itertools import accumulate
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
+from math import inf
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
 from typing import Any, NamedTuple
 
 import orjson
+import psycopg
 
-from emulator.store.db import Change, Store, content_named
-from emulator.store.documents import Image, StoredContent
+from emulator.store.changes import Change, content_named
+from emulator.store.documents import Documents as Store
+from emulator.store.documents import Log
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
-from emulator.store.kinds import Kind
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
-from emulator.store.postgres.leases import BankRow, Lease, Leases
+from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
 
 logger = logging.getLogger(__name__)
@@ -51,15 +57,15 @@ SECOND = 4 << 20
 TRIES = 3  # commits that were lost on their way, one after the other
 CHECKPOINT = 4 << 20  # bytes of changes after which a checkpoint is written, or half of the size of the last one
 PART = 1 << 20  # bytes of a snapshot in one row
+AT_ONCE = 8  # such rows that are read with one statement
 
 _COMMIT = (
     "WITH advanced AS ("
-    " UPDATE {schema}.bank b SET sequence = v.last, written = greatest(b.written, v.written)"
-    " FROM json_to_recordset(%s::json) v (name text, epoch bigint, first bigint, last bigint, written bigint)"
+    " UPDATE {schema}.bank b SET sequence = v.last, written = greatest(b.written, %s)"
+    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) v (name, epoch, first, last)"
     " WHERE b.name = v.name AND b.epoch = v.epoch AND b.sequence = v.first - 1 RETURNING b.name),"
     " stored AS (INSERT INTO {schema}.change (bank, sequence, body)"
-    " SELECT c.bank, c.sequence, substring(%b::bytea FROM c.start FOR c.size)"
-    " FROM json_to_recordset(%s::json) c (bank text, sequence bigint, start integer, size integer)"
+    " SELECT c.bank, c.sequence, c.body FROM unnest(%s::text[], %s::bigint[], %b::bytea[]) c (bank, sequence, body)"
     " JOIN advanced a ON a.name = c.bank)"
     " SELECT name FROM advanced"
 )
@@ -69,6 +75,23 @@ _COMMIT_ONE = (
     " UPDATE {schema}.bank SET sequence = %s, written = greatest(written, %s)"
     " WHERE name = %s AND epoch = %s AND sequence = %s RETURNING name, sequence)"
     " INSERT INTO {schema}.change (bank, sequence, body) SELECT name, sequence, %b FROM advanced RETURNING bank"
+)
+# What a statement deletes is what was there when it began: a commit or a snapshot that was under way leaves its rows
+# behind. The new epoch lets nothing come after that, and CLEAR deletes them before there is another bank of this name.
+DELETE = (
+    "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL, home = NULL,"
+    " epoch = epoch + 1, until = now() - interval '1 microsecond' WHERE name = %s AND epoch = %s RETURNING name),"
+    " a AS (DELETE FROM {schema}.change c USING gone g WHERE c.bank = g.name),"
+    " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name),"
+    " c AS (DELETE FROM {schema}.snapshot s USING gone g WHERE s.bank = g.name) SELECT name FROM gone"
+)
+CLEAR = (
+    "WITH own AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, memory = NULL,"
+    " made = made + CASE WHEN sequence > 0 THEN 1 ELSE 0 END WHERE name = %s AND epoch = %s RETURNING name),"
+    " a AS (DELETE FROM {schema}.change c USING own o WHERE c.bank = o.name),"
+    " b AS (DELETE FROM {schema}.checkpoint c USING own o WHERE c.bank = o.name"
+    " AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)),"
+    " c AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name) SELECT name FROM own"
 )
 _STAGE = (
     "INSERT INTO {schema}.checkpoint (bank, sequence, part, body)"
@@ -83,7 +106,9 @@ _PLACE = (
     " named AS (UPDATE {schema}.checkpoint c SET sequence = %s FROM placed p WHERE c.bank = p.name AND c.sequence = %s)"
     " SELECT name FROM placed"
 )
-PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
+PARTS = (
+    "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
+)
 CHANGES = "SELECT sequence, body FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
 _SWEEP = (
     "DELETE FROM {schema}.checkpoint c USING {schema}.bank b WHERE b.name = %s AND b.epoch = %s AND c.bank = b.name"
@@ -92,90 +117,114 @@ _SWEEP = (
 
 
 class Content(NamedTuple):
-    """What is stored of a bank: the snapshot file of its checkpoint, the changes after it, and the snapshot files that
-    these refer to, by name.
+    """What is stored of a bank: the changes after its checkpoint, and what gives the parts of a snapshot file: that of
+    the checkpoint by its number, those that changes refer to by their names.
     """
 
     sequence: int
     checkpoint: int
-    snapshot: bytes
     changes: Sequence[tuple[int, bytes]]
-    named: dict[str, bytes]
+    parts: Callable[[str], Iterator[bytes]]
 
 
-EMPTY = Content(0, 0, b"", (), {})
+EMPTY = Content(0, 0, (), lambda _: iter(()))
 
 
 async def content_of(server: Server, name: str, sequence: int, checkpoint: int) -> Content:
-    """Read a bank; nobody changes it meanwhile. StoreUnreachable."""
+    """Read a bank, its snapshot files later; nobody changes it meanwhile. StoreUnreachable."""
     changes = await server.rows(CHANGES, name, checkpoint, within=LOADING)
-    names = [content for _, body in changes if (content := content_named(body)) is not None]
-    files = {}
-    for file in (str(checkpoint), *names):
-        parts = await server.rows(PARTS, name, int(file), within=LOADING)
-        files[file] = b"".join(body for (body,) in parts)
-    return Content(sequence, checkpoint, files.pop(str(checkpoint)), changes, files)
+    return Content(sequence, checkpoint, changes, partial(_parts, server, name))
 
 
-def fill(store: Store, name: str, content: Content) -> None:
-    """Load what is stored of bank `name` into an empty store; StoredDataDamaged."""
+def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
+    """The parts of a snapshot file, for a thread; some are on their way while those before them are used."""
+
+    def some(at: int) -> Future[list[Any]]:
+        return server.submit(server.rows(PARTS, name, int(file), at, at + AT_ONCE, within=LOADING))
+
+    ahead = some(0)
+    for at in count(AT_ONCE, AT_ONCE):
+        rows = ahead.result()
+        if len(rows) == AT_ONCE:
+            ahead = some(at)
+        for (body,) in rows:
+            yield body
+        if len(rows) < AT_ONCE:
+            return
+
+
+def fill(store: Store, name: str, content: Content) -> Counter[str]:
+    """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
+    sizes: Counter[str] = Counter()
+
+    def replace(file: str, what: str, at: int, *, optional: bool = False) -> None:
+        def parts() -> Iterator[bytes]:
+            for part in content.parts(file):
+                sizes[file] += len(part)
+                yield part
+
+        try:
+            store.replace(load(parts(), Path(what), store.kinds).image, at)
+        except StoreDamaged as error:
+            if sizes[file] or not optional:
+                raise StoredDataDamaged(what, error.reason if sizes[file] else "it is missing") from error
+
     try:
-        if content.snapshot or content.checkpoint:
-            store.replace(_image(content.snapshot, store, f"the checkpoint of bank {name}"), content.checkpoint)
+        if content.checkpoint:
+            replace(str(content.checkpoint), f"the checkpoint of bank {name}", content.checkpoint)
         for sequence, body in content.changes:
             if sequence != store.sequence + 1:
                 break
-            file = content_named(body)
-            # layout 1 made a content the checkpoint before the change that refers to it
-            if file is not None and (content.named[file] or sequence != content.checkpoint + 1):
-                store.replace(_image(content.named[file], store, f"content {file} of bank {name}"), store.sequence)
+            if (file := content_named(body)) is not None:
+                # layout 1 made a content the checkpoint before the change that refers to it
+                first = sequence == content.checkpoint + 1
+                replace(file, f"content {file} of bank {name}", store.sequence, optional=first)
             store.apply(body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
     if store.sequence != content.sequence:
         raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
+    return sizes
 
 
-def _image(snapshot: bytes, store: Store, what: str) -> Image:
-    if not snapshot:
-        raise StoredDataDamaged(what, "it is missing")
-    try:
-        return load(lambda offset, size: snapshot[offset : offset + size], len(snapshot), Path(what), store.kinds).image
-    except StoreDamaged as error:
-        raise StoredDataDamaged(what, error.reason) from error
-
-
-class PostgresLog:
+class PostgresLog(Log):
     """The log of a bank of which this process is the home."""
 
     confirms = True
 
-    def __init__(self, name: str, lease: Lease, commits: Commits, content: Content, written: float = 0.0) -> None:
-        self.name = name
+    def __init__(self, lease: Lease, commits: Commits, content: Content) -> None:
+        self.name = lease.name
         self.lease = lease
         self.pending: list[Change] = []
         self.synced = content.sequence
-        self.written = written
-        self.size = sum(len(body) for _, body in content.changes) + sum(map(len, content.named.values()))
+        self.written = lease.written / 1e6
+        self.replaces = lease.replaces  # the first commit deletes what is there of another bank of its name
+        self.size = 0
         self.compacting = False
         self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
         self._commits = commits
         self._content: Content | None = content
-        self._weight = len(content.snapshot)
-        self._contents: dict[str, StoredContent] = {}
+        self._weight = 0
+        self.contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
     def load(self, store: Store) -> None:
         """Load the bank as it is stored."""
-        self._store = store
-        if self._content is not None:
-            fill(store, self.name, self._content)
-            for sequence, body in self._content.changes:
-                if (file := content_named(body)) is not None:
-                    size = len(self._content.named[file])
-                    self._contents[file] = StoredContent(file, size=size, sequence=sequence)
-            self._content = None
+        content, self._store, self._content = self._content or EMPTY, store, None
+        sizes = fill(store, self.name, content)
+        self._weight = sizes[str(content.checkpoint)]
+        for sequence, body in content.changes:
+            self.size += len(body)
+            if (file := content_named(body)) is not None:
+                self.size += sizes[file]
+                self.contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
+
+    def load_anew(self, _documents: Store) -> None:
+        """Give the bank up: the next request takes it again, which loads it."""
+        lost = StoreLost("the bank is to be loaded anew")
+        self._commits.drop(self, lost)
+        raise lost
 
     @property
     def owned(self) -> bool:
@@ -219,12 +268,7 @@ class PostgresLog:
         self.synced = sequence
         self.pending = [change for change in self.pending if change.sequence > sequence]
         self._store.confirm(sequence)
-        waiting, self._waiting = self._waiting, []
-        for change, stored in waiting:
-            if change > sequence:
-                self._waiting.append((change, stored))
-            elif not stored.done():
-                stored.set_result(None)
+        self._wake(sequence, lambda stored: stored.set_result(None))
 
     def refused(self, error: StoreUnwritable) -> None:
         """The changes that are not stored will not be: undo them."""
@@ -232,10 +276,16 @@ class PostgresLog:
             self._refusal = error
         self.pending.clear()
         self._store.revert(self.synced, str(error))
+        self._wake(inf, lambda stored: stored.set_exception(error))
+
+    def _wake(self, sequence: float, tell: Callable[[asyncio.Future[None]], None]) -> None:
+        """Tell those who wait for changes up to this one."""
         waiting, self._waiting = self._waiting, []
-        for _, stored in waiting:
-            if not stored.done():
-                stored.set_exception(error)
+        for change, stored in waiting:
+            if change > sequence:
+                self._waiting.append((change, stored))
+            elif not stored.done():
+                tell(stored)
 
     def end(self, error: StoreUnwritable) -> None:
         """This process has the bank no more."""
@@ -260,14 +310,14 @@ class PostgresLog:
             body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
             staged = await self.stage(body)
             await self.durable(sequence)  # a checkpoint must not be ahead of what is stored
-            used = [file for file, content in self._contents.items() if 0 < content.sequence <= sequence]
+            used = [file for file, content in self.contents.items() if 0 < content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
                 *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
                 within=LOADING,
             )
             for file in used:
-                del self._contents[file]
+                del self.contents[file]
             self.size -= size
             self._weight = len(body)
         except Abandoned:
@@ -291,15 +341,15 @@ class PostgresLog:
         """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
         body, server = snapshot_bytes(image.tables), self._commits.server
         try:
-            file = str(server.from_thread(self.stage(body)))
+            file = str(server.submit(self.stage(body)).result())
         except StoreUnreachable as error:
             raise StoreUnwritable(str(error)) from error
 
         def remove() -> None:
-            if self._contents.pop(file, None) is not None:
+            if self.contents.pop(file, None) is not None:
                 self._commits.spawn(server.rows(_UNSTAGE, self.name, int(file)))
 
-        stored = self._contents[file] = StoredContent(file, size=len(body), remove=remove)
+        stored = self.contents[file] = StoredContent(file, size=len(body), remove=remove)
         self.size += len(body)
         return stored
 
@@ -310,6 +360,10 @@ class PostgresLog:
     def discard(self) -> None:
         """Refuse changes: the bank is deleted, or lost."""
         self.end(StoreLost("another process has the bank"))
+
+
+Batch = Sequence[tuple[PostgresLog, Sequence[Change]]]
+"""Logs with the changes that one commit carries."""
 
 
 class Commits:
@@ -343,9 +397,12 @@ class Commits:
     async def _run(self) -> None:
         try:
             tries = 0
-            while self._noted:
-                logs, self._noted = list(self._noted), {}
-                batch = [(log, tuple(log.pending)) for log in logs if log.pending and log.ended is None]
+            batches: deque[Batch] = deque()
+            while batches or self._noted:
+                if not batches:
+                    logs, self._noted = list(self._noted), {}
+                    batches.append([(log, tuple(log.pending)) for log in logs])
+                batch = [one for one in batches.popleft() if one[1] and one[0].ended is None]
                 if not batch:
                     continue
                 try:
@@ -355,6 +412,9 @@ class Commits:
                     tries += 1
                     await self._look_up(batch, error, again=tries < TRIES)
                 except StoreUnreachable as error:
+                    if len(batch) > 1 and isinstance(error.__cause__, psycopg.IntegrityError):
+                        batches.extend([one] for one in batch)  # the others need not suffer from the rows of one
+                        continue
                     for log, _ in batch:
                         log.refused(StoreUnwritable(str(error)))
                         if not log.synced:
@@ -362,8 +422,13 @@ class Commits:
         finally:
             self._running = None
 
-    async def _store(self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]]) -> None:
+    async def _store(self, batch: Batch) -> None:
         """Store the changes; StoreUnreachable."""
+        for log, _ in batch:
+            if log.replaces:
+                staged = orjson.dumps(list(log.contents)).decode()
+                await self.server.rows(CLEAR, log.name, log.lease.epoch, staged, within=LOADING)
+                log.replaces = False
         now = int(time() * 1e6)
         bodies = [change.payload for _, changes in batch for change in changes]
         within = COMMITTING + sum(map(len, bodies)) / SECOND
@@ -372,38 +437,18 @@ class Commits:
             one = (change.sequence, now, log.name, log.lease.epoch, change.sequence - 1, change.payload)
             stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
         else:
-            heads = [
-                {
-                    "name": log.name,
-                    "epoch": log.lease.epoch,
-                    "first": c[0].sequence,
-                    "last": c[-1].sequence,
-                    "written": now,
-                }
-                for log, c in batch
-            ]
-            named = [(log.name, change.sequence) for log, changes in batch for change in changes]
-            starts = accumulate(map(len, bodies), initial=1)
-            rows = [
-                {"bank": name, "sequence": sequence, "start": start, "size": len(body)}
-                for (name, sequence), start, body in zip(named, starts, bodies, strict=False)
-            ]
-            stored = await self.server.rows(
-                _COMMIT,
-                *(orjson.dumps(heads).decode(), b"".join(bodies), orjson.dumps(rows).decode()),
-                within=within,
-                again=False,
-            )
+            heads = zip(*((log.name, log.lease.epoch, c[0].sequence, c[-1].sequence) for log, c in batch), strict=True)
+            rows = zip(*((log.name, *change) for log, changes in batch for change in changes), strict=True)
+            values = (now, *map(list, heads), *map(list, rows))
+            stored = await self.server.rows(_COMMIT, *values, within=within, again=False)
         names = {name for (name,) in stored}
         for log, changes in batch:
             if log.name in names:
                 log.confirmed(changes[-1].sequence)
             else:
-                self._drop(log, StoreLost("another process has the bank"))
+                self.drop(log, StoreLost("another process has the bank"))
 
-    async def _look_up(
-        self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]], error: OutcomeUnknown, *, again: bool
-    ) -> None:
+    async def _look_up(self, batch: Batch, error: OutcomeUnknown, *, again: bool) -> None:
         """Find out what became of a commit without an answer."""
         logger.warning("a commit got no answer (%s), and is looked up", error)
         until = asyncio.get_running_loop().time() + UNKNOWN
@@ -423,9 +468,10 @@ class Commits:
                 else:
                     log.refused(StoreUnwritable(str(error)))
             else:
-                self._drop(log, StoreUncertain("nobody knows whether the change was stored"))
+                self.drop(log, StoreUncertain("nobody knows whether the change was stored"))
 
-    def _drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+    def drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+        """Do without a bank from now on."""
         log.end(error)
         self._lost(log)
 
@@ -437,12 +483,7 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
         logger.info("left for later: %s", error)
 
 
-async def sweep(server: Server, row: BankRow, content: Content) -> None:
+async def sweep(server: Server, lease: Lease, content: Content) -> None:
     """Delete what former homes of a bank have staged and nothing refers to; StoreUnreachable."""
-    await server.rows(_SWEEP, row.lease.name, row.lease.epoch, orjson.dumps(list(content.named)).decode())
-
-
-def opened(row: BankRow, content: Content, commits: Commits, kinds: Sequence[Kind[Any]]) -> Store:
-    """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
-    log = PostgresLog(row.lease.name, row.lease, commits, content, row.written / 1e6)
-    return Store(log, kinds)
+    named = (content_named(body) for _, body in content.changes)
+    await server.rows(_SWEEP, lease.name, lease.epoch, orjson.dumps(list(filter(None, named))).decode())

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from emulator.api.attempts import Attempts
@@ -34,22 +35,37 @@ LIFETIME = timedelta(hours=12)  # of a login, in real time
 _PLACE = re.compile(r"/console([/?][!-~]*)?")  # an address that a login may redirect to
 
 
+class Logouts(Protocol):
+    """Where processes that share banks store logouts: `ended` has the time of each login that has ended, by its id."""
+
+    ended: dict[str, int]
+
+    def log_out(self, identity: str, started: int) -> None: ...
+
+
 class Sessions:
     """Logins to the console: each ends at logout and after 12 hours of real time.
 
     A cookie has the form `ID.STARTED.MAC`, so that logins need not be stored. Logouts are, in memory and with the
-    documents of the default bank. `clock` may be set back: time then continues as `seconds` count it.
+    documents of the default bank, or where processes share them. `clock` may be set back: time then continues as
+    `seconds` count it.
     """
 
     def __init__(
-        self, guard: Guard, token: str, clock: Callable[[], datetime], seconds: Callable[[], float] = monotonic
+        self,
+        guard: Guard,
+        token: str,
+        clock: Callable[[], datetime],
+        seconds: Callable[[], float] = monotonic,
+        shared: Logouts | None = None,
     ) -> None:
+        self._shared = shared
         self._guard = guard
         self._purpose = f"console session {token}"
         self._clock = clock
         self._seconds = seconds
         self._latest = (clock(), seconds())
-        self._ended: dict[str, int] = {}  # time of the login, by id
+        self._ended: dict[str, int] = {} if shared is None else shared.ended
 
     def start(self) -> str:
         """Start a login; returns the value of its cookie."""
@@ -64,7 +80,9 @@ class Sessions:
     def end(self, cookie_value: str, documents: Documents | None) -> None:
         """Log out."""
         identity, started = self._read(cookie_value)
-        if identity is not None:
+        if identity is not None and self._shared is not None:
+            self._shared.log_out(identity, started)
+        elif identity is not None:
             all_ended = {**self._all_ended(documents), identity: started}
             self._ended = {ended: at for ended, at in all_ended.items() if at > self._oldest()}
             if documents is not None:
@@ -98,7 +116,7 @@ class Console:
     """The console of every bank.
 
     `answering` is the control interface; `token` the --control-token, with which people log in if it is set; `default`
-    returns the bank whose documents store the logouts, None where another process has it.
+    returns the bank whose documents store the logouts, unless they are `shared`.
     """
 
     def __init__(
@@ -106,19 +124,19 @@ class Console:
         guard: Guard,
         *,
         answering: Answering,
-        default: Callable[[], BankService | None],
+        default: Callable[[], BankService],
         token: str | None = None,
+        shared: Logouts | None = None,
     ) -> None:
         self._guard = guard
         self._answering = answering
         self._token = token
         self._attempts = Attempts(token or "")
-        self._sessions = Sessions(guard, token or "", real_now)
-        self._default = default
+        self._sessions = Sessions(guard, token or "", real_now, shared=shared)
+        self._default = default if shared is None else None
 
     def _documents(self) -> Documents | None:
-        default = self._default()
-        return None if default is None else default.bank.documents
+        return None if self._default is None else self._default().bank.documents
 
     def handle(self, service: BankService, request: Request) -> Answered:
         """Answer with a page, a redirect after a change, or the event stream."""

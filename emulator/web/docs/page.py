@@ -1,4 +1,4 @@
-"""The handler for `/docs`: pages of the manual and of the operations, and the search.
+"""The handler for `/docs`: pages of the manual and of the operations, the search, and the manual as Markdown.
 
 Pages are rendered on the server and need neither JavaScript nor a network.
 """
@@ -76,6 +76,10 @@ class DocsPage:
             return bare(request, 405, "Method not allowed", "This page is read with GET.", ("Allow", "GET, HEAD"))
         here = path_below(request).removeprefix("/docs").strip("/")
         folder, _, name = here.partition("/")
+        text = manual.markdown(here, request.base + request.prefix)
+        if text is not None:
+            kind = "text/plain" if here.endswith(".txt") else "text/markdown"
+            return _file(f"{kind}; charset=utf-8", text.encode())
         if here == "search":
             return self._search(request)
         if folder in self._books:
@@ -184,7 +188,9 @@ def _image(request: Request, name: str) -> Response:
     path = next((file for file in manual.IMAGES.iterdir() if file.name == name and file.suffix in _IMAGE_TYPES), None)
     if path is None:
         return bare(request, 404, "Not found", "The image does not exist.")
-    kind = ("Content-Type", _IMAGE_TYPES[path.suffix])
-    return Response(
-        200, [kind, ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")], path.read_bytes()
-    )
+    return _file(_IMAGE_TYPES[path.suffix], path.read_bytes())
+
+
+def _file(kind: str, content: bytes) -> Response:
+    headers = [("Content-Type", kind), ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")]
+    return Response(200, headers, content)

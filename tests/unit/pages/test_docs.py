@@ -64,6 +64,19 @@ def test_every_operation_has_a_page(browser: Visitor, book: str) -> None:
         assert row.path in page.source
 
 
+def test_a_language_model_reads_the_manual_as_markdown(browser: Visitor) -> None:
+    contents = browser.get("/docs/llms.txt")
+    assert contents.headers["content-type"] == "text/plain; charset=utf-8"
+    listed = re.findall(r"^- \[(.+)\]\((http://[^/]+)(/docs/(.+)\.md)\): (.+)$", contents.source, re.MULTILINE)
+    assert {address for _, _, _, address, _ in listed} == {*manual.pages()} - {manual.HOME}
+    whole = browser.get("/docs/llms-full.txt").source
+    for title, _, path, address, about in listed:
+        assert browser.get(path).source == manual.pages()[address].text
+        assert f"# {title}\n" in whole
+        assert len(about) > 10, title
+    assert browser.get("/docs/reference/no-such.md").status == 404
+
+
 def test_an_operation_shows_its_members_and_examples(browser: Visitor) -> None:
     source = browser.get("/docs/operations/createSigningBasket").source
     assert "<code>paymentIds</code>" in source

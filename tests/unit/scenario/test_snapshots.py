@@ -11,7 +11,6 @@ from threading import Event
 
 import pytest
 
-from emulator.assemble import storage as snapshot_files
 from emulator.assemble.storage import FileSnapshots
 from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
@@ -213,9 +212,9 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
 @pytest.fixture
 def may_write(monkeypatch: pytest.MonkeyPatch) -> Event:
     """Every snapshot is large, and none is written before this is set."""
-    write, event = snapshot_files._write, Event()
+    write, event = FileSnapshots._write, Event()
     monkeypatch.setattr(snapshots, "LARGE", 0)
-    monkeypatch.setattr(snapshot_files, "_write", lambda *args, **options: event.wait() and write(*args, **options))
+    monkeypatch.setattr(FileSnapshots, "_write", lambda *args: event.wait() and write(*args))
     return event
 
 

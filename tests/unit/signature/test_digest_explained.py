@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.signature.other_values import explain_digest, other_bodies
+from emulator.api.signature.digest import explain_digest, other_bodies
 from emulator.httpsig.signing import digest_value
 from tests.unit.signature.making import BODY, Making
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, db, documents, memory_store, open_store, table
+from emulator.store import Document, Image, Kind, Ordered, Store, memory_store, open_store, table
 from emulator.store.check import disagreement
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
@@ -73,11 +73,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         super().__init__()
         # so that few documents are many under one value
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(table, "LISTED_FROM", 3)
         self.patch.setattr(table, "SORTED_FROM", 5)
-        self.patch.setattr(table, "SORTED_AT_ONCE", 3)
-        self.patch.setattr(documents, "SEVERAL", 2)
-        self.patch.setattr(db, "FREED_AT_ONCE", 1)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()

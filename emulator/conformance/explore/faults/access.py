@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, drawn
+from emulator.conformance.explore.faults import ChangeFault, FaultKind
 from emulator.scenario.start import ACCESS
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 ENDS = {
     "consent-revoked": {"consents": "revoked"},
@@ -24,17 +20,12 @@ class AccessEnds(ChangeFault):
 
     ends: Literal["consent-revoked", "consent-expired", "session-over", "quota-used-up"]
 
-    def start(self) -> dict[str, Any]:
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        del debtor, number
         return {"change": [ENDS[self.ends]]}
 
     def described(self) -> str:
         return f"after {self.of} {self.at}: {self.ends.replace('-', ' ')}"
-
-
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    return drawn(operations, ends=st.sampled_from(list(ENDS)))
 
 
 FAULT = FaultKind(
@@ -42,7 +33,6 @@ FAULT = FaultKind(
     summary="The access of the TPP ends between two requests: its consents, sessions or the reads of the day.",
     effects=tuple(f"change: {name}" for name in ACCESS),
     form=AccessEnds,
-    draw=draw,
     example={"of": "getTransactions", "at": 1, "ends": "consent-revoked"},
     weight=2,
 )

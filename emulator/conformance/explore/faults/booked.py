@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, drawn
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-
-# Replaced in each run: the account that the TPP is to pay from, and a number of the change.
-DEBTOR, NUMBER = "${debtor}", "${number}"
+from emulator.conformance.explore.faults import ChangeFault, FaultKind
 
 
 class Booked(ChangeFault):
@@ -21,19 +14,13 @@ class Booked(ChangeFault):
 
     entries: Annotated[int, Field(ge=1, le=50)] = 1
 
-    def start(self) -> dict[str, Any]:
-        entry = {"account": DEBTOR, "date": "0d", "name": "Kiosken", "text": NUMBER}
-        amounts = [f"-{17 + number}.{self.at:02}" for number in range(self.entries)]
-        return {"add": {"transactions": [{**entry, "amount": amount} for amount in amounts]}}
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        booked = {"account": debtor, "date": "0d", "name": "Kiosken", "text": number}
+        amounts = [f"-{17 + entry}.{self.at:02}" for entry in range(self.entries)]
+        return {"add": {"transactions": [{**booked, "amount": amount} for amount in amounts]}}
 
     def described(self) -> str:
         return f"after {self.of} {self.at}: {self.entries} more booked"
-
-
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    return drawn(operations, entries=st.sampled_from([1, 3]))
 
 
 FAULT = FaultKind(
@@ -41,7 +28,7 @@ FAULT = FaultKind(
     summary="Something is booked between two requests, so that the borders of pages move.",
     effects=(),
     form=Booked,
-    draw=draw,
+    draws={"entries": (1, 3)},
     example={"of": "getTransactions", "at": 1, "entries": 1},
     operations=("getTransactions",),
     weight=2,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from emulator.bank.feed import EFFECTS
 from emulator.bank.validation import one_of
 from emulator.conformance.explore.faults import FaultKind, PlannedFault
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 READ = ("getTransactions",)
 
@@ -30,18 +27,12 @@ class Feed(PlannedFault):
         return f"the feed drifts: {self.effect} ({self.chance:.0%} of the entries)"
 
 
-def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    return st.fixed_dictionaries({"effect": st.sampled_from(EFFECTS), "chance": st.sampled_from([1.0, 0.3])})
-
-
 FAULT = FaultKind(
     name="feed",
     summary="The account feed drifts between two reads.",
     effects=tuple(f"feed: {effect}" for effect in EFFECTS),
     form=Feed,
-    draw=draw,
+    draws={"effect": EFFECTS, "chance": (1.0, 0.3)},
     example={"effect": "duplicate", "chance": 1.0},
     operations=READ,
     weight=2,

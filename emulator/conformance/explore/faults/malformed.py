@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from emulator.conformance.explore.faults import FaultKind, RequestFault, repeated
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-
-FORMS = ("truncated", "not-json", "wrong-type", "empty", "html")
+from emulator.conformance.explore.faults import COUNTS, FaultKind, RequestFault
 
 
 class Malformed(RequestFault):
@@ -25,18 +19,12 @@ class Malformed(RequestFault):
         return f"{self.numbers()}: the body of the answer is {self.form}"
 
 
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    return repeated(operations, form=st.sampled_from(FORMS))
-
-
 FAULT = FaultKind(
     name="malformed",
     summary="The bank acts, but its answer cannot be read.",
     effects=("malformed",),
     form=Malformed,
-    draw=draw,
+    draws={"count": COUNTS},
     example={"of": "getPaymentStatus", "at": 1, "count": 1, "form": "truncated"},
     spoils=True,
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, drawn
+from emulator.conformance.explore.faults import ChangeFault, FaultKind
 
 
 class MoneyGone(ChangeFault):
     """Accounts are empty, and have no credit."""
 
-    def start(self) -> dict[str, Any]:
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        del debtor, number
         return {"change": [{"account": "NO*", "balance": "0.00", "creditLine": "0.00"}]}
 
     def described(self) -> str:
@@ -22,6 +23,5 @@ FAULT = FaultKind(
     summary="The money is gone: the accounts are empty from a request on.",
     effects=("change: account",),
     form=MoneyGone,
-    draw=drawn,
     example={"of": "createPayment", "at": 1},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.conformance.explore.faults import FaultKind, RequestFault, drawn
+from emulator.conformance.explore.faults import FaultKind, RequestFault
 
 
 class NewMembers(RequestFault):
@@ -22,6 +22,5 @@ FAULT = FaultKind(
     summary="An answer has members that nobody knows, as banks add them without notice.",
     effects=("malformed",),
     form=NewMembers,
-    draw=drawn,
     example={"of": "getPaymentStatus", "at": 1},
 )

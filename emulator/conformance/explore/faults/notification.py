@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from emulator.bank.notifications import EFFECTS
 from emulator.bank.validation import one_of
 from emulator.conformance.explore.faults import FaultKind, RequestFault
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 
 class Notified(RequestFault):
@@ -28,20 +25,13 @@ class Notified(RequestFault):
         return f"{self.numbers()}: its notifications are {self.effect}"
 
 
-def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    members = {"at": st.integers(1, 2), "effect": st.sampled_from(EFFECTS)}
-    return st.fixed_dictionaries({"of": st.just("createPayment"), **members})
-
-
 FAULT = FaultKind(
     name="notification",
     summary="Notifications of a payment come late, twice, in the wrong order, forged, or not at all.",
     effects=("notification",),
     form=Notified,
-    draw=draw,
+    draws={"effect": EFFECTS},
     example={"of": "createPayment", "at": 1, "effect": "reordered"},
     operations=("createPayment",),
-    weight=3,
+    weight=4,
 )

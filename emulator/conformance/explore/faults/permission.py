@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from emulator.conformance.explore.faults import FaultKind, RequestFault
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 
 class Permission(RequestFault):
@@ -28,19 +25,11 @@ class Permission(RequestFault):
         return f"{self.numbers()}{later}: refused, the account may not be paid from"
 
 
-def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    members = {"at": st.integers(1, 2), "lasts": st.booleans()}
-    return st.fixed_dictionaries({"of": st.just("createPayment"), **members})
-
-
 FAULT = FaultKind(
     name="permission",
     summary="Payments from the account are refused, though it can be read.",
     effects=("permission",),
     form=Permission,
-    draw=draw,
     example={"of": "createPayment", "at": 1, "lasts": True},
     operations=("createPayment",),
 )

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from emulator.conformance.explore.faults import FaultKind, RequestFault, drawn
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from emulator.conformance.explore.faults import FaultKind, RequestFault
 
 OPENS = ("createPayment", "createSigningBasket", "startCancellationAuthorisation", "getAccounts", "createConsent")
 
@@ -26,19 +22,11 @@ class ScaEnds(RequestFault):
         return f"{self.numbers()}: the authentication {ends[self.outcome]}"
 
 
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    opening = [operation for operation in operations if operation in OPENS]
-    return drawn(opening, outcome=st.sampled_from(["fail", "expire", "reject", "abandon"]))
-
-
 FAULT = FaultKind(
     name="sca",
     summary="The customer's authentication fails, expires, is declined or abandoned.",
     effects=("sca",),
     form=ScaEnds,
-    draw=draw,
     example={"of": "createPayment", "at": 1, "outcome": "fail"},
     operations=OPENS,
 )

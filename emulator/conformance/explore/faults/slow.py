@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from emulator.conformance.explore.faults import FaultKind, RequestFault, drawn
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from emulator.conformance.explore.faults import FaultKind, RequestFault
 
 
 class SlowAnswer(RequestFault):
@@ -25,17 +21,11 @@ class SlowAnswer(RequestFault):
         return f"{self.numbers()}: the answer takes {self.ms} ms longer"
 
 
-def draw(operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    return drawn(operations, ms=st.sampled_from([50, 200]))
-
-
 FAULT = FaultKind(
     name="slow",
     summary="An answer comes late, in real time.",
     effects=("delay",),
     form=SlowAnswer,
-    draw=draw,
+    draws={"ms": (20, 100)},
     example={"of": "createPayment", "at": 1, "ms": 200},
 )

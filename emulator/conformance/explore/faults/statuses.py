@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from emulator.bank.payment import flows
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.explore.faults import FaultKind, RequestFault
-from emulator.scenario.effects.progress import EFFECT
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from emulator.conformance.explore.faults import FaultKind, Pick, RequestFault
 
 WAITS = ("2s", "1h", "3d")
-LONGEST = 4  # statuses of a path
+LENGTHS = (1, 2, 3, 4)  # of a path
+LATER = ("ACCC", {"RJCT": "3d"}, {"ACSC": "1h"})  # a status that nobody knows, or an end much later
 
 
 class Statuses(RequestFault):
@@ -42,26 +38,20 @@ def _following(status: str) -> tuple[str, ...]:
     return tuple(sorted(ends - {"CANC", "PART"}))
 
 
-def draw(_operations: Sequence[str]) -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
-    @st.composite
-    def path(draw: st.DrawFn) -> list[Any]:
-        steps: list[Any] = []
-        status = "RCVD"
-        for _ in range(draw(st.one_of(st.integers(1, 2), st.integers(1, LONGEST)))):
-            following = _following(status)
-            if not following:
-                break
-            status = draw(st.sampled_from(following))
-            wait = draw(st.sampled_from(["", *WAITS]))
-            steps.append({status: wait} if wait else status)
-        if status not in FINAL and draw(st.booleans()):
-            steps.append(draw(st.sampled_from(["ACCC", {"RJCT": "3d"}, {"ACSC": "1h"}])))
-        return steps
-
-    numbers = st.one_of(st.just(1), st.integers(1, 3))
-    return st.fixed_dictionaries({"of": st.just("createPayment"), "at": numbers, "path": path()})
+def _path(pick: Pick) -> list[Any]:
+    steps: list[Any] = []
+    status = "RCVD"
+    for left in reversed(range(pick(LENGTHS))):
+        following = _following(status)
+        going_on = [one for one in following if left == 0 or one not in FINAL]
+        if not going_on:
+            break
+        status = pick(going_on)
+        wait = pick(("", *WAITS))
+        steps.append({status: wait} if wait else status)
+    if status not in FINAL and pick((False, True)):
+        steps.append(pick(LATER))
+    return steps
 
 
 FAULT = FaultKind(
@@ -69,8 +59,8 @@ FAULT = FaultKind(
     summary="A payment takes another path: any that transitions allow, or one with a status that nobody knows.",
     effects=("progress",),
     form=Statuses,
-    draw=draw,
+    draws={"path": _path},
     example={"of": "createPayment", "at": 1, "path": ["ACTC", "ACCP", {"RJCT": "3d"}]},
-    operations=EFFECT.operations,
-    weight=5,
+    operations=("createPayment",),
+    weight=8,
 )

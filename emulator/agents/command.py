@@ -1,0 +1,92 @@
+"""`bank-emulator mcp`: the bank for agents."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.bank import control_token, hint
+from emulator.cli.failure import Failed
+from emulator.cli.options import data_option, state_option, url_option
+
+if TYPE_CHECKING:
+    from emulator.agents.desk import Desk
+    from emulator.agents.server import BankServer
+
+PAGE = "agents"
+EPILOG = """\b
+An agent starts it, such as by {"command": "bank-emulator", "args": ["mcp"]}.
+Example: bank-emulator mcp --http 8765
+"""
+
+
+@click.command(name="mcp", epilog=EPILOG)
+@click.option("--http", metavar="[HOST:]PORT", help="Serve streamable HTTP here, at /mcp; 0 picks a free port.")
+@click.option("--command", "shell", metavar="CMD", help="The command that runs your client, for the tool run_checks.")
+@url_option
+@state_option
+@data_option
+@click.pass_context
+def command(context: click.Context, /, http: str | None, **_: str | None) -> None:
+    """Serve the bank to agents by the Model Context Protocol."""
+    host, port = _address(http)
+    if host not in ("127.0.0.1", "localhost", "::1") and control_token() is None:
+        raise Failed(
+            f"--http {http} can be reached from other machines and requires BANK_EMULATOR_CONTROL_TOKEN", page=PAGE
+        )
+    server_of, serve_stdio, serve_http = _imported()
+    from emulator.agents.desk import Desk
+
+    with closing(Desk(context)) as desk:
+        server: BankServer = server_of(desk)
+        if http is None:
+            hint("It speaks the Model Context Protocol on stdin and stdout; an agent starts it. Ctrl+C ends it.")
+            # A thread waits for stdin, which would keep the process from ending in the usual way.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: _end(desk))
+            serve_stdio(server)
+            return
+        try:
+            serve_http(server, host, port, token=control_token(), listening=_ready)
+        except OSError as error:
+            raise Failed(f"--http {http}: {error.strerror or error}", page=PAGE) from error
+
+
+def _address(http: str | None) -> tuple[str, int]:
+    """Host and port of --http."""
+    host, _, port = (http or "0").rpartition(":")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise Failed(f"--http {http}: takes PORT or HOST:PORT, with a port from 0 to 65535", page=PAGE)
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _imported() -> tuple[type[BankServer], Callable[[BankServer], None], Callable[..., None]]:
+    """The server, which needs the SDK."""
+    try:
+        from emulator.agents.server import BankServer, serve_http, serve_stdio
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("emulator"):
+            raise
+        raise Failed("mcp requires an extra: pip install 'bank-emulator[mcp]'", page=PAGE) from error
+    return BankServer, serve_stdio, serve_http
+
+
+def _ready(address: str) -> None:
+    click.echo(f"READY {address}")
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _end(desk: Desk) -> None:
+    desk.close()
+    os._exit(0)
+
+
+COMMANDS = {"mcp": command}

@@ -1,0 +1,73 @@
+"""Options that the commands share which run a TPP and judge it, and their checks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import click
+
+from emulator.cli.bank import write_file
+from emulator.cli.failure import Failed
+from emulator.cli.options import Command, words
+
+
+def report_files(command: Command) -> Command:
+    """The options that name files of the report; see `write_report`."""
+    for name, form in (("json", "JSON"), ("html", "one HTML page"), ("junit", "JUnit XML")):
+        option = click.option(f"--{name}", f"{name}_file", metavar="FILE", help=f"Write the report as {form}.")
+        command = option(command)
+    return command
+
+
+def write_report(
+    where: Mapping[str, str | None], report: Any, *, junit: Callable[[Any], str], html: Callable[[Any], str]
+) -> None:
+    """Write the report to the files that the options name."""
+    as_json = partial(json.dumps, indent=2, ensure_ascii=False)
+    for name, text in (("junit", junit), ("html", html), ("json", as_json)):
+        file = where[f"{name}_file"]
+        if file is not None:
+            write_file(f"--{name}", file, text(report))
+
+
+def program_options(each: str) -> Callable[[Command], Command]:
+    """The options that name the TPP, which does a task for each check or run; see `check_program`."""
+
+    def decorate(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--timeout",
+                metavar="SECONDS",
+                type=click.FloatRange(0.1, 3600),
+                default=30.0,
+                show_default=True,
+                help=f"The time for one {each}.",
+            ),
+            click.option(
+                "--hook", metavar="URL", help=f"The address to POST each {each} to; it answers when the TPP is done."
+            ),
+            click.option(
+                "--command", "shell", metavar="CMD", help=f"The command that runs the TPP, once for each {each}."
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def check_program(shell: str | None, hook: str | None, claims: str | None) -> None:
+    """Refuse a command that is no program, and addresses that are none."""
+    if shell is not None and hook is not None:
+        raise click.UsageError("use --command or --hook, not both")
+    if shell is not None and not (command := words(shell)):
+        raise click.UsageError("--command is empty or has an unclosed quotation mark")
+    if shell is not None and shutil.which(command[0]) is None:
+        raise Failed(f"--command: there is no program {command[0]} that can be run")
+    for option, address in (("--hook", hook), ("--claims", claims)):
+        if address is not None and not address.startswith(("http://", "https://")):
+            raise click.UsageError(f"{option} takes an http or https address")

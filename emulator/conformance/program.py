@@ -1,0 +1,109 @@
+"""The TPP under test as a program: a command that is started anew, or a hook that is POSTed to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+VISIT_TIMEOUT = 10.0  # seconds for an answer to the customer's browser
+OUTPUT_SHOWN = 2000  # the last characters of the output of a command
+
+
+class RunFailed(Exception):
+    """The TPP cannot be run; the argument is a sentence."""
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_open = build_opener(ProxyHandler({}), _NoRedirect()).open
+
+
+def credentials(folder: Path, certificate: str, key: str) -> dict[str, str]:
+    """Write the certificate and key (PEM) of the TPP to files; returns their environment variables."""
+    paths = {}
+    for name, text in (("certificate", certificate), ("key", key)):
+        path = folder / f"{name}.pem"
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="ascii")
+        paths[f"BANK_{name.upper()}"] = str(path)
+    return paths
+
+
+@contextmanager
+def started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """The running command, which is killed at the end with all that it has started; raises RunFailed."""
+    try:
+        process = subprocess.Popen(
+            shlex.split(command),
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"the command cannot be started: {error}") from None
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def printed(output: IO[bytes]) -> str:
+    """The last that a command has printed, without what would act on a terminal."""
+    output.seek(0, os.SEEK_END)
+    output.seek(max(0, output.tell() - OUTPUT_SHOWN))
+    text = output.read().decode("utf-8", "replace").strip()
+    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
+
+
+def failure(status: int | None, timeout: float, text: str) -> str | None:
+    """How a command failed that has printed this text, None if it did not; its status is None if it was stopped."""
+    if status == 0:
+        return None
+    last = f"; it printed: {text}" if text else ""
+    if status is None:
+        return f"the command did not end within {timeout:g} s and was stopped{last}"
+    return f"the command ended with {'signal' if status < 0 else 'status'} {abs(status)}{last}"
+
+
+def post(hook: str, environment: Mapping[str, str], timeout: float) -> tuple[int, str | None]:
+    """POST the environment to the hook, with the texts of the credentials; returns the status of its answer (0: there
+    is none), and what is wrong with it."""
+    body = {name.removeprefix("BANK_").lower(): value for name, value in environment.items()}
+    for name in ("certificate", "key"):
+        body[name] = Path(body[name]).read_text(encoding="ascii")
+    try:
+        request = Request(hook, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
+        with _open(request, timeout=timeout) as answer:
+            return answer.status, None
+    except HTTPError as error:
+        return error.code, f"the hook answered {error.code}"
+    except TimeoutError:
+        return 0, f"the hook did not answer within {timeout:g} s"
+    except (OSError, ValueError) as error:
+        return 0, f"the hook cannot be reached: {getattr(error, 'reason', error)}"
+    except HTTPException:
+        return 0, "the answer of the hook is not HTTP"
+
+
+def visit(redirect: str) -> None:
+    """Open an address of the TPP as the customer's browser would; addresses of apps cannot be opened here."""
+    if redirect.startswith(("http://", "https://")):
+        with suppress(URLError, OSError, HTTPException, ValueError), _open(redirect, timeout=VISIT_TIMEOUT):
+            pass

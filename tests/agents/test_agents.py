@@ -1,0 +1,167 @@
+"""The tools for agents, used by the SDK's own client."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from emulator.agents.tools import TABLE
+from emulator.cli.main import run
+from emulator.testing import banks
+from tests.agents.journey import NOBODY, agent, journey
+from tests.e2e.process import ALONE
+from tests.known_state import KARI
+
+SERVE = [sys.executable, "-m", "emulator", "mcp"]
+
+
+def test_a_journey_from_no_bank_to_the_line_that_is_wrong() -> None:
+    calls = {call.tool: call for call in journey()}
+    nobody = journey()[0]
+    assert nobody.refused
+    assert "open_bank with start: true starts a bank" in nobody.text
+    assert not any(call.refused for call in journey()[1:])
+    assert calls["ledger"].text.count("ACSC 10.00 NOK") == 2
+    audit = calls["audit"].text
+    assert "fail repeats-a-lost-answer (must)" in audit
+    assert re.search(r"occasion: 1 .*X-Request-ID order-1001-a\n +after it: 2 .*X-Request-ID order-1001-b\n", audit)
+    assert "right: Sends the same bytes with the same X-Request-ID again" in audit
+
+
+async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
+    refused = [
+        ("open_banks", {}, "There is no tool 'open_banks'; did you mean open_bank? There are: open_bank, people,"),
+        (
+            "clock",
+            {"advanced": "1d"},
+            "clock has no argument 'advanced'; did you mean advance? It takes: advance, mode",
+        ),
+        ("clock", {"mode": "slow"}, "clock: mode: Input should be 'live' or 'frozen'."),
+        ("send_request", {"method": "GET"}, "send_request: path: Field required."),
+        ("people", {}, "does not answer: Connection refused"),
+        ("open_bank", {"seed": 1}, "seed goes with start: true"),
+        ("open_bank", {"start": True, "url": NOBODY}, "not both"),
+        (
+            "open_bank",
+            {"start": True, "fixtures": "none"},
+            "There is no fixture 'none'; expected one of empty",
+        ),
+        ("open_bank", {"url": "bank"}, "http://127.0.0.1:8080"),
+        ("manual", {"topic": "xyzzy"}, "the manual has nothing about xyzzy"),
+        ("run_checks", {}, "name either the command that runs your client or its hook"),
+        ("run_checks", {"command": "no-such-program"}, "there is no program that can be run"),
+        ("run_checks", {"hook": "x"}, "hook takes an http or https address"),
+        ("run_checks", {"command": "true", "checks": ["repeat"]}, "There is no check 'repeat'"),
+        ("apply_scenario", {"scenario": "scenario: x\nrule: []\n"}, "scenario:2:1: There is no member 'rule'"),
+    ]
+    async with agent("--url", NOBODY) as ask:
+        for tool, arguments, expected in refused:
+            text = await ask(tool, **arguments)
+            assert expected in text
+            assert "\n" not in text
+        assert all(call.refused for call in ask.calls)
+
+
+async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) -> None:
+    """Requests, explanations, scenarios, and what only `confirm` does."""
+    with banks() as begin:
+        url = begin(seed=1).url
+        async with agent("--url", url, "--state", str(tmp_path)) as ask:
+            assert "agent/certificate.pem" in await ask("open_bank")
+            assert "--state DIR" in await ask("open_bank", tpp="demo")
+            assert "HTTP 401" in await ask("send_request", method="GET", path="/v1/accounts")
+            link = re.search(r'"href":"(http[^"]+/sca/[^"]+)"', ask.calls[-1].text)
+            assert link is not None
+            assert "psu-id=" in await ask("customer", action="approve", target=link[1], national_id=KARI)
+            assert "NO8599901000014" in await ask("send_request", method="GET", path="/v1/accounts")
+            accounts = {"method": "GET", "path": "/v1/accounts"}
+            assert "HTTP 400" in await ask("send_request", **accounts, customer=KARI, headers={"Signature": "x"})
+            explained = await ask("explain")
+            assert "Signature" in explained
+            assert f"more: {url}/console/requests/3" in explained
+            assert "400 GET /v1/accounts" in await ask("requests", status=400)
+            reset = "scenario: anew\nstart: {from: empty}\n"
+            assert "It would replace 4 customers" in await ask("apply_scenario", scenario=reset, check_only=True)
+            assert "confirm: true applies it" in await ask("apply_scenario", scenario=reset)
+            assert "confirm: true does it" in await ask("clear", what="bank")
+            assert "Kari Kladd" in await ask("people")
+            shown = (await ask("scenarios", name="slow-bank")).rpartition("\nmore: ")[0]
+            assert "slow-bank is applied" in await ask("apply_scenario", scenario=shown)
+            assert "Deleted" in await ask("clear", what="rules", confirm=True)
+            assert "Deleted" in await ask("clear", what="bank", confirm=True)
+            assert "HTTP 200" in await ask("send_request", **accounts, customer=KARI)
+            again = reset.replace("empty", "known-state")
+            assert "anew is applied" in await ask("apply_scenario", scenario=again, confirm=True)
+            assert "HTTP 200" in await ask("send_request", **accounts, customer=KARI)
+            assert "anew is applied" in await ask("apply_scenario", scenario=reset, confirm=True)
+            assert "The bank has nobody." in await ask("people")
+            planned = await ask("run_checks", command="false", checks=["fresh-request-id"])
+            assert "not-seen fresh-request-id" in planned
+            assert "the command ended with status 1" in planned
+            assert ask.progress == ["1 of 1 fresh-request-id"]
+
+
+async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
+    server = StdioServerParameters(command=SERVE[0], args=SERVE[1:], env={**ALONE})
+    async with Client(server) as client:
+        tools = await client.list_tools()
+        assert [tool.name for tool in tools.tools] == [*TABLE]
+        assert all(tool.annotations is not None and tool.description for tool in tools.tools)
+        opened = await client.call_tool("open_bank", {"start": True})
+        address = urlsplit(opened.content[0].text.partition(": ")[0])
+        socket.create_connection((address.hostname, address.port)).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address.hostname, address.port))
+
+
+async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
+    environment = {**ALONE, "BANK_EMULATOR_CONTROL_TOKEN": "secret"}
+    with subprocess.Popen([*SERVE, "--http", "0"], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            ready = process.stdout.readline()
+            url = ready.removeprefix("READY ").strip()
+            with pytest.raises(HTTPError, match="401"):
+                urlopen(Request(url, b"{}", {"Content-Type": "application/json"}))
+            sent = create_mcp_http_client(headers={"Authorization": "Bearer secret"})
+            async with sent, Client(streamable_http_client(url, http_client=sent)) as client:
+                refused = await client.call_tool("run_checks", {"command": "true"})
+                assert "mcp --command CMD" in refused.content[0].text
+        finally:
+            process.terminate()
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--http", "much"], "--http much: takes PORT or HOST:PORT"),
+        (["--http", "0.0.0.0:0"], "requires BANK_EMULATOR_CONTROL_TOKEN"),
+        (["--url", "bank"], "--url"),
+    ],
+)
+def test_wrong_options_are_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["mcp", *arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert expected in line
+
+
+def test_without_the_sdk_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "emulator.agents.server", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    assert run(["mcp"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "bank-emulator: mcp requires an extra: pip install 'bank-emulator[mcp]' (see bank-emulator docs agents)"
+    ]
