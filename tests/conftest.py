@@ -83,8 +83,7 @@ def store_url(postgresql: PostgreSQL) -> Iterator[str]:
 
 # Under coverage a test takes three times as long. These run no line that no other test runs, and are not measured:
 # whole folders and files, the costly ones of a file, and by their marks browsers, kills and drawn examples.
-NOT_MEASURED = tuple(
-    """
+_NOT_MEASURED = """
     tests/bench/ tests/crash/ tests/docs/ tests/examples/ tests/fuzz/ tests/generators/ tests/hostile/
     tests/api/test_control_commands.py::test_a_file_that_no_bank tests/api/test_control_gate.py::test_every_operation_is
     tests/api/test_control_gate.py::test_the_openapi tests/api/test_control_ready_scenarios.py::test_it_does
@@ -98,8 +97,8 @@ NOT_MEASURED = tuple(
     tests/postgres/test_wire.py tests/scenarios/test_library.py::test_it_turns
     tests/unit/pages/test_docs.py::test_a_search_for_a_name tests/unit/scenario/test_schema.py
     tests/unit/test_project.py tests/unit/test_tools.py
-    """.split()
-)
+"""
+NOT_MEASURED = tuple(_NOT_MEASURED.split())
 MARKS_NOT_MEASURED = ("browser", "crash", "hypothesis")
 
 
