@@ -629,13 +629,6 @@ FAULTS = (
         "notifications follow redirects",
         "notifications/test_client.py",
     ),
-    Fault(
-        "web/events.py",
-        "> connection.limits.event_bytes:",
-        "> 1000 * connection.limits.event_bytes:",
-        "events pile up for a client that does not read",
-        "e2e/test_load.py",
-    ),
 )
 
 
