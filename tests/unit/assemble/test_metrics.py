@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +21,6 @@ from emulator.bank.clock import real_now
 from emulator.bank.sandbox import data
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
-from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from tests.api.desk import DeskClient, seeded_registry
 from tests.known_state import KARI, PAYMENT, STRAKS
@@ -49,8 +48,8 @@ class Process:
 
     def __init__(self, registry: BankRegistry, authority: CertificateAuthority, **settings: Any) -> None:
         self.registry = registry
-        chosen = ServeSettings(state=Path(), ephemeral=True, **settings)
-        self.application = application_of(registry, chosen, authority, BankApplication)
+        registry.settings = replace(registry.settings, **settings)
+        self.application = application_of(registry, BankApplication)
 
     def send(self, *requests: Request) -> list[Response]:
         turn, answers = self.application.turn(), []
