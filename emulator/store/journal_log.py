@@ -442,16 +442,22 @@ class JournalLog(Log):
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory.
+
+        Once `pause` has cancelled it, the disk is not used for anything that can be left out: it may be slow, and
+        thousands of banks may be closed.
+        """
         self._abandon_compaction()
+        hurried = True
         with suppress(Abandoned):
             if pause is not None:
                 pause()
+            hurried = False
             if self.size > 0 and self.refusal is None:
                 self._attempt(lambda: self.compact(pause))
         if self._open:
             self._attempt(self.sync)
-        self._release()
+        self._release(hurried=hurried)
 
     def _attempt(self, last_step: Callable[[], None]) -> None:
         try:
@@ -464,14 +470,14 @@ class JournalLog(Log):
         self._abandon_compaction()
         self._release()
 
-    def _release(self) -> None:
+    def _release(self, *, hurried: bool = False) -> None:
         if self in _open_logs:
             _open_logs.discard(self)
             self.refusal = self.refusal or "the documents are closed"
             if self._gave_up:  # the failing disk may have prevented it before
                 self._journal.cut_back(self._synced_end)
             self._drop_journal()
-            self._lock.release()
+            self._lock.release(hurried=hurried)
 
     def _drop_journal(self) -> None:
         if self._open:

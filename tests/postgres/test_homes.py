@@ -21,6 +21,7 @@ from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
 from emulator.settings import ServeSettings
+from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
@@ -614,3 +615,26 @@ async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQ
         postgresql.drop(url)
         with postgresql.admin() as admin:
             admin.execute("DROP ROLE narrow")
+
+
+async def test_a_bank_whose_change_cannot_be_undone_is_taken_again_and_loaded(one: Process, bank: str) -> None:
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    before, documents = await now(one, bank), one.registry.documents(bank)
+    assert documents is not None
+    customers = documents.tables[CUSTOMER.name]
+
+    def change() -> None:
+        with documents.transaction():
+            documents.put(CUSTOMER, cast(Any, {"id": "never"}))
+            setattr(customers, "place", lambda *_: 1 / 0)  # noqa: B010
+            raise MemoryError
+
+    with pytest.raises(StoreUnwritable, match="could not be undone"):
+        change()
+    assert await now(one, bank) == before
+    again = one.registry.documents(bank)
+    assert again is not None
+    assert again is not documents
+    assert not again.exists(CUSTOMER, "never")
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert await now(one, bank) == before + timedelta(hours=1)
