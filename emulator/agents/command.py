@@ -34,7 +34,7 @@ Example: bank-emulator mcp --http 8765
 @state_option
 @click.pass_context
 def command(context: click.Context, /, http: str | None, **_: str | None) -> None:
-    """Serve the bank to agents, by the Model Context Protocol on stdin and stdout."""
+    """Serve the bank to agents by the Model Context Protocol."""
     host, port = _address(http)
     if host not in ("127.0.0.1", "localhost", "::1") and control_token() is None:
         raise Failed(

@@ -17,8 +17,8 @@ headers, query, body and business rules report everything that they find.
     resource, business rules    the operation's handler     400, 403, 404, 409
 
 Rules come that late because they match what the gates before have read; a rule that plays a bank that is down is
-`unsigned`. The last three gates and all that they write are one transaction. Bank time stands still from the first
-gate to the answer.
+`unsigned`. The last three gates and all that they write are one transaction; only the day of a consent's last use is
+written after it. Bank time stands still from the first gate to the answer.
 
     failure                     consequence
     BankError, from any depth   its answer; the transaction is undone
@@ -26,9 +26,9 @@ gate to the answer.
     StoreUnwritable             503; the change is undone, reads go on
     any other exception         500, logged with its traceback; the transaction is undone
 
-Whatever the answer is, it then gets the headers of every answer and its signature, the effects of rules change it, and
-the request log, the report on TPPs and the event stream receive it. It is sent by the web server after the change is
-stored (`emulator.assemble.turns`).
+The effects of rules change the answer (but not that 500). Then it gets the headers of every answer and its signature,
+and the request log, the report on TPPs, the metrics and the event stream receive it. It is sent by the web server
+after the change is stored (`emulator.assemble.turns`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
@@ -144,7 +144,8 @@ Signer = Callable[[], Sign]
 class BankService:
     """A running bank: the interface for the web server, the control interface and the scenario player.
 
-    Synchronous; no method that answers a request raises.
+    Synchronous. Exceptions of an operation become answers; those of due steps, of signing and of the observer are left
+    to the caller, for whom they are a 500.
     """
 
     def __init__(
@@ -160,6 +161,7 @@ class BankService:
         outcomes: Outcomes | None = None,
     ) -> None:
         self.bank = bank
+        self._clients = VerifiedClients()
         self.observer = observer
         self.outcomes = outcomes or Outcomes()
         self.rules = rules
@@ -395,6 +397,7 @@ class BankService:
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
+                clients=self._clients,
                 base=request.base,
             )
         except SignatureRefused as refused:

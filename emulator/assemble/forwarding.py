@@ -8,7 +8,7 @@ holds the other end up, who closes ends the work there.
 
 A message is a head, JSON behind its size in four bytes, and a body of as many bytes as the head says. The first message
 of an answer says how it goes on: `whole`, not at all; `parts`, until one that is the `last`; `stream`, with events
-until the connection ends; `elsewhere`, this process is not the home; `refused`, the secret is wrong.
+until the connection ends. Or it says why there is none: `elsewhere`, `another` (see `_NOT_DELIVERED`), `refused`.
 
 What the sender may do when it fails depends on how far it came:
 
@@ -30,7 +30,7 @@ import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -55,6 +55,13 @@ _FORBIDDEN = (
     )
 )  # for who takes this address for that of the interface
 UNREAD = 1 << 20  # bytes of events that a reader may be behind
+
+
+_NOT_DELIVERED = {
+    "elsewhere": "the process at {} is not the home any more",
+    "another": "at {} is another process than the home: is --advertise the same?",
+    "refused": "the process at {} has another secret: it is of another store",
+}
 
 
 class NotDelivered(Exception):
@@ -123,19 +130,14 @@ class Entrance:
     async def close(self) -> None:
         """End all connections, once the requests in progress are answered."""
         self._ending = True
-        if self._server is None:
-            self._bound.close()
-            return
-        self._server.close()
-        for writer in self._connections.values():
-            if writer not in self._answering:
-                writer.close()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=ENDING)
-        for writer in self._connections.values():
-            writer.transport.abort()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=ENDING)
+        (self._server or self._bound).close()
+        for writer in set(self._connections.values()) - self._answering:
+            writer.close()
+        for _ in range(2):
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=ENDING)
+            for writer in self._connections.values():
+                writer.transport.abort()
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()
@@ -163,32 +165,33 @@ class Entrance:
             logger.warning("an internal request with a wrong secret came from %s", writer.get_extra_info("peername"))
             await _send(writer, {"as": "refused"})
             return False
+        if head["home"] != self._home:
+            await _send(writer, {"as": "another"})
+            return False
         names, values = zip(*head["headers"], strict=True) if head["headers"] else ((), ())
         fields = Fields(tuple(names), tuple(map(str.lower, names)), tuple(values))
-        answer = None
-        if head["home"] == self._home:
-            answer = await self._here(head["bank"], Request(head["method"], head["target"], fields, body, head["base"]))
+        answer = await self._here(head["bank"], Request(head["method"], head["target"], fields, body, head["base"]))
         if answer is None:
-            await _send(writer, {"as": "elsewhere", "known": head["home"] == self._home})
+            await _send(writer, {"as": "elsewhere"})
             return True
         shown = {"status": answer.status, "headers": answer.headers}
         if isinstance(answer, Stream):
-            await self._stream(answer, shown, reader, writer)
+            await _send(writer, {"as": "stream", **shown})
+            await self._stream(answer, reader, writer)
             return False
-        delivery = {"delay": answer.delivery.delay, "disconnect": answer.delivery.disconnect}
+        shown |= {"delay": answer.delivery.delay, "disconnect": answer.delivery.disconnect}
         if answer.parts is None:
-            await _send(writer, {"as": "whole", **shown, **delivery}, answer.body)
+            await _send(writer, {"as": "whole", **shown}, answer.body)
             return True
-        await _send(writer, {"as": "parts", **shown, **delivery, "parts": answer.parts.size}, answer.body)
+        await _send(writer, {"as": "parts", **shown, "parts": answer.parts.size}, answer.body)
         async for piece in answer.parts:
             await _send(writer, {}, piece)
             await asyncio.sleep(0)  # requests come between
         await _send(writer, {"last": True})
         return True
 
-    async def _stream(self, stream: Stream, shown: dict[str, Any], reader: StreamReader, writer: StreamWriter) -> None:
+    async def _stream(self, stream: Stream, reader: StreamReader, writer: StreamWriter) -> None:
         """Pass events on until one of the sides ends."""
-        await _send(writer, {"as": "stream", **shown})
         ended = asyncio.get_running_loop().create_task(reader.read(1))
 
         def push(chunk: bytes | None) -> None:
@@ -198,7 +201,7 @@ class Entrance:
             else:
                 writer.write(chunk)
 
-        listener = _RemoteWatcher(ended)
+        listener = _RemoteWatcher(ended.cancel)
         unsubscribe = stream.subscribe(push)
         self._watching.add(listener)
         try:
@@ -209,30 +212,21 @@ class Entrance:
             ended.cancel()
 
 
-class _RemoteWatcher:
-    """The reader of an event stream at another process."""
+class _RemoteWatcher(NamedTuple):
+    """The reader of an event stream at another process; `leave` ends it."""
 
-    def __init__(self, ended: asyncio.Task[bytes]) -> None:
-        self._ended = ended
-
-    def leave(self) -> None:
-        """End the stream."""
-        self._ended.cancel()
+    leave: Callable[[], Any]
 
 
 # The side of the process that the client has reached
 
 
 class Ways:
-    """The connections of a process to the others, by address."""
+    """The connections of a process to the others, by address; `is_home`: whether a bank has this home."""
 
-    is_home: Callable[[str, str], Awaitable[bool]]
-    """Whether the bank has this home; set by who looks for homes."""
-
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, is_home: Callable[[str, str], Awaitable[bool]]) -> None:
         self._secret = secret.decode()
-        self._looks: set[asyncio.Task[None]] = set()
-        self._waiting: set[StreamWriter] = set()  # connections on which an answer is late
+        self._is_home = is_home
         self._free: dict[str, list[tuple[StreamReader, StreamWriter]]] = {}
 
     def close(self) -> None:
@@ -258,55 +252,40 @@ class Ways:
         except (OSError, TimeoutError, ValueError) as error:
             reason = f"the process at {address} cannot be reached: {error or 'no answer'}"
             raise NotDelivered(reason, moved=False) from error
-        late = asyncio.get_running_loop().call_later(LATE, self._begin_to_look, bank, home, writer)
         try:
             await _send(writer, head, request.body)
-            answer, body = await _receive(reader)
-            late.cancel()
-            self._waiting.discard(writer)
-            if answer["as"] == "whole":
+            answer, body = await self._answer(reader, bank, home)
+            kind = answer["as"]
+            if kind in _NOT_DELIVERED:
+                writer.close()
+                raise NotDelivered(_NOT_DELIVERED[kind].format(address), moved=kind == "elsewhere")
+            status, headers = answer["status"], [(name, value) for name, value in answer["headers"]]
+            if kind == "stream":
+                return Stream(status, headers, lambda push: _subscribed(reader, writer, push))
+            response = Response(status, headers, body, Delivery(answer["delay"], answer["disconnect"]))
+            if kind == "parts":
+                response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer))
+            else:
                 self._release(address, reader, writer)
-                return self._response(answer, body)
+            return response
         except (OSError, asyncio.IncompleteReadError, ValueError, KeyError) as error:
-            late.cancel()
             writer.close()
             raise Broken(f"the process at {address} has gone") from error
         except asyncio.CancelledError:  # the client has gone
-            late.cancel()
             writer.close()
             raise
-        if answer["as"] == "parts":
-            response = self._response(answer, body)
-            response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer))
-            return response
-        if answer["as"] == "stream":
-            return Stream(answer["status"], _pairs(answer), lambda push: _subscribed(reader, writer, push))
-        writer.close()
-        if answer["as"] == "refused":
-            raise NotDelivered(f"the process at {address} has another secret: it is of another store", moved=False)
-        if not answer["known"]:
-            raise NotDelivered(f"at {address} is another process than the home: is --advertise the same?", moved=False)
-        raise NotDelivered(f"the process at {address} is not the home any more", moved=True)
 
-    def _begin_to_look(self, bank: str, home: str, writer: StreamWriter) -> None:
-        self._waiting.add(writer)
-        task = asyncio.get_running_loop().create_task(self._look(bank, home, writer))
-        self._looks.add(task)
-        task.add_done_callback(self._looks.discard)
-
-    async def _look(self, bank: str, home: str, writer: StreamWriter) -> None:
-        """Break the connection to a process that does not answer and is not the home any more."""
-        while writer in self._waiting and not writer.is_closing():
-            with suppress(StoreError):  # nobody can take the bank meanwhile
-                if not await self.is_home(bank, home) and writer in self._waiting:
-                    writer.transport.abort()
-            await asyncio.sleep(LATE)
-        self._waiting.discard(writer)
-
-    @staticmethod
-    def _response(answer: dict[str, Any], body: bytes) -> Response:
-        delivery = Delivery(answer["delay"], answer["disconnect"])
-        return Response(answer["status"], _pairs(answer), body, delivery)
+    async def _answer(self, reader: StreamReader, bank: str, home: str) -> tuple[dict[str, Any], bytes]:
+        """The first message of an answer; ConnectionError once the process that owes it is not the home any more."""
+        answer = asyncio.get_running_loop().create_task(_receive(reader))
+        try:
+            while not (await asyncio.wait([answer], timeout=LATE))[0]:
+                with suppress(StoreError):  # nobody can take the bank meanwhile
+                    if not await self._is_home(bank, home) and not answer.done():
+                        raise ConnectionResetError("another process is the home")
+            return answer.result()
+        finally:
+            answer.cancel()
 
     async def _connection(self, address: str) -> tuple[StreamReader, StreamWriter]:
         free = self._free.get(address, [])
@@ -327,25 +306,19 @@ class Ways:
             writer.close()
 
     async def _pieces(self, address: str, reader: StreamReader, writer: StreamWriter) -> AsyncIterator[bytes]:
-        last = False
         try:
             while True:
                 head, piece = await _receive(reader)
                 if head.get("last"):
-                    last = True
-                    return
+                    break
                 yield piece
         except (asyncio.IncompleteReadError, ValueError) as error:
+            writer.close()
             raise ConnectionResetError("the home of the bank has gone") from error
-        finally:
-            if last:
-                self._release(address, reader, writer)
-            else:
-                writer.close()
-
-
-def _pairs(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in answer["headers"]]
+        except BaseException:
+            writer.close()
+            raise
+        self._release(address, reader, writer)
 
 
 def _subscribed(reader: StreamReader, writer: StreamWriter, push: Push) -> Unsubscribe:

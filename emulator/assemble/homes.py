@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from socket import socket
 from typing import Any
 
 import orjson
@@ -80,7 +81,10 @@ class Homes:
     refuses: Callable[[Request], bool]
     """Whether a request lacks the right to create a bank; set by the application."""
 
-    def __init__(self, server: Server, leases: Leases, authority: StoredAuthority) -> None:
+    def __init__(
+        self, server: Server, leases: Leases, authority: StoredAuthority, *, bound: socket, secret: bytes
+    ) -> None:
+        """`bound` is where the others reach this process; `secret`: what the processes of this store know."""
         self.server = server
         self.leases = leases
         self.authority = authority
@@ -92,30 +96,28 @@ class Homes:
         self._ending = False
         self._away: str | None = None  # why the store could not be used when it was tried last
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ways: Ways
+        self._bound, self._secret = bound, secret
+        self._ways = Ways(secret, leases.is_home)
         self._entrance: Entrance | None = None
         self._local: Answering
 
     # Requests
 
-    def around(
-        self, local: Answering, watching: Watching, *, entrance: Callable[..., Entrance], ways: Ways
-    ) -> Answering:
+    def around(self, local: Answering, watching: Watching) -> Answering:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
-        self._ways = ways
-        ways.is_home = self.leases.is_home
-        self._entrance = entrance(self._for_others, watching)
+        self._entrance = Entrance(self._bound, self.leases.home, self._secret, self._for_others, watching)
         return self.answer
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request of a client."""
-        if request.target.startswith("/v1/") and self._serves(DEFAULT):  # nearly every one: without the search below
-            answer = await self._local(request)
+        direct = request.target.startswith("/v1/")
+        name, whole = (DEFAULT, False) if direct else bank_of(request)
+        if name is not None and (direct or request.target.startswith(f"/banks/{name}/v1/")) and self._serves(name):
+            answer = await self._local(request)  # nearly every request: without the search below
             if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
                 return answer
             request = replace(request, unfinished=None, prepared=None)
-        name, whole = bank_of(request)
         if name is None:
             return await self._local(request)
         try:
@@ -182,7 +184,7 @@ class Homes:
                 await self.refresh()
             answer = await self._local(request)
             if self.authority.pending:
-                await self.authority.keep(self.server)
+                await self.authority.keep(self.server.rows)
             while self.owed:
                 await self.owed.pop()
         except TppExists as error:
@@ -277,7 +279,7 @@ class Homes:
         documents = await asyncio.get_running_loop().run_in_executor(None, self._documents, lease, content)
         if not lease.valid or self.leases.held.get(name) is not lease:
             raise StoreLost(f"bank {name} took too long to load")
-        service = self.registry.adopt(name, documents)
+        service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)
         if lease.memory is not None:
             _remember(service, lease.memory)
@@ -364,7 +366,7 @@ class Homes:
                 logger.error("%s", error)
         self.authority.adopt()
         if self.authority.pending:
-            await self.authority.keep(self.server)
+            await self.authority.keep(self.server.rows)
         if self.registry.watched():
             await self.refresh()
         else:

@@ -180,6 +180,9 @@ class StoredSnapshots(Snapshots):
     def _content(self, name: str) -> bytes:
         raise NotImplementedError
 
+    def _file(self, name: str) -> Path:
+        return Path(name)
+
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
         yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)))
         return image if is_small(image.size) else None
@@ -187,7 +190,7 @@ class StoredSnapshots(Snapshots):
     def _read(self, name: str) -> Image:
         try:
             content = self._content(name)
-            image = image_from_bytes(content, KINDS, file=Path(name))
+            image = image_from_bytes(content, KINDS, file=self._file(name))
         except LookupError:
             del self._saved[name]
             raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None

@@ -1,4 +1,8 @@
-"""The errors of the bank, raised at any depth and rendered in one place (`api/render.py`)."""
+"""The errors of the bank, raised at any depth and rendered in one place (`api/render.py`).
+
+A code is a member of `Code` and a row of `STATUS`, and has a section in errors.md; the statuses of redirects are in
+`authentication/sca.py` (`_STATUSES`; 400 for any other).
+"""
 
 from __future__ import annotations
 

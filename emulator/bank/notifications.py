@@ -26,6 +26,7 @@ from emulator.bank.scheme.transitions import FINAL
 CONTENTS = ("SCA", "PROCESS", "LAST")  # Berlin Group 1.3.11, TPP-Notification-Content-Preferred
 DEFAULT_CONTENT = ("PROCESS",)  # assumed, if the TPP has no preference
 EFFECTS = ("late", "twice", "reordered", "dropped", "forged")
+# between the attempts to deliver one; the manual names them: notifications.md#order-and-repetition
 GAPS = tuple(
     timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
 )

@@ -2,6 +2,9 @@
 
 They are a table and not a model of pydantic, because a bank with stored documents reads its settings before anything
 else needs pydantic, whose import would make the start longer. Forms and JSON Schemas are derived from the table.
+
+A setting is a member of `Settings`, a row of `TAKES` and a member of `documents.SettingsDocument`; forms, console and
+manual follow from these. A default that a flag sets is in `assemble/composition.py`.
 """
 
 from __future__ import annotations

@@ -16,9 +16,13 @@ The way of an observation, and what is in memory at each place:
 4. First the open occasions are decided, then new ones opened, so that no observation decides its own occasion.
 5. `verdicts` counts open occasions as they stand now, on a copy of the records: a report changes nothing.
 
-    state of an occasion   becomes                        by
-    open                   passed, failed or undecided    an observation, the end of `within`, the report
-    (none)                 passed or failed at once       clauses about the occasion itself
+    state of an occasion   becomes                      by
+    (none)                 open                         an observation that matches `seen`
+    (none)                 passed or failed at once     clauses about the occasion itself
+    open                   passed, failed or forgotten  an observation, `until`, the end of `within`
+    open                   open                         the report, in whose copy it counts as passed, failed, undecided
+
+Forgotten, and counted nowhere, are a `next` that `until` has ended, and an `each` that no observation concerned.
 
 Nothing is stored: a reset, `DELETE /_emulator/conformance` and the end of the process forget all (`forget`). What is
 remembered is bounded, the oldest goes first: an occasion that is dropped ends as by its `until`, and an address that

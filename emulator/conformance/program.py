@@ -65,10 +65,11 @@ def started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> 
 
 
 def printed(output: IO[bytes]) -> str:
-    """The last that a command has printed."""
+    """The last that a command has printed, without what would act on a terminal."""
     output.seek(0, os.SEEK_END)
     output.seek(max(0, output.tell() - OUTPUT_SHOWN))
-    return output.read().decode("utf-8", "replace").strip()
+    text = output.read().decode("utf-8", "replace").strip()
+    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
 
 
 def failure(status: int | None, timeout: float, text: str) -> str | None:
@@ -95,8 +96,10 @@ def post(hook: str, environment: Mapping[str, str], timeout: float) -> tuple[int
         return error.code, f"the hook answered {error.code}"
     except TimeoutError:
         return 0, f"the hook did not answer within {timeout:g} s"
-    except (URLError, OSError, HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         return 0, f"the hook cannot be reached: {getattr(error, 'reason', error)}"
+    except HTTPException:
+        return 0, "the answer of the hook is not HTTP"
 
 
 def visit(redirect: str) -> None:

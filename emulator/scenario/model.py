@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
+from emulator.bank import fixtures
 from emulator.bank.conditions import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, filled, json_schema, matching, refuse
@@ -77,9 +78,13 @@ class ScenarioFile(Model):
     story: Annotated[list[AnyStep], Field(max_length=MOST_STEPS)] = Field(default_factory=list)
 
 
-@cache
 def scenario_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a scenario; cached: do not change it."""
+    return _schema(tuple(fixtures.names()))
+
+
+@lru_cache(maxsize=1)
+def _schema(_fixtures: tuple[str, ...]) -> dict[str, Any]:
     schema = json_schema(ScenarioFile)
     shared = schema["$defs"]
     for name in _reached(shared, "Start", "Rule"):

@@ -319,7 +319,7 @@ class RuleSet:
             active.matched, active.acted = counters.get(active.serial, (0, 0))
 
     def add(self, rules: Iterable[AddedRule]) -> None:
-        """Append rules."""
+        """Append rules behind the others, ahead of those of the setting `weather`, with counters at zero."""
         at = self._bank.clock.stamp()
         new = [self._active(place, added, at, self._serial()) for place, added in enumerate(rules, len(self._stored))]
         self._store([*self._stored, *new])

@@ -6,7 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts, ledger
@@ -46,7 +48,13 @@ def _base(value: Any) -> str:
     return value
 
 
-_BASES = [{"enum": [*fixtures.names(), CURRENT]}, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]
+class _ReadsBase(Reads):
+    """The base; its schema has the fixtures that this process offers when it is asked for."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        del schema, handler
+        named = {"enum": [*fixtures.names(), CURRENT]}
+        return {"anyOf": [named, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]}
 
 
 class _ChangeModel(Model):
@@ -235,7 +243,7 @@ class Start(Model):
 
     model_config = ConfigDict(title="start")
 
-    base: Annotated[str, Reads(_base, {"anyOf": _BASES})] = Field(
+    base: Annotated[str, _ReadsBase(_base, {})] = Field(
         CURRENT, alias="from", description="A fixture, current, or snapshot:NAME."
     )
     clock: Maybe[Moment] = Field(

@@ -129,7 +129,7 @@ class RequestQueue:
         return answer
 
     def _next_turn(self) -> None:
-        """Begin the next turn."""
+        """Take the waiting requests, or one step of long work: by turns where there are both."""
         waiting, unfinished = self._waiting, self._unfinished
         self._stepped = bool(unfinished) and not (waiting and self._stepped)
         if self._stepped:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from emulator.api.json_body import LARGEST_BODY
+
 MAX_TARGET_BYTES = 8190
 MAX_FIELD_BYTES = 16380  # fits a PEM certificate with its chain; must differ from the target's limit, see refusals.py
 MAX_HEADERS = 128
 MAX_HEAD_BYTES = 65536
-MAX_BODY_BYTES = 1024 * 1024
+MAX_BODY_BYTES = LARGEST_BODY  # which a bank without a socket refuses, too
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -68,6 +69,11 @@ class HttpMerchant(Merchant):
             time.sleep(0.002)
 
 
+@cache  # all runs of a search have the same, and reading a key takes longer than a request
+def identity(certificate: str, key: str) -> Identity:
+    return Identity.from_pem(certificate.encode(), key.encode())
+
+
 @contextmanager
 def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterator[str]:
     """The base address: `/run` is the hook, `/claims/{run}` the claims."""
@@ -79,8 +85,7 @@ def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterat
             if self.path == "/notifications":
                 self._answer(204)
                 return
-            identity = Identity.from_pem(wanted["certificate"].encode(), wanted["key"].encode())
-            tpp = Tpp(wanted["url"], identity)
+            tpp = Tpp(wanted["url"], identity(wanted["certificate"], wanted["key"]))
             merchant = shop(
                 HttpWorld(wanted["url"], wanted["national_id"], pause),
                 tpp,

@@ -207,7 +207,7 @@ class Merchant(Shop):
         for read in range(self.most_reads):
             if self.look_at(order):
                 return
-            if order["unapproved"] >= MOST_UNAPPROVED // 2:
+            if order.get("unapproved", 0) >= MOST_UNAPPROVED // 2:
                 break
             self.world.wait(self.pace + read)
         self.tired(order)

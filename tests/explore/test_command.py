@@ -7,8 +7,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from xml.etree import ElementTree
 
 import pytest
@@ -114,6 +116,7 @@ PYTHON = shlex.quote(sys.executable)
         (("--command", "'"), "--command is empty or has an unclosed quotation mark"),
         (("--hook", "shop"), "--hook takes an http or https address"),
         (("--hook", "http://127.0.0.1:1/run"), "the TPP sent no request: the hook cannot be reached"),
+        (("--command", "sh -c 'printf \"\\033[2Jno bank\"; exit 3'"), "ended with status 3; it printed: ?[2Jno bank"),
         (("--command", "true"), "the TPP sent no request: it ended without one"),
         (("--command", "false"), "the TPP sent no request: the command ended with status 1"),
         (("--command", f"{PYTHON} -c 'print(1/0)'"), "ZeroDivisionError: division by zero"),
@@ -130,6 +133,35 @@ def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], line: str) -> Non
     assert ended.returncode == 2
     assert line in ended.stderr.splitlines()[-1]
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (None, "the hook did not answer within 0.3 s"),
+        (b"", "the hook cannot be reached"),
+        (b"hello\r\n\r\n", "the answer of the hook is not HTTP"),
+        (b"HTTP/1.1 404 No\r\n\r\n", "the hook answered 404"),
+        (b"HTTP/1.1 302 No\r\nLocation: /\r\n\r\n", "the hook answered 302"),
+    ],
+)
+def test_a_hook_that_is_none_is_one_line(answer: bytes | None, line: str) -> None:
+    class Hook(StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            if answer is not None:
+                self.wfile.write(answer)
+            else:
+                self.rfile.read()  # until the client goes away
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ended = explore("--hook", f"http://127.0.0.1:{server.server_address[1]}/run", "--timeout", "0.3")
+        server.shutdown()
+    assert ended.returncode == 2
+    assert line in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from emulator.conformance.explore.schedule import TASKS
+from emulator.conformance.explore.outcome import play
+from emulator.conformance.explore.schedule import TASKS, of
 from emulator.conformance.explore.search import Budget, Search
 from tests.explore.world import InProcess, house
+
+BLAMED = {
+    "for the address that two persons share": {
+        "tasks": ["pay", "basket", "read-unattended"],
+        "customer": ["approve", "somebody-else"],
+    },
+}
+
+
+@pytest.mark.parametrize("document", BLAMED.values(), ids=BLAMED)
+def test_it_is_not_blamed(document: dict[str, Any]) -> None:
+    outcome = play(of(document), house(), InProcess(), "good")
+    assert outcome.findings == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from emulator.bank import feed
 from emulator.bank.problems import InputRefused
 from emulator.conformance.explore import schedule
-from emulator.conformance.explore.faults import FaultKind, kinds
+from emulator.conformance.explore.faults import ChangeFault, FaultKind, kinds
 from emulator.conformance.explore.outcome import play
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
@@ -28,12 +28,13 @@ def test_a_kind_of_fault_fits_the_bank(kind: FaultKind) -> None:
     drawn = schedule.of({"tasks": tasks, "faults": [fault]})
     again = schedule.read(drawn.text(), "fault.yaml")
     assert again == drawn
+    assert {effect for rule in schedule.rules_of(drawn) for effect in rule["then"]} <= set(kind.effects)
     outcome = play(again, house(), InProcess(), "example")
     assert outcome.findings == []
     met = [row for row in outcome.rows if row.fault]
     assert drawn.faults[0].described() in {row.text for row in met}
     if kind.name not in ("feed",):  # which shows in what is read
-        assert len(met) > 1 or drawn.faults[0].changes(), "no request has met the fault"
+        assert len(met) > 1 or isinstance(drawn.faults[0], ChangeFault), "no request has met the fault"
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,8 @@ def test_a_kind_of_fault_fits_the_bank(kind: FaultKind) -> None:
         ("tasks: [pay]\nfaults: [{fault: losst}]", "There is no fault 'losst'; did you mean lost?"),
         ("tasks: [pay]\nfaults: [lost]", "a mapping"),
         ("tasks: [pay]\nfaults: [{fault: lost, of: createPaymnt}]", "did you mean createPayment?"),
+        ("tasks: [pay]\nfaults: [{fault: fee, of: createPayment, amount: lots}]", "f.yaml:2:1: Expected an amount"),
+        ("tasks: [pay]\nfaults: [{fault: notification, of: getBalances}]", "notification has no effect on getBalances"),
         ("tasks: [pay]\ntime: [{after: 1, passes: 1 month}]", "a duration"),
         ("tasks: [pay]\ntime: [{after: 1, passes: 9999d}]", "At most 400 days"),
         ("tasks: [pay]\nrestarts: [0]", "restarts[0]"),

@@ -90,9 +90,18 @@ class InProcess:
 
     def __init__(self, shop: type[Merchant] = Merchant) -> None:
         self._shop = shop
+        self._playing = False
         self._disks: dict[str, dict[str, Any]] = {}
 
     def play(self, run: Run) -> Ending:
+        assert not self._playing, "one job plays one run at a time"
+        self._playing = True
+        try:
+            return self._play(run)
+        finally:
+            self._playing = False
+
+    def _play(self, run: Run) -> Ending:
         disk = self._disks[run.name] = {}
         for _ in range(MOST_STARTS):
             world = World(run)

@@ -122,4 +122,4 @@ class Notifying(RuleBasedStateMachine):
 
 
 TestNotifying = Notifying.TestCase
-TestNotifying.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestNotifying.settings = settings(stateful_step_count=40)

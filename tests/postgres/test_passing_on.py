@@ -159,7 +159,7 @@ async def test_a_scripted_delay_or_disconnection_is_for_the_process_that_the_cli
 
 async def test_a_wrong_secret_is_refused_and_logged(one: Process, bank: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    ways = Ways(b"wrong")
+    ways = Ways(b"wrong", one.leases.is_home)
     with pytest.raises(NotDelivered, match=f"the process at {one.leases.address} has another secret"):
         await ways.send(one.leases.address, one.leases.home, bank, request("POST", "clock/advance", bank=bank))
     assert "an internal request with a wrong secret came from" in caplog.text

@@ -1,4 +1,7 @@
-"""Accounts as their holders see them: references, balances and the members of Berlin Group 1.3 (accounts.md)."""
+"""Accounts: looking them up, references, owners and balances (accounts.md).
+
+The answers of GET accounts are built in `api/operations/accounts.py`, of the form `api/shapes/account_answers.py`.
+"""
 
 from __future__ import annotations
 

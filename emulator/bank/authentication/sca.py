@@ -9,12 +9,14 @@ It goes through the steps identity, method, context and approve. The step is not
     finalised    approved                             `complete`
     failed       declined, expired, refused, voided   `decline`, `expire`, `fail`, `void`
 
-Nothing leaves `finalised` and `failed`: their pages answer 410. An SCA older than 10 minutes stays `started` until
-somebody touches it, and every reader asks `is_late`: lateness needs no step of bank time.
+Nothing leaves `finalised` and `failed`. The functions here do not check that: their callers ask `is_open` first (pages:
+410, control: CONFLICT) and call what ends an SCA within a transaction, which undoes what a FORMAT_ERROR leaves half
+done. The oldest SCAs beyond PASSING_KEPT and MOST_KEPT are deleted, and their pages are 404. An SCA older than 10
+minutes stays `started` until somebody touches it, and every reader asks `is_late`: lateness needs no step of bank time.
 
 `complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
-session, the consent, the redirect. What is approved (payment, basket, cancellation) registers its effects in
-`OUTCOMES`; an SCA for access, consent or a user only has session and consent.
+session, the consent, the redirect. The effects on what is approved (payment, basket, cancellation) are the bank's
+`sca_outcomes`; an SCA for access, consent or a user only has session and consent.
 
     failure                                     SCA      target                        redirect
     unknown identity number                     failed   unchanged                     PSU_CREDENTIALS_INVALID
@@ -121,8 +123,9 @@ class ScaOutcome:
     declined: Callable[[Bank, str], None] | None = None
 
 
-# By purpose. Payments import this module, so they register their outcomes here.
-OUTCOMES: dict[str, ScaOutcome] = {}
+def _outcome(bank: Bank, sca: Sca) -> ScaOutcome | None:
+    """The effect of an SCA on its target; None for one that has no effect but session and consent."""
+    return None if sca["purpose"] in PASSING else bank.sca_outcomes[sca["purpose"]]
 
 
 def offered_method(preferred: str | None) -> str | None:
@@ -188,7 +191,7 @@ def obstacle(bank: Bank, sca: Sca) -> ScaFailure | None:
     """Why an open SCA cannot continue: it has expired, is no longer needed, or its person may no longer act."""
     if is_late(bank, sca):
         return EXPIRED
-    outcome = OUTCOMES.get(sca["purpose"])
+    outcome = _outcome(bank, sca)
     if outcome is not None and not outcome.awaited(bank, sca["target"]):
         return NOT_AWAITED
     if "person" not in sca:
@@ -309,7 +312,7 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
         return None
     if scripted is not None:
         return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
-    outcome = OUTCOMES.get(sca["purpose"])
+    outcome = _outcome(bank, sca)
     if outcome is not None:
         try:
             outcome.approved(bank, sca["target"], sca["person"], sca.get("chosen", {}).get("agreement"))
@@ -351,7 +354,7 @@ def decline(bank: Bank, sca: Sca) -> str:
     failure = obstacle(bank, sca)
     if failure is not None:
         return fail(bank, sca, failure)
-    outcome = OUTCOMES.get(sca["purpose"])
+    outcome = _outcome(bank, sca)
     if outcome is not None and outcome.declined is not None:
         outcome.declined(bank, sca["target"])
     return fail(bank, sca, DECLINED)

@@ -15,11 +15,11 @@ bank: no order is paid twice or after a decline; claims agree with the ledger; n
 not crashed; it does not send for ever. A rule may only use what the TPP could know: a claim `open` is wrong only if the
 TPP still got answers after the payment had ended, a balance is that of the last answer that was delivered whole.
 
-The **search** (`search`) draws schedules in batches by hypothesis with a seed of its own each, plays them in parallel,
-and remembers every outcome. A schedule that fails is played twice more. To shrink it, hypothesis draws the same batch
-again with the same seed: the outcomes it remembers lead it to the same failure without a run, and from there it
-shrinks by its own means, playing only what it has not seen. So the number of jobs changes the speed and nothing else.
+The **search** (`search`) draws schedules by hypothesis, with a seed of its own each, plays them in parallel, and
+remembers every outcome. A schedule that fails is played twice more. To shrink it, hypothesis draws it again with the
+same seed: the outcome that is remembered leads it to the same failure without a run, and from there it shrinks by its
+own means, playing only what has not been played. So the number of jobs changes the speed and nothing else.
 
-The bank that runs need is behind `house`; the TPP is behind `outcome.TestedTpp`: a command, a hook (`clients`), or, in
+The banks of runs are behind `house`; the TPP is behind `outcome.TestedTpp`: a command, a hook (`clients`), or, in
 tests, an object. Only `draw` and `search` import hypothesis.
 """

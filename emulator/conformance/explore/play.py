@@ -22,8 +22,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.explore.faults import LaterChange, kinds
-from emulator.conformance.explore.faults.booked import DEBTOR, NUMBER
+from emulator.conformance.explore.faults import ChangeFault, kinds
 from emulator.conformance.explore.house import House, RunBank
 from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.conformance.observer import Conformance
@@ -109,7 +108,7 @@ class Run:
         self._still = 0  # requests since the last news from the bank
         self._waiting: list[_Waiting] = []
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
-        self._changes: list[LaterChange] = [change for fault in schedule.faults for change in fault.changes()]
+        self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
         self._passing = list(schedule.time)
         self._kills = list(schedule.restarts)
         self._now = ""
@@ -134,7 +133,7 @@ class Run:
         self._end_watching = bank.watch(self._told)
         self._now = bank.clock.stamp()
         for fault in self.schedule.faults:
-            if not fault.changes():
+            if fault not in self._changes:
                 self._row("fault", fault.described(), fault=True)
 
     def _apply(self, value: Mapping[str, Any]) -> None:
@@ -158,7 +157,7 @@ class Run:
         self.rows.append(Row(date_time(at or self._now), side, text, fault))
 
     def _told(self, event: Event | None) -> None:
-        """An event of the bank."""
+        """An event of the bank: it is a row of the timeline, and shows that something still happens."""
         if event is None or self.over:
             return
         kind, status = event["type"], event.get("status", "")
@@ -225,16 +224,14 @@ class Run:
 
     def _change(self, operation: str) -> None:
         """Make the changes that follow this request."""
-        due = [one for one in self._changes if one.of == operation and one.at == self._counts[operation]]
-        for change in due:
-            self._changes.remove(change)
-            start = _filled(change.start, {DEBTOR: self.debtor, NUMBER: f"{self.requests}.{len(self._changes)}"})
+        for fault in [one for one in self._changes if one.of == operation and one.at == self._counts[operation]]:
+            self._changes.remove(fault)
+            start = fault.start(self.debtor, f"{self.requests}.{len(self._changes)}")
             try:
                 self._apply({"scenario": "change", "start": {"from": "current", **start}})
             except loader.ScenarioRefused:
                 continue  # nothing of the kind exists here
-            texts = [fault.described() for fault in self.schedule.faults if change in fault.changes()]
-            self._row("fault", texts[0] if texts else "a change", fault=True)
+            self._row("fault", fault.described(), fault=True)
 
     def _pass_time(self, bank: Bank, exchange: Exchange) -> None:
         for passing in [one for one in self._passing if one.after == self.requests]:
@@ -432,15 +429,6 @@ def _bookings(bank: Bank, account: str) -> tuple[int, int]:
     forms = [shown for _, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked")]
     seen = sum(any(one.at(now) and one.entry["order"] >= since for one in shown) for shown in forms)
     return min(true, seen), max(true, seen)
-
-
-def _filled(value: Any, values: Mapping[str, str]) -> Any:
-    """A start with the values of the run in their places."""
-    if isinstance(value, Mapping):
-        return {name: _filled(inner, values) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner, values) for inner in value]
-    return values.get(value, value) if isinstance(value, str) else value
 
 
 def _status_in(exchange: Exchange) -> str:

@@ -48,12 +48,8 @@ def drawing(rows: Sequence[Row], finding: Finding | None) -> str:
     shown = [f"    {'bank time':<20}{'what the TPP did':<{WIDTH}}what was true"]
     for line in timeline(rows, finding):
         times = f" ({line['times']} times)" if line["times"] > 1 else ""
-        mark = "! " if line["fault"] else "  "
-        left, right = (
-            (line["left"] + times, "") if line["left"] and not line["right"] else (line["left"], line["right"])
-        )
-        right += times if line["right"] and not line["left"] else ""
-        shown.append(f"  {mark}{line['at']:<20}{left:<{WIDTH}}{right}".rstrip())
+        left, right = (line[name] and line[name] + times for name in ("left", "right"))
+        shown.append(f"  {'! ' if line['fault'] else '  '}{line['at']:<20}{left:<{WIDTH}}{right}".rstrip())
     return "\n".join(shown)
 
 
@@ -96,19 +92,14 @@ def document(progress: SearchProgress) -> dict[str, Any]:
 
 
 def _shown(breakage: Breakage) -> dict[str, Any]:
-    finding = breakage.finding
+    finding, outcome = breakage.finding, breakage.outcome
     return {
-        "name": breakage.name,
-        "what": finding.what,
-        "rule": finding.rule,
-        "text": finding.text,
+        **case(breakage.name, finding, outcome),
         "believed": finding.believed,
         "true": finding.true,
         "failed": breakage.failed,
         "played": breakage.played,
-        "schedule": breakage.outcome.schedule.document(),
-        "timeline": timeline(breakage.outcome.rows, finding),
-        "output": breakage.outcome.output,
+        "schedule": outcome.schedule.document(),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
@@ -14,9 +14,9 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
-from emulator.conformance.explore.faults import PlannedFault, kinds
+from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.scenario import durations
-from emulator.scenario.loader import parsed, text_of
+from emulator.scenario.loader import from_value, parsed, text_of
 
 Task = Literal["pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -135,9 +135,18 @@ def read(text: str, source: str) -> FaultSchedule:
     """The schedule in a YAML text; raises InputRefused with every problem."""
     value, origin = parsed(text, source)
     schedule, problems = validate(FaultSchedule, value)
-    if schedule is None or problems:
+    if schedule is None or problems or (problems := list(_unfit(schedule))):
         raise origin.refused(problems)
     return schedule
+
+
+def _unfit(schedule: FaultSchedule) -> Iterator[Problem]:
+    """What no rule of the bank can do."""
+    for number, fault in enumerate(schedule.faults):
+        try:
+            from_value({"scenario": "schedule", "start": {"from": "current"}, "rules": [*fault.rules()]})
+        except InputRefused as refused:
+            yield Problem(("faults", number), refused.problems[0].text)
 
 
 def of(value: Mapping[str, Any]) -> FaultSchedule:
@@ -163,7 +172,7 @@ def scenario_of(schedule: FaultSchedule, name: str) -> str:
         *(["time"] if schedule.time else []),
         *(["begins"] if schedule.begins != "now" else []),
         *(["restarts"] if schedule.restarts else []),
-        *(f"faults ({fault.fault})" for fault in schedule.faults if fault.changes()),
+        *(f"faults ({fault.fault})" for fault in schedule.faults if isinstance(fault, ChangeFault)),
     ]
     if waits:
         raise ValueError(f"{', '.join(waits)} cannot be part of a scenario that is applied at once")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,10 @@ from emulator.conformance.explore.outcome import RunOutcome, TestedTpp, play
 from emulator.conformance.explore.schedule import FaultSchedule, Task, of
 from emulator.conformance.program import RunFailed
 
+AHEAD = 2  # schedules that are drawn ahead for each job
 REPEATED = 2  # times that a failure is played again
-MOST_SHRINKING = 120  # runs in which hypothesis makes one failure smaller
+MOST_SHRINKING = 60  # runs in which hypothesis makes one failure smaller
+EARLY = (1, 2, 3)  # requests at which everything may happen in a smaller schedule
 SEEDS = 1_000_003  # between the seeds of two searches
 
 
@@ -68,32 +70,31 @@ class Search:
         self._house = house
         self._client = client
         self._strategy = schedules(tasks, restarts=client.restarts)
-        self._simplest = of({"tasks": [tasks[0]]})
+        self._tasks = tasks
         self._base = base
         self._jobs = jobs
-        self._outcomes: dict[str, RunOutcome] = {}
-        self._numbers = iter(range(1, 10**9))
+        self._runs: dict[str, Future[RunOutcome]] = {}  # of each schedule that was played, by its content
         self._name = random_uuid()[:6]  # a TPP that keeps what it knows by the names of runs meets no name again
-        self._lock = threading.Lock()
+        self._tried = 0  # runs that have made the present failure smaller
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="run")
         self.progress = SearchProgress()
 
-    def play(self, schedule: FaultSchedule) -> RunOutcome:
-        """Play a schedule on a bank of its own."""
-        with self._lock:
-            name = f"run-{self._name}-{next(self._numbers)}"
-            self.progress.runs += 1
-        return play(schedule, self._house, self._client, name)
+    def _begin(self, schedule: FaultSchedule) -> Future[RunOutcome]:
+        self.progress.runs += 1
+        return self._pool.submit(play, schedule, self._house, self._client, f"run-{self._name}-{self.progress.runs}")
+
+    def _begun(self, schedule: FaultSchedule) -> Future[RunOutcome]:
+        if schedule.key not in self._runs:
+            self._runs[schedule.key] = self._begin(schedule)
+        return self._runs[schedule.key]
 
     def outcome(self, schedule: FaultSchedule) -> RunOutcome:
         """The outcome of a schedule, played once."""
-        known = self._outcomes.get(schedule.key)
-        if known is None:
-            known = self._outcomes[schedule.key] = self.play(schedule)
-        return known
+        return self._begun(schedule).result()
 
     def trial(self) -> RunOutcome:
         """A run without any fault; raises RunFailed if the TPP sends nothing."""
-        outcome = self.outcome(self._simplest)
+        outcome = self.outcome(of({"tasks": [self._tasks[0]]}))
         if outcome.silent:
             crash = next((finding.text for finding in outcome.findings if finding.what == "crash"), "")
             reason = crash or "it ended without one"
@@ -103,17 +104,21 @@ class Search:
     def run(self, budget: Budget, report: Callable[[SearchProgress], None] = lambda _: None) -> SearchProgress:
         """Search until the budget is used up; what is found is small. Raises RunFailed."""
         until = None if budget.seconds is None else time.monotonic() + budget.seconds
-        self.trial()
-        with ThreadPoolExecutor(self._jobs, thread_name_prefix="run") as pool:
-            for first in range(0, budget.runs if until is None else 10**9, self._jobs):
-                if until is not None and time.monotonic() > until:
-                    break
-                numbers = range(first, first + self._jobs if until else min(first + self._jobs, budget.runs))
-                drawn = [self._drawn(number) for number in numbers]
-                for number, outcome in zip(numbers, pool.map(self.outcome, drawn), strict=True):
-                    self._consider(number, outcome)
+        numbers = itertools.count() if until is not None else iter(range(budget.runs))
+        ahead: deque[tuple[int, Future[RunOutcome]]] = deque()  # begun, while earlier ones are considered
+        try:
+            self.trial()
+            while True:
+                if until is None or time.monotonic() < until:
+                    for number in itertools.islice(numbers, AHEAD * self._jobs - len(ahead)):
+                        ahead.append((number, self._begun(self._drawn(number))))
+                if not ahead:
+                    return self.progress
+                number, future = ahead.popleft()
+                self._consider(number, future.result())
                 report(self.progress)
-        return self.progress
+        finally:
+            self._pool.shutdown(cancel_futures=True)
 
     def _consider(self, number: int, outcome: RunOutcome) -> None:
         """Count an outcome, and make each new kind of failure in it small."""
@@ -121,32 +126,38 @@ class Search:
         progress.drawn += 1
         progress.kinds.update({fault.fault for fault in outcome.schedule.faults})
         known = {breakage.finding.what for breakage in progress.found}
-        for finding in outcome.findings[:1]:
-            if finding.what in known:
-                progress.alike[finding.what] += 1
-            else:
-                progress.found.append(self._small(number, outcome, finding))
+        new = next((finding for finding in outcome.findings if finding.what not in known), None)
+        if new is not None:
+            progress.found.append(self._small(number, outcome, new))
+        elif outcome.findings:
+            progress.alike[outcome.findings[0].what] += 1
 
     def _small(self, number: int, outcome: RunOutcome, finding: Finding) -> Breakage:
-        before = self.progress.runs
-        again = [self.play(outcome.schedule) for _ in range(REPEATED)]
-        failed = 1 + sum(any(one.what == finding.what for one in other.findings) for other in again)
+        self._tried = REPEATED
+        again = [self._begin(outcome.schedule) for _ in range(REPEATED)]
+        failed = 1 + sum(any(one.what == finding.what for one in other.result().findings) for other in again)
         if failed > 1:
             outcome = self._without_parts(self._shrunk(number, finding.what) or outcome, finding.what)
         finding = next(one for one in outcome.findings if one.what == finding.what)
-        return Breakage(finding, outcome, failed, 1 + REPEATED, number + 1, self.progress.runs - before)
+        return Breakage(finding, outcome, failed, 1 + REPEATED, number + 1, self._tried)
 
     def _without_parts(self, outcome: RunOutcome, what: str) -> RunOutcome:
         """Leave out every part that the failure does not need: hypothesis may have been stopped before its end."""
         smaller = True
         while smaller:
             smaller = False
-            for candidate in _smaller(outcome.schedule):
-                other = self.outcome(candidate)
+            for candidate in _smaller(outcome.schedule, self._tasks):
+                if candidate.key == outcome.schedule.key:
+                    continue
+                other = self._try(candidate)
                 if any(finding.what == what for finding in other.findings):
                     outcome, smaller = other, True
                     break
         return outcome
+
+    def _try(self, schedule: FaultSchedule) -> RunOutcome:
+        self._tried += schedule.key not in self._runs
+        return self.outcome(schedule)
 
     # hypothesis
 
@@ -159,13 +170,12 @@ class Search:
     def _shrunk(self, number: int, what: str) -> RunOutcome | None:
         """The outcome of the smallest schedule found that still fails so."""
         last: RunOutcome | None = None
-        most = self.progress.runs + MOST_SHRINKING
 
         def fails(schedule: FaultSchedule) -> None:
             nonlocal last
-            if schedule.key not in self._outcomes and self.progress.runs >= most:
+            if schedule.key not in self._runs and self._tried >= MOST_SHRINKING:
                 return  # what was not played counts as passed, so that hypothesis comes to an end
-            outcome = self.outcome(schedule)
+            outcome = self._try(schedule)
             if any(finding.what == what for finding in outcome.findings):
                 last = outcome
                 raise _StillFails
@@ -189,27 +199,45 @@ class Search:
         seed(self._base * SEEDS + number)(chosen(given(self._strategy)(lambda schedule: test(schedule) and None)))()
 
 
-def _smaller(schedule: FaultSchedule) -> Iterator[FaultSchedule]:
-    """The schedules with one part less."""
+def _smaller(schedule: FaultSchedule, known: Sequence[Task]) -> Iterator[FaultSchedule]:
+    """The schedules with one part less, an earlier one of the `known` tasks, or everything at an earlier request."""
     document = schedule.document()
+    tasks, acts = document["tasks"], document.get("customer", [])
     for name in ("faults", "tasks", "time", "restarts", "customer"):
         parts = document.get(name, [])
         for number in range(len(parts)):
             if name != "tasks" or len(parts) > 1:
-                yield of({**document, name: parts[:number] + parts[number + 1 :]})
-    for task, _ in enumerate(document["tasks"][1:]):  # the first ones, with what the customer did in them
-        for act, _ in enumerate(document.get("customer", [])):
-            yield of({**document, "tasks": document["tasks"][task + 1 :], "customer": document["customer"][act + 1 :]})
+                yield of({**document, name: _without(parts, number)})
     for name in ("begins", "seed"):
         if name in document:
             yield of({key: value for key, value in document.items() if key != name})
+    for first in range(1, len(tasks)):  # the first tasks, with what the customer did in them
+        for act in range(1, len(acts) + 1):
+            yield of({**document, "tasks": tasks[first:], "customer": acts[act:]})
+    for latest in EARLY:
+        early = {
+            "faults": [
+                {**one, "at": min(one["at"], latest)} if "at" in one else one for one in document.get("faults", [])
+            ],
+            "time": [{**one, "after": min(one["after"], latest)} for one in document.get("time", [])],
+            "restarts": sorted({min(one, latest) for one in document.get("restarts", [])}),
+        }
+        for fewer in (tasks, *(_without(tasks, number) for number in range(len(tasks)) if len(tasks) > 1)):
+            yield of({**document, **early, "tasks": fewer})
+    for number, task in enumerate(tasks):
+        for simpler in known[: known.index(task)]:
+            yield of({**document, "tasks": [*tasks[:number], simpler, *tasks[number + 1 :]]})
     for number, fault in enumerate(document.get("faults", [])):
-        for name in ("at", "count"):
-            if fault.get(name, 1) > 1:
-                less = {**fault, name: fault[name] - 1}
-                yield of(
-                    {**document, "faults": [*document["faults"][:number], less, *document["faults"][number + 1 :]]}
-                )
+        smaller = [{name: fault[name] - 1} for name in ("at", "count") if fault.get(name, 1) > 1]
+        path = fault.get("path", [])
+        smaller += [{"path": _without(path, step)} for step in range(len(path)) if len(path) > 1]
+        for less in smaller:
+            faults = [*document["faults"][:number], {**fault, **less}, *document["faults"][number + 1 :]]
+            yield of({**document, "faults": faults})
+
+
+def _without(parts: list[Any], number: int) -> list[Any]:
+    return parts[:number] + parts[number + 1 :]
 
 
 class _StillFails(Exception):

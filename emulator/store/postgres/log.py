@@ -29,6 +29,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
+from math import inf
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
@@ -36,9 +37,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from emulator.store.db import Change, Store, content_named
-from emulator.store.documents import Image, StoredContent
+from emulator.store.changes import Change, Log, content_named
+from emulator.store.documents import Documents as Store
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
@@ -174,7 +176,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
     return sizes
 
 
-class PostgresLog:
+class PostgresLog(Log):
     """The log of a bank of which this process is the home."""
 
     confirms = True
@@ -206,6 +208,12 @@ class PostgresLog:
             if (file := content_named(body)) is not None:
                 self.size += sizes[file]
                 self._contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
+
+    def load_anew(self, _documents: Store) -> None:
+        """Give the bank up: the next request takes it again, which loads it."""
+        lost = StoreLost("the bank is to be loaded anew")
+        self._commits.drop(self, lost)
+        raise lost
 
     @property
     def owned(self) -> bool:
@@ -249,12 +257,7 @@ class PostgresLog:
         self.synced = sequence
         self.pending = [change for change in self.pending if change.sequence > sequence]
         self._store.confirm(sequence)
-        waiting, self._waiting = self._waiting, []
-        for change, stored in waiting:
-            if change > sequence:
-                self._waiting.append((change, stored))
-            elif not stored.done():
-                stored.set_result(None)
+        self._wake(sequence, lambda stored: stored.set_result(None))
 
     def refused(self, error: StoreUnwritable) -> None:
         """The changes that are not stored will not be: undo them."""
@@ -262,10 +265,16 @@ class PostgresLog:
             self._refusal = error
         self.pending.clear()
         self._store.revert(self.synced, str(error))
+        self._wake(inf, lambda stored: stored.set_exception(error))
+
+    def _wake(self, sequence: float, tell: Callable[[asyncio.Future[None]], None]) -> None:
+        """Tell those who wait for changes up to this one."""
         waiting, self._waiting = self._waiting, []
-        for _, stored in waiting:
-            if not stored.done():
-                stored.set_exception(error)
+        for change, stored in waiting:
+            if change > sequence:
+                self._waiting.append((change, stored))
+            elif not stored.done():
+                tell(stored)
 
     def end(self, error: StoreUnwritable) -> None:
         """This process has the bank no more."""
@@ -415,7 +424,7 @@ class Commits:
             if log.name in names:
                 log.confirmed(changes[-1].sequence)
             else:
-                self._drop(log, StoreLost("another process has the bank"))
+                self.drop(log, StoreLost("another process has the bank"))
 
     async def _look_up(
         self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]], error: OutcomeUnknown, *, again: bool
@@ -439,9 +448,10 @@ class Commits:
                 else:
                     log.refused(StoreUnwritable(str(error)))
             else:
-                self._drop(log, StoreUncertain("nobody knows whether the change was stored"))
+                self.drop(log, StoreUncertain("nobody knows whether the change was stored"))
 
-    def _drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+    def drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
+        """Do without a bank from now on."""
         log.end(error)
         self._lost(log)
 

@@ -2,4 +2,7 @@
 
 Pages read the bank directly. Every change is a request to the control interface, as from any other client, except
 ending a session, for which that interface has no operation.
+
+A page is a function in a module here, a row of `PAGES` in `routes.py`, a template in `templates/console`, and a place
+in `NAVIGATION` (`screen.py`). A form is a row of `ACTIONS`.
 """

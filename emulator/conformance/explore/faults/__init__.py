@@ -25,15 +25,6 @@ Operation = Annotated[str, one_of("operation", tuple(row.id for row in table()))
 Number = Annotated[int, Field(ge=1, le=MOST)]
 
 
-@dataclass(frozen=True, slots=True)
-class LaterChange:
-    """A change of the bank (`start` of a scenario) after request number `at` for an operation."""
-
-    of: str
-    at: int
-    start: Mapping[str, Any]
-
-
 class PlannedFault(Model):
     """A fault of a schedule. `fault` is the name of its kind."""
 
@@ -48,10 +39,6 @@ class PlannedFault(Model):
     def settings(self) -> Mapping[str, Any]:
         """The settings of the bank that cause it; lists of several faults are joined."""
         return {}
-
-    def changes(self) -> Sequence[LaterChange]:
-        """The changes of the bank that cause it."""
-        return ()
 
     def described(self) -> str:
         """What happens, for people."""
@@ -89,12 +76,10 @@ class RequestFault(NumberedFault):
 class ChangeFault(NumberedFault):
     """A change of the bank after that request."""
 
-    def start(self) -> dict[str, Any]:
-        """The change, as `start` of a scenario."""
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        """The change, as `start` of a scenario; `debtor`: the account that the TPP is to pay from; `number`: of the
+        change in its run."""
         raise NotImplementedError
-
-    def changes(self) -> Sequence[LaterChange]:
-        return (LaterChange(self.of, self.at, self.start()),)
 
 
 Pick = Callable[[Sequence[Any]], Any]  # draws one of these, the first if it does not matter

@@ -20,7 +20,8 @@ class AccessEnds(ChangeFault):
 
     ends: Literal["consent-revoked", "consent-expired", "session-over", "quota-used-up"]
 
-    def start(self) -> dict[str, Any]:
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        del debtor, number
         return {"change": [ENDS[self.ends]]}
 
     def described(self) -> str:

@@ -8,19 +8,16 @@ from pydantic import Field
 
 from emulator.conformance.explore.faults import ChangeFault, FaultKind
 
-# Replaced in each run: the account that the TPP is to pay from, and a number of the change.
-DEBTOR, NUMBER = "${debtor}", "${number}"
-
 
 class Booked(ChangeFault):
     """`entries`: how many are booked, today, to the account that the TPP pays from."""
 
     entries: Annotated[int, Field(ge=1, le=50)] = 1
 
-    def start(self) -> dict[str, Any]:
-        entry = {"account": DEBTOR, "date": "0d", "name": "Kiosken", "text": NUMBER}
-        amounts = [f"-{17 + number}.{self.at:02}" for number in range(self.entries)]
-        return {"add": {"transactions": [{**entry, "amount": amount} for amount in amounts]}}
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        booked = {"account": debtor, "date": "0d", "name": "Kiosken", "text": number}
+        amounts = [f"-{17 + entry}.{self.at:02}" for entry in range(self.entries)]
+        return {"add": {"transactions": [{**booked, "amount": amount} for amount in amounts]}}
 
     def described(self) -> str:
         return f"after {self.of} {self.at}: {self.entries} more booked"

@@ -10,7 +10,8 @@ from emulator.conformance.explore.faults import ChangeFault, FaultKind
 class MoneyGone(ChangeFault):
     """Accounts are empty, and have no credit."""
 
-    def start(self) -> dict[str, Any]:
+    def start(self, debtor: str, number: str) -> dict[str, Any]:
+        del debtor, number
         return {"change": [{"account": "NO*", "balance": "0.00", "creditLine": "0.00"}]}
 
     def described(self) -> str:

@@ -33,5 +33,5 @@ FAULT = FaultKind(
     draws={"effect": EFFECTS},
     example={"of": "createPayment", "at": 1, "effect": "reordered"},
     operations=("createPayment",),
-    weight=3,
+    weight=4,
 )

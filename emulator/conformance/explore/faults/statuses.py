@@ -41,11 +41,12 @@ def _following(status: str) -> tuple[str, ...]:
 def _path(pick: Pick) -> list[Any]:
     steps: list[Any] = []
     status = "RCVD"
-    for _ in range(pick(LENGTHS)):
+    for left in reversed(range(pick(LENGTHS))):
         following = _following(status)
-        if not following:
+        going_on = [one for one in following if left == 0 or one not in FINAL]
+        if not going_on:
             break
-        status = pick(following)
+        status = pick(going_on)
         wait = pick(("", *WAITS))
         steps.append({status: wait} if wait else status)
     if status not in FINAL and pick((False, True)):

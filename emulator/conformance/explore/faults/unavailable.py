@@ -31,8 +31,8 @@ FAULT = FaultKind(
     summary="The bank answers 503 or 429, with or without Retry-After.",
     effects=("answer",),
     form=Unavailable,
-    draws={"status": (503, 503, 429), "retry": (None, 1, 30, None), "count": COUNTS},
+    draws={"retry": (None, 1, 30), "count": COUNTS},
     example={"of": "getPaymentStatus", "at": 1, "count": 1, "status": 503},
     spoils=True,
-    weight=3,
+    weight=6,
 )
