@@ -238,9 +238,9 @@ FAULTS = (
         "unit/formats/test_json_body.py",
     ),
     Fault(
-        "api/headers.py",
-        'int(value) <= 65535 else "a port',
-        'int(value) <= 65536 else "a port',
+        "bank/formats.py",
+        "int(text) <= 65535",
+        "int(text) <= 65536",
         "the port 65536 is accepted",
         "unit/formats/test_headers.py",
     ),

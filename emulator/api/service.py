@@ -232,10 +232,20 @@ class BankService:
         if bank.settings.conformance:
             self.observer.request(exchange)
         if self.outcomes.followers:
-            self.outcomes.note(bank.name, exchange)
+            if response.rest is None:
+                self.outcomes.note(bank.name, exchange)
+            else:
+                response.rest = self._noted_after(response.rest, exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
         return response
+
+    def _noted_after(self, rest: Iterator[object], exchange: Exchange) -> Iterator[object]:
+        """Do what is left to do before an answer is final, then note its exchange."""
+        try:
+            yield from rest
+        finally:
+            self.outcomes.note(self.bank.name, exchange)
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
         """`answer` for a request that restores the known state, whose documents are prepared in a thread before.
@@ -287,8 +297,8 @@ class BankService:
         acting: list[MatchedRules] = []
         try:
             if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
-                path, _ = split_target(exchange.request.target)
-                allowed = self.router.methods(path[len(exchange.request.prefix) :])
+                path, prefix = split_target(exchange.request.target)[0], exchange.request.prefix
+                allowed = self.router.methods(path[len(prefix) :], prefix)
                 return Response(204, [("Allow", ", ".join(allowed))])
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self.rules.rules else None
@@ -321,7 +331,7 @@ class BankService:
         prefix = request.prefix
         path, query = split_target(request.target)
         try:
-            route = self.router.find(request.method, path[len(prefix) :])  # the path within the bank
+            route = self.router.find(request.method, path[len(prefix) :], prefix)  # the path within the bank
         except MethodRefused as refused:
             if "payment-product" in refused.params:
                 products.find(refused.params["payment-service"], refused.params["payment-product"])

@@ -95,7 +95,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
             registry.counts.leases = lambda: len(homes.leases.held)
             application = application_of(registry, SharedApplication, homes.asking, authority)
-            application.homes, homes.refuses = homes, application.lacks_right
+            application.homes, homes.refuses = homes, application.refusal
             async with homes.renewed():
                 await _begin(homes, application, settings, begun)
         except psycopg.Error as error:
@@ -231,13 +231,14 @@ def _flags_of(settings: ServeSettings) -> Flags:
 
 def _with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:
     """The settings with the seed of the store, if it has one; StoreUnusable if another one is requested."""
-    seed = stored.get("seed")
-    if seed is None:
+    if "seed" not in stored:
         return settings
+    seed = stored["seed"]
     if settings.seed not in (None, seed):
+        theirs = "have no --seed" if seed is None else f"share --seed {seed}"
         raise StoreUnusable(
-            f"its processes share --seed {seed}, and this one has --seed {settings.seed}: leave the flag out, or name"
-            " another --store-schema"
+            f"its processes {theirs}, and this one has --seed {settings.seed}: leave the flag out, or name another"
+            " --store-schema"
         )
     return replace(settings, seed=seed)
 

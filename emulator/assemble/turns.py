@@ -23,11 +23,11 @@ from time import monotonic, perf_counter, process_time, thread_time
 from typing import TypeVar
 
 from emulator.api import render
-from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
+from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.counts import ProcessCounts
-from emulator.assemble.registry import BankRegistry, bank_of
+from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.bank.errors import BankError
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
 from emulator.store.journal_log import Abandoned
@@ -98,10 +98,7 @@ class Turns:
             self._counts.commits.add(perf_counter() - began)
         if group.overgrown:
             self._upkeep.compact_overgrown(group)
-        error = self._refuse(handled, failed) if failed else None
-        if ended:
-            self._outcomes.tell(ended)
-        return error
+        return self._concluded(handled, failed, ended)
 
     def _write(self, waiting: Iterable[Store]) -> dict[Store, Exception]:
         failed: dict[Store, Exception] = {}
@@ -146,8 +143,17 @@ class Turns:
         if began:
             self._counts.commits.add(perf_counter() - began)
         self._upkeep.compact_overgrown(self._group)
+        return self._concluded(handled, failed, ended)
+
+    def _concluded(self, handled: Handled, failed: dict[Store, Exception], ended: Sequence[Ended]) -> Exception | None:
+        """Make the answers of a turn final; returns the error that some have become."""
         error = self._refuse(handled, failed) if failed else None
-        self._outcomes.tell(ended)
+        if ended:
+            self._outcomes.tell(ended)
+        if self._counts.on:
+            for request, answer, _ in handled:
+                if isinstance(answer, Response | Stream):
+                    self._counts.answered(part_of(request), answer.status)
         return error
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:

@@ -179,7 +179,9 @@ def _salvage(report: CheckReport, file: Path) -> str:
             tables.setdefault(kind, {})
         elif line not in (b"}", b""):
             try:
-                number, raw = _row(line)
+                if (row := _ROW.fullmatch(line)) is None:
+                    raise ValueError(line)
+                number, raw = int(row[1]), row[2]
                 identity = (kind, orjson.loads(raw)["id"])
                 if not isinstance(identity[1], str) or identity in ids or number in tables[kind]:
                     raise ValueError(line)
@@ -217,13 +219,6 @@ def _lines(data: bytes) -> tuple[list[bytes], bool]:
         lines.append(b",%b:{" % orjson.dumps(kind))
         lines += [b"%b:%b" % (orjson.dumps(number), orjson.dumps(document)) for number, document in documents]
     return lines, True
-
-
-def _row(line: bytes) -> tuple[int, bytes]:
-    match = _ROW.fullmatch(line)
-    if match is None:
-        raise ValueError(line)
-    return int(match[1]), match[2]
 
 
 def _sequence(directory: Path, data: bytes) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from types import TracebackType
@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from emulator.store.changes import Change, Log, Replaced, Step, payload
+from emulator.store.changes import Change, Replaced, Step, payload
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import Image, PreparedImage, StoredContent
 from emulator.store.kinds import D, Document, Kind, by_name
@@ -128,6 +128,76 @@ class _Transaction:
         if 0 < self._depth <= self._documents.depth:  # else the block around it has ended
             with suppress(StoreUnwritable):
                 self.__exit__(MemoryError, None, None)
+
+
+class Log:
+    """Makes the changes of one bank last. Used by one thread, that of its documents. This one stores nothing.
+
+    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
+    - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
+
+    With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
+    then the log may take it back with `Documents.revert`. That is an fsync (`--durability power`) or a commit.
+
+    `written`: the real time of the last change that was loaded, in seconds since 1970, 0 for none; `size`: bytes that
+    the next start would read besides the snapshot; `compacting`: a new snapshot is being written.
+    """
+
+    confirms = False
+    compacting = False
+    written = 0.0
+    size = 0
+
+    @property
+    def owned(self) -> bool:
+        """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
+        return True
+
+    @property
+    def sync_needed(self) -> bool:
+        """Whether appended changes wait for `durable`."""
+        return False
+
+    @property
+    def compaction_due(self) -> bool:
+        """Whether a new snapshot would make the next start much faster, and none is being written."""
+        return False
+
+    def load(self, documents: Documents) -> None:
+        """Load all changes into the empty `documents`, with its `replace` and `apply`."""
+
+    def load_anew(self, documents: Documents) -> None:  # noqa: ARG002
+        """Load all changes once more, as `documents` that were lost; StoreUnwritable if that is not possible."""
+        raise StoreUnwritable("the documents were in memory only, and are lost")
+
+    def append(self, change: Change) -> None:
+        """Append a change; if it raises StoreUnwritable, the change was not stored."""
+
+    async def durable(self, sequence: int) -> None:
+        """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
+
+        StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
+        """
+
+    def sync(self) -> None:
+        """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
+
+        `pause` is called in a thread, between pieces of the work.
+        """
+        raise NotImplementedError
+
+    def store_content(self, image: Image) -> StoredContent:  # noqa: ARG002
+        """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
+        return StoredContent()
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
+
+    def discard(self) -> None:
+        """Release resources without storing anything: the bank is deleted."""
 
 
 class WriteGroup:

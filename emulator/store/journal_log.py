@@ -29,9 +29,9 @@ from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
 
-from emulator.store.changes import Change, Log
+from emulator.store.changes import Change
 from emulator.store.disk import Disk, Lock, closing, write_whole
-from emulator.store.documents import Documents
+from emulator.store.documents import Documents, Log
 from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image, StoredContent
 from emulator.store.kinds import Kind

@@ -18,6 +18,7 @@ from emulator.assemble.composition import application_of
 from emulator.assemble.metric_table import METRICS, PROCESS
 from emulator.assemble.registry import BankRegistry
 from emulator.bank.clock import real_now
+from emulator.bank.sandbox import data
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
@@ -106,6 +107,7 @@ def test_requests_are_counted_once_by_operation_and_status_from_before_the_first
     }
     assert after["bank_emulator_request_duration_seconds_count", "getAccounts"] == 3
     assert after["bank_emulator_request_duration_seconds_sum", "getAccounts"] > 0
+    assert after["bank_emulator_other_requests_total", "metrics", "200"] == 1  # this one is not answered yet
     assert after["bank_emulator_turn_requests_bucket", "2.0"] < after["bank_emulator_turn_requests_bucket", "4.0"]
     for name in ("banks", "event_streams", "notifications_waiting", "compactions_total", "journal_bytes"):
         assert after[f"bank_emulator_{name}",] == (1 if name == "banks" else 0)
@@ -121,13 +123,30 @@ def test_a_request_in_the_turn_of_the_first_scrape_counts_once(
     assert requests(process.scrape()) == {("getAccounts", "400"): 1.0}
 
 
+@pytest.mark.parametrize(
+    ("operation", "method", "path", "body"),
+    [
+        ("createPayment", "POST", STRAKS, {"json": ORDER}),
+        ("deleteSandboxCustomer", "DELETE", "/v1/sandbox/customers/{customer}", {}),  # in several steps
+    ],
+)
 def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
-    process: Process, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+    process: Process,
+    authority: CertificateAuthority,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    method: str,
+    path: str,
+    body: dict[str, Any],
 ) -> None:
-    process.scrape()
     tpp = DeskClient(process.registry.default, authority).log_in(KARI)
-    prepared = tpp.prepare("POST", STRAKS, json=ORDER)
-    asked = Request("POST", STRAKS, tuple(prepared.headers.items()), prepared.body)
+    monkeypatch.setattr(data, "PIECE", 1)
+    customers = {one["customerNumber"]: one["customerId"] for one in tpp.get("/v1/sandbox/customers").json()}
+    path = path.format(customer=customers[KARI])
+    process.registry.default.log.clear()
+    process.scrape()
+    prepared = tpp.prepare(method, path, **body)
+    asked = Request(method, path, tuple(prepared.headers.items()), prepared.body)
 
     def full() -> None:
         raise StoreUnwritable("the disk is full")
@@ -137,7 +156,7 @@ def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
     with monkeypatch.context() as disk:
         disk.setattr(documents, "flush", full)
         assert process.send(asked)[0].status == 503
-    assert requests(process.scrape()) == {("createPayment", "503"): 1.0}
+    assert requests(process.scrape()) == {(operation, "503"): 1.0}
     assert process.scrape()["bank_emulator_refusals_total", "SYSTEM_ERROR"] == 1
 
 
