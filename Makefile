@@ -47,7 +47,7 @@ check: $(VENV)/installed-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@.ci/tools
-	$(PYTEST) $(TOOLS) -m "not long and not browser and not crash" --cov --cov-report=term
+	$(PYTEST) $(TOOLS) -m "$(MARKS)" --cov --cov-report=term
 
 fix: $(VENV)/installed-check
 	$(BIN)/ruff check --fix-only .

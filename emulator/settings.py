@@ -42,6 +42,7 @@ class ServeSettings:
     store_connections: int = 2
     advertise: str | None = None
     workers: int = 1
+    data: Path | None = None
     fixtures: str = "known-state"
     scenario: tuple[str, ...] = ()
     profile: str = "documented"
@@ -194,6 +195,16 @@ def _advertised(value: str) -> str:
     return value
 
 
+def data_folder(value: str) -> Path:
+    """The folder of --data; raises ValueError if it is none."""
+    folder = _text(value)
+    if not os.path.isdir(folder):  # False too for what no path can be
+        raise ValueError(f"takes a folder; there is none at {value}")
+    if not any(os.path.isdir(os.path.join(folder, name)) for name in ("fixtures", "scenarios")):
+        raise ValueError(f"takes a folder that holds folders fixtures or scenarios, as {value} does not")
+    return Path(folder)
+
+
 def _switch(value: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if value.lower() not in words:
@@ -248,6 +259,12 @@ FLAGS: tuple[Flag, ...] = (
         "N",
         _number("a number of processes", 1, 256),
         "How many processes serve the port; more than one requires --store.",
+    ),
+    Flag(
+        "data",
+        "DIR",
+        data_folder,
+        "A folder with fixtures and scenarios of your own, in folders of these names, beside the ready ones.",
     ),
     Flag("fixtures", "NAME|FILE", _text, "The data that the bank starts with and that reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply at start; may be repeated.", repeatable=True),

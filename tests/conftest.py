@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
     from tests.postgres.server import PostgreSQL
 
-# The same examples every time, however slow the machine.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
+# The same examples every time, however slow the machine; `.ci/run long` draws many others.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("long", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Modules and collected tests live to the end: the garbage collector need not look at them again and again, which took
 # a seventh of the processor time of all tests.
@@ -34,6 +35,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes for two processors: tests of servers and browsers wait for a third of their time."""
     return (os.cpu_count() or 1) * 3 // 2
@@ -41,7 +43,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def rsa_keys() -> Iterator[None]:
-    """Certificates in this process share 40 keys: making one takes as long as a whole test of the core.
+    """Certificates in this process share 16 keys: making one takes as long as ten tests of the core.
 
     A test uses fewer, so that no two of its own are the same.
     """
@@ -50,7 +52,7 @@ def rsa_keys() -> Iterator[None]:
     new = certificates.new_rsa_key
 
     def key() -> RSAPrivateKey:
-        number = next(numbers) % 40
+        number = next(numbers) % 16
         if number == len(keys):
             keys.append(new())
         return keys[number]
@@ -77,6 +79,44 @@ def store_url(postgresql: PostgreSQL) -> Iterator[str]:
     url = postgresql.database()
     yield url
     postgresql.drop(url)
+
+
+# Under coverage a test takes three times as long. These run no line that no other test runs, and are not measured:
+# whole folders and files, the costly ones of a file, and by their marks browsers, kills and drawn examples.
+NOT_MEASURED = (
+    *("tests/bench/", "tests/crash/", "tests/docs/", "tests/examples/", "tests/fuzz/", "tests/generators/"),
+    *("tests/hostile/", "tests/explore/test_good.py", "tests/unit/test_project.py", "tests/unit/test_tools.py"),
+    *("tests/unit/scenario/test_schema.py", "tests/unit/pages/test_docs.py::test_a_search_for_a_name"),
+    *("tests/api/test_control_ready_scenarios.py::test_it_does", "tests/api/test_sandbox_bodies.py::test_every_member"),
+    *("tests/api/test_openapi.py::test_the_", "tests/api/test_control_gate.py::test_every_operation_is_in_the_openapi"),
+    *(
+        "tests/api/test_control_gate.py::test_the_openapi",
+        "tests/api/test_control_commands.py::test_a_file_that_no_bank",
+    ),
+    *("tests/api/test_full_disk.py::test_a_full_disk_refuses_what_writes", "tests/conformance/test_run.py"),
+    *("tests/conformance/test_checks.py::test_a_bad_tpp", "tests/conformance/test_checks.py::test_a_tpp_that_is_good"),
+    *("tests/conformance/test_audit.py::test_a_run", "tests/e2e/test_collection.py", "tests/e2e/test_examples.py"),
+    *(
+        "tests/e2e/test_load.py",
+        "tests/e2e/test_openapi_fuzz.py",
+        "tests/e2e/test_scripted.py",
+        "tests/e2e/test_secrets",
+    ),
+    *("tests/e2e/test_shared_store.py", "tests/postgres/test_conformance.py", "tests/postgres/test_notifications.py"),
+    *("tests/postgres/test_server.py", "tests/postgres/test_wire.py", "tests/scenarios/test_library.py::test_it_turns"),
+)
+MARKS_NOT_MEASURED = ("browser", "crash", "hypothesis")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What a test that is not measured starts is not measured either."""
+    if item.get_closest_marker("no_cover") is None or "COVERAGE_PROCESS_CONFIG" not in os.environ:
+        yield
+        return
+    with mock.patch.dict(os.environ):
+        del os.environ["COVERAGE_PROCESS_CONFIG"]
+        yield
 
 
 # Tests that use one of these speak to a bank, and can speak to a cluster.
@@ -107,6 +147,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --processes: leave out what has no bank, and what is marked to drive a bank in its own process."""
+    for item in items:
+        if item.nodeid.startswith(NOT_MEASURED) or any(map(item.get_closest_marker, MARKS_NOT_MEASURED)):
+            item.add_marker("no_cover")
     if not config.getoption("--processes"):
         return
     fit = [

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -27,6 +27,8 @@ from emulator.api.signature import SignatureRefused, Verified
 from emulator.api.trace import traceparent
 from emulator.bank.clock import date_time
 from emulator.bank.reference import is_national_number
+
+T = TypeVar("T")
 
 MOST_EXCHANGES = 1000
 LARGE_BODY = 64 * 1024
@@ -153,13 +155,18 @@ class Exchange:
             "notes": list(self.notes),
             "messages": self.messages(),
             "traceparent": traceparent(self.request.headers),
-            "milliseconds": round(self.seconds * 1000, 2),
+            "milliseconds": self.milliseconds,
         }
-        return self._mask({name: value for name, value in shown.items() if value not in (None, [])})
+        return self.masked({name: value for name, value in shown.items() if value not in (None, [])})
 
-    def _mask(self, shown: dict[str, Any]) -> dict[str, Any]:
-        """`shown` with all identity numbers masked, including the value of the identity header."""
-        masked: dict[str, Any] = _changed(self._mask_header_value(shown), _without_numbers)
+    @property
+    def milliseconds(self) -> float:
+        """In how many milliseconds the answer was computed."""
+        return round(self.seconds * 1000, 2)
+
+    def masked(self, shown: T) -> T:
+        """Texts with all identity numbers masked, including the value of the identity header."""
+        masked: T = _changed(self._mask_header_value(shown), _without_numbers)
         return masked
 
     def _mask_header_value(self, shown: Any) -> Any:
@@ -193,7 +200,7 @@ class Exchange:
             }
         elif self.signature is not None:
             shown["signature"] = {"valid": False, **self.signature.diagnosis()}
-        shown = self._mask(shown)
+        shown = self.masked(shown)
         shown["request"]["body"] = self._mask_header_value(_text(self.request.body, self.sizes[0]))
         if self.response is not None:
             shown_body = self._mask_header_value(_text(self.response.body, self.sizes[1]))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from emulator.api.log import MOST_EXCHANGES, Exchange
 from emulator.api.messages import ELSEWHERE
+from emulator.api.trace import traceparent
 
 logger = logging.getLogger(__name__)
 requests = logging.getLogger("emulator.requests")
@@ -54,20 +54,25 @@ class Outcomes:
 
 def log_request(bank: str, exchange: Exchange) -> None:
     """Write a line about a request; `--log-format json` shows its fields as members."""
-    shown = exchange.summary()
-    fields: dict[str, Any] = {
+    request = exchange.request
+    target, reason = exchange.masked([request.target, "; ".join(map(_reason, exchange.messages()))])
+    fields = {
         "requestId": exchange.request_id,
         "bank": bank,
-        "tpp": shown.get("tpp"),
-        "operation": shown.get("operation"),
-        "status": shown["status"],
-        "milliseconds": shown["milliseconds"],
-        "reason": "; ".join(_reason(message) for message in shown.get("messages", ())),
-        "rules": shown.get("rules"),
-        "traceparent": shown.get("traceparent"),
+        "tpp": exchange.tpp,
+        "operation": exchange.operation,
+        "status": exchange.status,
+        "milliseconds": exchange.milliseconds,
+        "reason": reason,
+        "rules": list(exchange.rules),
+        "traceparent": traceparent(request.headers),
     }
-    fields = {name: value for name, value in fields.items() if value not in (None, "", [])}
-    requests.info("%s %s %d", shown["method"], shown["target"], shown["status"], extra={"fields": fields})
+    line = f"{request.method} {target} {exchange.status}"
+    # not by its `info`, which looks for the line of code that called it
+    record = logging.LogRecord(requests.name, logging.INFO, __file__, 0, line, None, None)
+    record.fields = {name: value for name, value in fields.items() if value not in (None, "", [])}
+    if requests.isEnabledFor(logging.INFO):
+        requests.handle(record)
 
 
 def _reason(message: dict[str, str]) -> str:

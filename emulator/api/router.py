@@ -55,20 +55,15 @@ class Router(Generic[AnyRow, Route]):
     """The rows as a tree of segments, built once.
 
     `read` makes a route from a row and its decoded path parameters; it must not depend on anything else, because routes
-    are cached. In the texts of refusals, `prefix` is prepended to paths and `hint` ends the text about an unknown one.
+    are cached. `hint` ends the text about an unknown path.
     """
 
     def __init__(
-        self,
-        rows: Iterable[AnyRow],
-        read: Callable[[AnyRow, Mapping[str, str]], Route],
-        *,
-        prefix: str = "",
-        hint: str = "",
+        self, rows: Iterable[AnyRow], read: Callable[[AnyRow, Mapping[str, str]], Route], *, hint: str = ""
     ) -> None:
         self._root: _Node[AnyRow] = _Node()
         self._read = read
-        self._prefix, self._hint = prefix, hint
+        self._hint = hint
         self._cached = lru_cache(maxsize=1024)(self._search)
         for row in rows:
             self._add(row)
@@ -93,31 +88,42 @@ class Router(Generic[AnyRow, Route]):
         node.named.append((name, values, child))
         return child
 
-    def find(self, method: str, path: str) -> Route:
-        """The route of a request; NOT_FOUND (404) or MethodRefused (405)."""
-        return self._cached(method, path) if len(path) <= _LONGEST_CACHED else self._search(method, path)
+    def find(self, method: str, path: str, prefix: str = "") -> Route:
+        """The route of a request; NOT_FOUND (404) or MethodRefused (405), whose texts have `prefix` before paths."""
+        try:
+            return self._cached(method, path) if len(path) <= _LONGEST_CACHED else self._search(method, path)
+        except _NoRoute:
+            methods, params = self._lookup(path, prefix)
+            raise MethodRefused(_allowed(methods), prefix + path, params) from None
 
-    def methods(self, path: str) -> list[str]:
+    def methods(self, path: str, prefix: str = "") -> list[str]:
         """The methods of a path, in alphabetical order; NOT_FOUND for an unknown path."""
-        return _allowed(self._lookup(path)[0])
+        return _allowed(self._lookup(path, prefix)[0])
 
     def _search(self, method: str, path: str) -> Route:
-        methods, params = self._lookup(path)
+        methods, params = self._match(path) or ({}, {})
         row = methods.get("GET" if method == "HEAD" else method)
         if row is None:
-            raise MethodRefused(_allowed(methods), self._prefix + path, params)
+            raise _NoRoute
         return self._read(row, params)
 
-    def _lookup(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]]:
-        if path.startswith("/"):
-            segments = path[1:].split("/")
-            match = self._straight(segments) or self._walk(self._root, segments, 0, {})
-            if match is not None:
-                return match
-            near = self._near(path) if len(path) <= _LONGEST_CACHED else None
-            ending = f"{self._hint}." if near is None else f"; did you mean {self._prefix}{near}?"
-            raise BankError("NOT_FOUND", f"There is no address {self._prefix}{path[:200]}{ending}")
-        raise BankError("NOT_FOUND", "There is no such address.")
+    def _match(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
+        if not path.startswith("/"):
+            return None
+        segments = path[1:].split("/")
+        return self._straight(segments) or self._walk(self._root, segments, 0, {})
+
+    def _lookup(self, path: str, prefix: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]]:
+        match = self._match(path)
+        if match is not None:
+            return match
+        if not path.startswith("/"):
+            raise BankError("NOT_FOUND", "There is no such address.")
+        near = self._near(path) if len(path) <= _LONGEST_CACHED else None
+        ending = f"{self._hint}." if near is None else f"; did you mean {prefix}{near}?"
+        if near is not None and self._match(near) is None:
+            ending = ": % must be followed by two hex digits, and the result must be UTF-8."
+        raise BankError("NOT_FOUND", f"There is no address {prefix}{path[:200]}{ending}")
 
     def _straight(self, segments: list[str]) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
         """The result of `_walk` without backtracking; None if backtracking may be needed."""
@@ -187,6 +193,10 @@ class Router(Generic[AnyRow, Route]):
 
 def _allowed(methods: Iterable[str]) -> list[str]:
     return sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])})
+
+
+class _NoRoute(Exception):
+    """There is no row; the text of the refusal depends on the prefix, and the cache does not."""
 
 
 class MethodRefused(BankError):

@@ -56,7 +56,7 @@ from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
@@ -161,6 +161,7 @@ class BankService:
         outcomes: Outcomes | None = None,
     ) -> None:
         self.bank = bank
+        self._clients = VerifiedClients()
         self.observer = observer
         self.outcomes = outcomes or Outcomes()
         self.rules = rules
@@ -231,10 +232,20 @@ class BankService:
         if bank.settings.conformance:
             self.observer.request(exchange)
         if self.outcomes.followers:
-            self.outcomes.note(bank.name, exchange)
+            if response.rest is None:
+                self.outcomes.note(bank.name, exchange)
+            else:
+                response.rest = self._noted_after(response.rest, exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
         return response
+
+    def _noted_after(self, rest: Iterator[object], exchange: Exchange) -> Iterator[object]:
+        """Do what is left to do before an answer is final, then note its exchange."""
+        try:
+            yield from rest
+        finally:
+            self.outcomes.note(self.bank.name, exchange)
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
         """`answer` for a request that restores the known state, whose documents are prepared in a thread before.
@@ -286,8 +297,8 @@ class BankService:
         acting: list[MatchedRules] = []
         try:
             if exchange.request.method == "OPTIONS":  # needs no signature (assumed)
-                path, _ = split_target(exchange.request.target)
-                allowed = self.router.methods(path[len(exchange.request.prefix) :])
+                path, prefix = split_target(exchange.request.target)[0], exchange.request.prefix
+                allowed = self.router.methods(path[len(prefix) :], prefix)
                 return Response(204, [("Allow", ", ".join(allowed))])
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self.rules.rules else None
@@ -320,7 +331,7 @@ class BankService:
         prefix = request.prefix
         path, query = split_target(request.target)
         try:
-            route = self.router.find(request.method, path[len(prefix) :])  # the path within the bank
+            route = self.router.find(request.method, path[len(prefix) :], prefix)  # the path within the bank
         except MethodRefused as refused:
             if "payment-product" in refused.params:
                 products.find(refused.params["payment-service"], refused.params["payment-product"])
@@ -386,6 +397,7 @@ class BankService:
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
+                clients=self._clients,
                 base=request.base,
             )
         except SignatureRefused as refused:

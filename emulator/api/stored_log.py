@@ -119,6 +119,7 @@ def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes
             content["prefix"],
         )
         exchange = Exchange(number, content["at"], request, rules=content["rules"], seconds=content["seconds"])
+        exchange.counted = True  # by the process that has answered it, if at all
         if "response" in content:
             status, pairs, text = content["response"]
             exchange.response = Response(status, pairs, text.encode("latin-1"))
@@ -127,7 +128,7 @@ def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes
         if "verified" in content and exchange.call is not None:
             notes, signing_string = content["verified"]
             sent = next((value for name, value in request.headers if name.lower() == "tpp-signature-certificate"), "")
-            certificate = read_certificate(sent).certificate
+            certificate = read_certificate(sent)
             exchange.signature = Verified(exchange.call.tpp, certificate, tuple(notes), signing_string)
         elif "refused" in content:
             (first, *others), diagnosis = content["refused"]

@@ -11,7 +11,7 @@ import re
 from emulator.api.messages import HeaderPairs
 
 TRACEPARENT = "traceparent"
-_FORM = re.compile(
+_FORM = (  # compiled, and kept, by `re` when the first request has the header
     r"(?P<version>(?!ff)[0-9a-f]{2})-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})-"
     r"(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
 )
@@ -20,7 +20,7 @@ _FORM = re.compile(
 def traceparent(headers: HeaderPairs) -> str | None:
     """The traceparent of a request, in version 00; None without one, and for one that is malformed or repeated."""
     given = [value for name, value in headers if name.lower() == TRACEPARENT]
-    form = _FORM.fullmatch(given[0].strip(" \t")) if len(given) == 1 else None
+    form = re.fullmatch(_FORM, given[0].strip(" \t")) if len(given) == 1 else None
     if form is None:
         return None
     if form["version"] == "00":

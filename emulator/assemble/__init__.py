@@ -7,14 +7,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from emulator import packaged
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_for
 from emulator.assemble.folders import complete
 from emulator.bank import fixtures
-from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError
+from emulator.bank.problems import InputRefused
 from emulator.ca import AuthorityDamaged, CertificateAuthority
+from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError, StoreShared
@@ -50,6 +52,8 @@ def assemble(
     `progress`: called with the bytes read and the bytes in all. Raises StartRefused for a fixture, scenario or state
     directory that cannot be used, and StateDamaged for damaged documents or certificates.
     """
+    if settings.data is not None:
+        use_data(settings.data)
     try:
         if settings.store is not None:
             try:
@@ -62,7 +66,18 @@ def assemble(
         complete(settings.state)
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
-        return _assembled(settings, authority, begins, progress)
+        fixtures.check(settings.fixtures)  # with stored documents, it would only be read at the next reset
+        registry = registry_for(settings, authority, begins, progress)
+        with ExitStack() as undo:
+            undo.callback(registry.close)
+            bank = registry.default.bank
+            if changed := bank.settings.differences(bank.defaults):  # they override the flags (assumed)
+                listed = ", ".join(f"{name} {value}" for name, value in changed.items())
+                logger.info("settings of an earlier run, until the next reset: %s", listed)
+            application = application_of(registry, BankApplication)
+            apply_all(settings.scenario, application.scenario_target(registry.default))
+            undo.pop_all()
+        return application
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
     except StoreShared as error:
@@ -77,26 +92,15 @@ def assemble(
         raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
 
 
-def _assembled(
-    settings: ServeSettings,
-    authority: CertificateAuthority,
-    begins: Beginning,
-    progress: Callable[[int, int], None] | None,
-) -> BankApplication:
-    fixtures.check(settings.fixtures)  # with stored documents, it would only be read at the next reset
-    registry = registry_for(settings, authority, begins, progress)
-    _log_stored_settings(registry.default.bank)
-    with ExitStack() as undo:
-        undo.callback(registry.close)
-        application = application_of(registry, settings, authority, BankApplication)
-        apply_all(settings.scenario, application.scenario_target(registry.default))
-        undo.pop_all()
-    return application
-
-
-def _log_stored_settings(bank: Bank) -> None:
-    """Log settings of an earlier run that override the defaults --profile, --links and --weather (assumed)."""
-    changed = bank.settings.differences(bank.defaults)
-    if changed:
-        listed = ", ".join(f"{name} {value}" for name, value in changed.items())
-        logger.info("settings of an earlier run, until the next reset: %s", listed)
+def use_data(folder: Path) -> None:
+    """Offer fixtures and scenarios of this folder by name; raises StartRefused for one with problems."""
+    packaged.use(folder)
+    try:
+        for path in packaged.own("fixtures").values():
+            fixtures.check(str(path))
+        for name in packaged.own("scenarios"):
+            loader.named(name)
+    except InputRefused as error:
+        raise StartRefused(f"--data {error}") from error
+    for path in packaged.replacing():
+        logger.warning("%s is used in place of the ready one of this name", path)

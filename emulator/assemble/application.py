@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import re
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import replace
 from ssl import SSLContext
@@ -79,6 +78,7 @@ class BankApplication(Application):
         self.scenario_target = scenario_target
         self._registry = registry
         self._handlers = handlers
+        self._guards = {place: handler.refuse for place, handler in handlers.items() if isinstance(handler, Guarded)}
         self._tls = tls
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
@@ -88,10 +88,13 @@ class BankApplication(Application):
         self._turns = Turns(registry)
         self._turns.answers = self.step
 
-    def lacks_right(self, request: Request) -> bool:
-        """Whether a request under /_emulator may not use the control interface."""
-        handler = self._handlers.get("_emulator")
-        return isinstance(handler, Guarded) and handler.refuse(request) is not None
+    def refusal(self, request: Request) -> Response | None:
+        """The refusal of a request without the right to the control interface or console, before a bank is asked."""
+        path, _ = split_target(request.target)
+        if (named := NAMED_BANK.match(path)) is not None:
+            path, request = path[named.end() :], replace(request, prefix=named[0])
+        guard = self._guards.get(_place(path))
+        return None if guard is None else guard(request)
 
     @property
     def default(self) -> BankService:
@@ -139,19 +142,19 @@ class BankApplication(Application):
         path, _ = split_target(request.target)
         named = NAMED_BANK.match(path)
         if named is not None:
-            request = replace(request, prefix=named[0])
-            handler = self._handler(path[named.end() :])
-            refused = handler.refuse(request) if isinstance(handler, Guarded) else None
+            path = path[named.end() :]
+            place = _place(path)
+            request.prefix = named[0]
+            refused = self._guards[place](request) if place in self._guards else None
             if refused is not None:
                 return refused
             named_service = self._registry.find(named[1])
-            if named_service is None and handler is not self._handlers.get("static"):  # its files draw a login too
-                return self._no_bank(replace(request, prefix=""), named)
+            if named_service is None and place != "static":  # its files draw a login too
+                return self._no_bank(replace(request, prefix=""), place, named[1])
             service = named_service or service
-            path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):
             return _answer(service, replace(request, prefix=request.prefix + API_PREFIX))
-        handler = self._handler(path)
+        handler = self._handlers.get(_place(path))
         if handler is not None:
             if progression.is_behind(service.bank):
                 return Unfinished(_settled(service, lambda: _handled_by(handler, service, request, path))).step()
@@ -168,20 +171,17 @@ class BankApplication(Application):
         """What answers at a process that does not have the default bank; StoreLost for a request to it."""
         return self._registry.default if bank_of(request)[0] == DEFAULT else self._registry.stand_in()
 
-    def _handler(self, path: str) -> ServiceHandler | None:
-        return self._handlers.get(path[1:].partition("/")[0])
-
-    def _no_bank(self, request: Request, named: re.Match[str]) -> Response:
-        handler = self._handler(named.string[named.end() :])
+    def _no_bank(self, request: Request, place: str, name: str) -> Response:
+        handler = self._handlers.get(place)
         if isinstance(handler, Pages):
-            return handler.no_bank(request, named[1])
-        raise BankError("NOT_FOUND", f"The bank {named[1]} does not exist.")
+            return handler.no_bank(request, name)
+        raise BankError("NOT_FOUND", f"The bank {name} does not exist.")
 
     def _about(self, service: BankService, request: Request, path: str) -> Response:
         if request.method == "OPTIONS":
             return Response(204, [("Allow", "GET, HEAD, OPTIONS")])
         if request.method not in ("GET", "HEAD"):
-            error = BankError("BAD_REQUEST", f"{path} takes GET.", status=405)
+            error = BankError("BAD_REQUEST", f"{request.prefix}{path} takes GET.", status=405)
             return render.refusal(error, headers=[("Allow", "GET, HEAD, OPTIONS")])
         if path == "/openapi.json":
             from emulator.api.description import openapi  # only on use, to keep the start fast
@@ -193,7 +193,7 @@ class BankApplication(Application):
     def refused(self, request: Request, response: Response) -> None:
         """Let the bank complete and log a refusal of the web server to a request of its TPP interface."""
         service, path = self._opened(split_target(request.target)[0])
-        if service is not None and path[1:].partition("/")[0] not in self._handlers and path not in _ABOUT:
+        if service is not None and _place(path) not in self._handlers and path not in _ABOUT:
             service.refused(request, response)
 
     def _opened(self, path: str) -> tuple[BankService | None, str]:
@@ -249,6 +249,11 @@ class BankApplication(Application):
     def close(self) -> None:
         """Compact the documents and release the state directory."""
         self._registry.close(self._close_until)
+
+
+def _place(path: str) -> str:
+    """The first segment of a path, by which handlers are chosen."""
+    return path[1:].partition("/")[0]
 
 
 def _collect_young() -> None:

@@ -12,12 +12,11 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.api.outcomes import log_request
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.metrics import MetricsPage
-from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.notification_targets import Host
-from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader, target
@@ -51,20 +50,7 @@ def registry_for(
     if storage is None:
         power = settings.durability == "power"
         storage = FolderStorage(settings.state / "banks", power=power, progress=progress)
-    return BankRegistry(
-        RegistryConfig(
-            storage=storage,
-            fixtures=settings.fixtures,
-            settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
-            seed=settings.seed,
-            ids_form=settings.ids,
-            idle_seconds=settings.idle_hours * 3600,
-            authority=authority,
-            transport_of=separate_bank,
-            begins=begins,
-            notify_hosts=settings.allow_notify,
-        )
-    )
+    return BankRegistry(settings, authority, storage, transport_of=separate_bank, begins=begins)
 
 
 def new_transports() -> Callable[[], Transport]:
@@ -76,8 +62,8 @@ def new_transports() -> Callable[[], Transport]:
 def separate_bank(registry: BankRegistry) -> Transport:
     """A new bank in memory with the configuration of `registry`, but with another CA."""
     authority = CertificateAuthority(None, clock=real_now)
-    config = replace(registry.config, storage=Storage(), begins=LIVE, authority=authority, notify_hosts=(RECEIVER,))
-    return in_process(BankRegistry(config), authority)
+    settings = replace(registry.settings, ephemeral=True, allow_notify=(RECEIVER,))
+    return in_process(registry_for(settings, authority), authority)
 
 
 def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
@@ -121,20 +107,19 @@ Made = TypeVar("Made", bound=BankApplication)
 
 def application_of(
     registry: BankRegistry,
-    settings: ServeSettings,
-    authority: CertificateAuthority,
     kind: type[Made],
     asking: Callable[[Answering], Answering] = lambda control: control,
     logouts: Logouts | None = None,
 ) -> Made:
     """The application of these banks; of the console: `asking`, how it asks the control interface, and `logouts`."""
+    settings, authority = registry.settings, registry.authority
     guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,
         authority,
         token=settings.control_token,
         allowed_hosts=settings.host_names,
-        snapshots_of=registry.snapshots_of,
+        snapshots_of=registry.storage.snapshots,
     )
     if registry.storage.opens_default:
         control.scenario_target(registry.default)  # removes a partial snapshot of a killed process

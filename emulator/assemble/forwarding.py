@@ -6,9 +6,12 @@ scripted delays, disconnections, compression and HEAD are carried out once, by t
 one request at a time, so that back-pressure and a client that goes away need nothing of their own: who stops to read
 holds the other end up, who closes ends the work there.
 
+A connection begins with the secret of the store. A wrong one, as from whoever takes this address for that of the
+interface, is answered in HTTP, with 403.
+
 A message is a head, JSON behind its size in four bytes, and a body of as many bytes as the head says. The first message
 of an answer says how it goes on: `whole`, not at all; `parts`, until one that is the `last`; `stream`, with events
-until the connection ends; `elsewhere`, this process is not the home; `refused`, the secret is wrong.
+until the connection ends. Or it says why there is none: `elsewhere`, `another` (see `_NOT_DELIVERED`), `refused`.
 
 What the sender may do when it fails depends on how far it came:
 
@@ -30,7 +33,7 @@ import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -55,6 +58,13 @@ _FORBIDDEN = (
     )
 )  # for who takes this address for that of the interface
 UNREAD = 1 << 20  # bytes of events that a reader may be behind
+
+
+_NOT_DELIVERED = {
+    "elsewhere": "the process at {} is not the home any more",
+    "another": "at {} is another process than the home: is --advertise the same?",
+    "refused": "the process at {} has another secret: it is of another store",
+}
 
 
 class NotDelivered(Exception):
@@ -86,7 +96,10 @@ async def _send(writer: StreamWriter, head: dict[str, Any], body: bytes = b"") -
 
 async def _receive(reader: StreamReader) -> tuple[dict[str, Any], bytes]:
     """The next message; ValueError for what is none, IncompleteReadError and OSError for an end."""
-    size = int.from_bytes(await reader.readexactly(4), "big")
+    begins = await reader.readexactly(4)
+    if begins == _FORBIDDEN[:4]:
+        return {"as": "refused"}, b""
+    size = int.from_bytes(begins, "big")
     if size > LARGEST_HEAD:
         raise ValueError("too large a head")
     text = await reader.readexactly(size)
@@ -123,72 +136,78 @@ class Entrance:
     async def close(self) -> None:
         """End all connections, once the requests in progress are answered."""
         self._ending = True
-        if self._server is None:
-            self._bound.close()
-            return
-        self._server.close()
-        for writer in self._connections.values():
-            if writer not in self._answering:
-                writer.close()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=ENDING)
-        for writer in self._connections.values():
-            writer.transport.abort()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=ENDING)
+        (self._server or self._bound).close()
+        for writer in set(self._connections.values()) - self._answering:
+            writer.close()
+        for _ in range(2):
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=ENDING)
+            for writer in self._connections.values():
+                writer.transport.abort()
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections[task] = writer
         try:
+            if not await self._knows_secret(reader):
+                peer = writer.get_extra_info("peername")
+                logger.warning("an internal connection with a wrong secret came from %s", peer)
+                writer.write(_FORBIDDEN)
+                return
             while not self._ending and await self._answer(reader, writer):
                 self._answering.discard(writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the other side has ended
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             logger.warning("an internal connection sent something else than a request: %s", error)
-            with suppress(OSError):
-                writer.write(_FORBIDDEN)
         finally:
             del self._connections[task]
             self._answering.discard(writer)
             writer.close()
 
+    async def _knows_secret(self, reader: StreamReader) -> bool:
+        given = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONNECTING):
+                while len(given) < len(self._secret) and (more := await reader.read(len(self._secret) - len(given))):
+                    given += more
+                    if not self._secret.startswith(given[:4]) and b"\r\n\r\n" in given:
+                        break  # HTTP, which waits for an answer
+        return hmac.compare_digest(given, self._secret)
+
     async def _answer(self, reader: StreamReader, writer: StreamWriter) -> bool:
         """Answer the next request; whether another one may follow."""
         head, body = await _receive(reader)
         self._answering.add(writer)
-        if not hmac.compare_digest(str(head["secret"]).encode(), self._secret):
-            logger.warning("an internal request with a wrong secret came from %s", writer.get_extra_info("peername"))
-            await _send(writer, {"as": "refused"})
+        if head["home"] != self._home:
+            await _send(writer, {"as": "another"})
             return False
         names, values = zip(*head["headers"], strict=True) if head["headers"] else ((), ())
         fields = Fields(tuple(names), tuple(map(str.lower, names)), tuple(values))
-        answer = None
-        if head["home"] == self._home:
-            answer = await self._here(head["bank"], Request(head["method"], head["target"], fields, body, head["base"]))
+        request = Request(head["method"], head["target"], fields, body, head["base"], peer=head["peer"])
+        answer = await self._here(head["bank"], request)
         if answer is None:
-            await _send(writer, {"as": "elsewhere", "known": head["home"] == self._home})
+            await _send(writer, {"as": "elsewhere"})
             return True
         shown = {"status": answer.status, "headers": answer.headers}
         if isinstance(answer, Stream):
-            await self._stream(answer, shown, reader, writer)
+            await _send(writer, {"as": "stream", **shown})
+            await self._stream(answer, reader, writer)
             return False
-        delivery = {"delay": answer.delivery.delay, "disconnect": answer.delivery.disconnect}
+        shown |= {"delay": answer.delivery.delay, "disconnect": answer.delivery.disconnect}
         if answer.parts is None:
-            await _send(writer, {"as": "whole", **shown, **delivery}, answer.body)
+            await _send(writer, {"as": "whole", **shown}, answer.body)
             return True
-        await _send(writer, {"as": "parts", **shown, **delivery, "parts": answer.parts.size}, answer.body)
+        await _send(writer, {"as": "parts", **shown, "parts": answer.parts.size}, answer.body)
         async for piece in answer.parts:
             await _send(writer, {}, piece)
             await asyncio.sleep(0)  # requests come between
         await _send(writer, {"last": True})
         return True
 
-    async def _stream(self, stream: Stream, shown: dict[str, Any], reader: StreamReader, writer: StreamWriter) -> None:
+    async def _stream(self, stream: Stream, reader: StreamReader, writer: StreamWriter) -> None:
         """Pass events on until one of the sides ends."""
-        await _send(writer, {"as": "stream", **shown})
         ended = asyncio.get_running_loop().create_task(reader.read(1))
 
         def push(chunk: bytes | None) -> None:
@@ -198,7 +217,7 @@ class Entrance:
             else:
                 writer.write(chunk)
 
-        listener = _RemoteWatcher(ended)
+        listener = _RemoteWatcher(ended.cancel)
         unsubscribe = stream.subscribe(push)
         self._watching.add(listener)
         try:
@@ -209,30 +228,21 @@ class Entrance:
             ended.cancel()
 
 
-class _RemoteWatcher:
-    """The reader of an event stream at another process."""
+class _RemoteWatcher(NamedTuple):
+    """The reader of an event stream at another process; `leave` ends it."""
 
-    def __init__(self, ended: asyncio.Task[bytes]) -> None:
-        self._ended = ended
-
-    def leave(self) -> None:
-        """End the stream."""
-        self._ended.cancel()
+    leave: Callable[[], Any]
 
 
 # The side of the process that the client has reached
 
 
 class Ways:
-    """The connections of a process to the others, by address."""
+    """The connections of a process to the others, by address; `is_home`: whether a bank has this home."""
 
-    is_home: Callable[[str, str], Awaitable[bool]]
-    """Whether the bank has this home; set by who looks for homes."""
-
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret.decode()
-        self._looks: set[asyncio.Task[None]] = set()
-        self._waiting: set[StreamWriter] = set()  # connections on which an answer is late
+    def __init__(self, secret: bytes, is_home: Callable[[str, str], Awaitable[bool]]) -> None:
+        self._secret = secret
+        self._is_home = is_home
         self._free: dict[str, list[tuple[StreamReader, StreamWriter]]] = {}
 
     def close(self) -> None:
@@ -245,68 +255,53 @@ class Ways:
     async def send(self, address: str, home: str, bank: str, request: Request) -> Response | Stream:
         """Pass a request on to the home of a bank; NotDelivered, Broken."""
         head = {
-            "secret": self._secret,
             "home": home,
             "bank": bank,
             "method": request.method,
             "target": request.target,
             "headers": list(request.headers),
             "base": request.base,
+            "peer": request.peer,
         }
         try:
             reader, writer = await self._connection(address)
         except (OSError, TimeoutError, ValueError) as error:
             reason = f"the process at {address} cannot be reached: {error or 'no answer'}"
             raise NotDelivered(reason, moved=False) from error
-        late = asyncio.get_running_loop().call_later(LATE, self._begin_to_look, bank, home, writer)
         try:
             await _send(writer, head, request.body)
-            answer, body = await _receive(reader)
-            late.cancel()
-            self._waiting.discard(writer)
-            if answer["as"] == "whole":
+            answer, body = await self._answer(reader, bank, home)
+            kind = answer["as"]
+            if kind in _NOT_DELIVERED:
+                writer.close()
+                raise NotDelivered(_NOT_DELIVERED[kind].format(address), moved=kind == "elsewhere")
+            status, headers = answer["status"], [(name, value) for name, value in answer["headers"]]
+            if kind == "stream":
+                return Stream(status, headers, lambda push: _subscribed(reader, writer, push))
+            response = Response(status, headers, body, Delivery(answer["delay"], answer["disconnect"]))
+            if kind == "parts":
+                response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer))
+            else:
                 self._release(address, reader, writer)
-                return self._response(answer, body)
+            return response
         except (OSError, asyncio.IncompleteReadError, ValueError, KeyError) as error:
-            late.cancel()
             writer.close()
             raise Broken(f"the process at {address} has gone") from error
         except asyncio.CancelledError:  # the client has gone
-            late.cancel()
             writer.close()
             raise
-        if answer["as"] == "parts":
-            response = self._response(answer, body)
-            response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer))
-            return response
-        if answer["as"] == "stream":
-            return Stream(answer["status"], _pairs(answer), lambda push: _subscribed(reader, writer, push))
-        writer.close()
-        if answer["as"] == "refused":
-            raise NotDelivered(f"the process at {address} has another secret: it is of another store", moved=False)
-        if not answer["known"]:
-            raise NotDelivered(f"at {address} is another process than the home: is --advertise the same?", moved=False)
-        raise NotDelivered(f"the process at {address} is not the home any more", moved=True)
 
-    def _begin_to_look(self, bank: str, home: str, writer: StreamWriter) -> None:
-        self._waiting.add(writer)
-        task = asyncio.get_running_loop().create_task(self._look(bank, home, writer))
-        self._looks.add(task)
-        task.add_done_callback(self._looks.discard)
-
-    async def _look(self, bank: str, home: str, writer: StreamWriter) -> None:
-        """Break the connection to a process that does not answer and is not the home any more."""
-        while writer in self._waiting and not writer.is_closing():
-            with suppress(StoreError):  # nobody can take the bank meanwhile
-                if not await self.is_home(bank, home) and writer in self._waiting:
-                    writer.transport.abort()
-            await asyncio.sleep(LATE)
-        self._waiting.discard(writer)
-
-    @staticmethod
-    def _response(answer: dict[str, Any], body: bytes) -> Response:
-        delivery = Delivery(answer["delay"], answer["disconnect"])
-        return Response(answer["status"], _pairs(answer), body, delivery)
+    async def _answer(self, reader: StreamReader, bank: str, home: str) -> tuple[dict[str, Any], bytes]:
+        """The first message of an answer; ConnectionError once the process that owes it is not the home any more."""
+        answer = asyncio.get_running_loop().create_task(_receive(reader))
+        try:
+            while not (await asyncio.wait([answer], timeout=LATE))[0]:
+                with suppress(StoreError):  # nobody can take the bank meanwhile
+                    if not await self._is_home(bank, home) and not answer.done():
+                        raise ConnectionResetError("another process is the home")
+            return answer.result()
+        finally:
+            answer.cancel()
 
     async def _connection(self, address: str) -> tuple[StreamReader, StreamWriter]:
         free = self._free.get(address, [])
@@ -317,7 +312,9 @@ class Ways:
             writer.close()
         host, _, port = address.rpartition(":")
         opening = asyncio.open_connection(host.strip("[]"), int(port), limit=1 << 20)
-        return await asyncio.wait_for(opening, CONNECTING)
+        reader, writer = await asyncio.wait_for(opening, CONNECTING)
+        writer.write(self._secret)
+        return reader, writer
 
     def _release(self, address: str, reader: StreamReader, writer: StreamWriter) -> None:
         free = self._free.setdefault(address, [])
@@ -327,25 +324,19 @@ class Ways:
             writer.close()
 
     async def _pieces(self, address: str, reader: StreamReader, writer: StreamWriter) -> AsyncIterator[bytes]:
-        last = False
         try:
             while True:
                 head, piece = await _receive(reader)
                 if head.get("last"):
-                    last = True
-                    return
+                    break
                 yield piece
         except (asyncio.IncompleteReadError, ValueError) as error:
+            writer.close()
             raise ConnectionResetError("the home of the bank has gone") from error
-        finally:
-            if last:
-                self._release(address, reader, writer)
-            else:
-                writer.close()
-
-
-def _pairs(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in answer["headers"]]
+        except BaseException:
+            writer.close()
+            raise
+        self._release(address, reader, writer)
 
 
 def _subscribed(reader: StreamReader, writer: StreamWriter, push: Push) -> Unsubscribe:

@@ -11,12 +11,11 @@ import logging
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from errno import EADDRNOTAVAIL
-from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -26,10 +25,9 @@ from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_all, registry_for
-from emulator.assemble.forwarding import Entrance, Ways
 from emulator.assemble.homes import Homes, HomeStorage
 from emulator.assemble.registry import DEFAULT
-from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority, secret_of
+from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.control.operation import BankSpec
@@ -57,23 +55,18 @@ _HOST_PORT = re.compile(r"(?P<host>\[[^\]]+\]|[^:]+)(?::(?P<port>[0-9]+))?")
 
 
 class SharedApplication(BankApplication):
-    """The application of a process that shares banks."""
+    """The application of a process that shares banks: requests are answered by the homes of their banks."""
 
     homes: Homes
-    entrance: Any
-    secret: bytes
 
     def around(self, local: Answering, watching: Watching) -> Answering:
-        """Requests are answered by the homes of their banks."""
-        return self.homes.around(local, watching, entrance=self.entrance, ways=Ways(self.secret))
+        return self.homes.around(local, watching)
 
     def start(self) -> None:
-        """Start background work, within a running loop, before requests are served."""
         super().start()
         self.homes.start()
 
     async def leave(self) -> None:
-        """Give the banks back."""
         await self.homes.leave()
 
 
@@ -98,14 +91,11 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
                 authority, settings, secret, begun = await _joined(connection, server.schema, settings)
                 bound, address = _listening(settings.advertise, connection)
                 undo.callback(bound.close)
-            leases = Leases(server, uuid4().hex, address)
-            homes = Homes(server, leases, authority)
+            homes = Homes(server, Leases(server, uuid4().hex, address), authority, bound=bound, secret=secret)
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
-            registry.counts.leases = lambda: len(leases.held)
-            application = application_of(registry, settings, authority, SharedApplication, homes.asking, authority)
-            application.homes, application.secret = homes, secret
-            application.entrance = partial(Entrance, bound, leases.home, secret)
-            homes.refuses = application.lacks_right
+            registry.counts.leases = lambda: len(homes.leases.held)
+            application = application_of(registry, SharedApplication, homes.asking, authority)
+            application.homes, homes.refuses = homes, application.refusal
             async with homes.renewed():
                 await _begin(homes, application, settings, begun)
         except psycopg.Error as error:
@@ -168,7 +158,7 @@ async def _begin(
     if documents is not None:
         await documents.log.durable(documents.sequence)
     if begun != list(settings.scenario):
-        await _keep_service(homes.server, settings)
+        await homes.server.rows(KEEP, SERVICE, "", _about(_flags_of(settings), settings.scenario), True)
 
 
 async def _run(steps: Generator[object, None, T]) -> T:
@@ -183,11 +173,6 @@ async def _run(steps: Generator[object, None, T]) -> T:
             await asyncio.wait([asyncio.wrap_future(awaited)])
 
 
-async def _keep_service(server: Server, settings: ServeSettings) -> None:
-    about = orjson.dumps({"flags": _flags_of(settings), "scenarios": list(settings.scenario)})
-    await server.rows(KEEP, SERVICE, "", about, True)
-
-
 async def _joined(
     connection: AsyncConnection[Any], schema: str, settings: ServeSettings
 ) -> tuple[StoredAuthority, ServeSettings, bytes, list[str] | None]:
@@ -196,33 +181,27 @@ async def _joined(
     What is new is stored before others can join it.
     """
 
-    def execute(statement: str, *values: Any) -> Awaitable[Any]:
-        return connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
+    async def rows(statement: str, *values: Any, **_: Any) -> list[Any]:
+        cursor = await connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
+        return await cursor.fetchall() if cursor.description else []
 
     async with connection.transaction():
-        await execute("SELECT news FROM {schema}.layout FOR UPDATE")
-        kinds = await execute("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE)
-        known = dict(await kinds.fetchall())
+        await rows("SELECT news FROM {schema}.layout FOR UPDATE")
+        known = dict(await rows("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE))
         service = about(known.get(SERVICE, b"{}"))
         settings = _with_seed(settings, service.get("flags", {}))
         _compare(_flags_of(settings), service.get("flags", {}))
-        await execute(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
-        stored = await execute(READ, -1)
-        authority = StoredAuthority(settings.state, await stored.fetchall(), clock=real_now)
+        await rows(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
+        authority = StoredAuthority(settings.state, await rows(READ, -1), clock=real_now)
         authority.adopt()
         authority.demo()
-        pending, authority.pending = authority.pending, {}
-        for (kind, name), (files, _) in pending.items():
-            await execute(KEEP, kind, name, secret_of(files), True)
+        await authority.keep(rows)
         secret = known.get(ENTRANCE)
         if secret is None:
             secret = secrets.token_hex(32).encode()
-            await execute(KEEP, ENTRANCE, "", secret, False)
+            await rows(KEEP, ENTRANCE, "", secret, False)
         if SERVICE not in known or service.get("flags") != _flags_of(settings):
-            changed = {**service, "flags": _flags_of(settings)}
-            await execute(KEEP, SERVICE, "", orjson.dumps(changed), True)
-    for (kind, name), (files, _) in pending.items():
-        authority.mirror(kind, name, files)
+            await rows(KEEP, SERVICE, "", _about(_flags_of(settings), service.get("scenarios", ())), True)
     return authority, settings, secret, service.get("scenarios")
 
 
@@ -241,6 +220,10 @@ def about(body: bytes) -> dict[str, Any]:
     return service
 
 
+def _about(flags: Flags, scenarios: Sequence[str]) -> bytes:
+    return orjson.dumps({"flags": flags, "scenarios": list(scenarios)})
+
+
 def _flags_of(settings: ServeSettings) -> Flags:
     """What a process was started with."""
     return {name: getattr(settings, name) for name in SHARED}
@@ -248,13 +231,14 @@ def _flags_of(settings: ServeSettings) -> Flags:
 
 def _with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:
     """The settings with the seed of the store, if it has one; StoreUnusable if another one is requested."""
-    seed = stored.get("seed")
-    if seed is None:
+    if "seed" not in stored:
         return settings
+    seed = stored["seed"]
     if settings.seed not in (None, seed):
+        theirs = "have no --seed" if seed is None else f"share --seed {seed}"
         raise StoreUnusable(
-            f"its processes share --seed {seed}, and this one has --seed {settings.seed}: leave the flag out, or name"
-            " another --store-schema"
+            f"its processes {theirs}, and this one has --seed {settings.seed}: leave the flag out, or name another"
+            " --store-schema"
         )
     return replace(settings, seed=seed)
 
@@ -263,10 +247,6 @@ def _compare(own: Flags, others: Flags) -> None:
     """Log which flags of another process differ."""
     for name in SHARED:
         if name in others and own[name] != others[name]:
-            logger.warning(
-                "this process has --%s %s, another one of the store --%s %s: give all of them the same",
-                name,
-                "(none)" if own[name] is None else own[name],
-                name,
-                "(none)" if others[name] is None else others[name],
-            )
+            here, there = ("(none)" if flags[name] is None else flags[name] for flags in (own, others))
+            text = "this process has --%s %s, another one of the store --%s %s: give all of them the same"
+            logger.warning(text, name, here, name, there)

@@ -27,7 +27,7 @@ Samples = Iterable[tuple[tuple[str, ...], float | Histogram]]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric; `about` is its help text and the title of its panel."""
+    """One metric; `about` is its help text and the description of its panel."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -40,6 +40,11 @@ class Metric:
     def full_name(self) -> str:
         """The name with its prefix, and with the suffix of counters."""
         return f"{PREFIX}{self.name}{'_total' if self.kind == 'counter' else ''}"
+
+    @property
+    def title(self) -> str:
+        """The title of its panel."""
+        return self.name.removesuffix("_seconds").replace("_", " ").capitalize()
 
     def family(self, samples: Samples, process: dict[str, str]) -> Family:
         """The metric as the library has it; `process`: labels that all samples have."""
@@ -113,6 +118,13 @@ METRICS: tuple[Metric, ...] = (
         ("code",),
     ),
     Metric(
+        "other_requests",
+        "counter",
+        "Requests to the control interface (_emulator), the pages and the documents, by the first part of the address.",
+        lambda registry: [((part, str(status)), count) for (part, status), count in registry.counts.others.items()],
+        ("part", "status"),
+    ),
+    Metric(
         "turn_requests",
         "histogram",
         "Requests of any kind in a turn, whose changes are stored together.",
@@ -154,8 +166,8 @@ METRICS: tuple[Metric, ...] = (
     ),
 )
 PROCESS = {
-    "process_resident_memory_bytes": ("Memory of the process.", "bytes"),
-    "process_open_fds": ("Open files and connections.", "short"),
+    "process_resident_memory_bytes": ("Memory", "Memory of the process.", "bytes"),
+    "process_open_fds": ("Open files", "Open files and connections.", "short"),
 }
 """Of the metrics that the library itself adds on Linux: those that the dashboard shows."""
 
@@ -192,7 +204,7 @@ def exposition(taken: Taken, process: dict[str, str]) -> tuple[bytes, str]:
 def dashboard() -> dict[str, Any]:
     """A dashboard for Grafana: a panel for each metric, and for each label of a counter one."""
     panels = [panel for metric in METRICS for panel in _panels(metric)]
-    panels += [_panel(about, unit, [(name, "{{instance}}")]) for name, (about, unit) in PROCESS.items()]
+    panels += [_panel(*shown, [(name, "{{instance}}")]) for name, shown in PROCESS.items()]
     for at, panel in enumerate(panels):
         panel |= {"id": at + 1, "gridPos": {"x": at % 2 * 12, "y": at // 2 * 8, "w": 12, "h": 8}}
     source = {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
@@ -214,24 +226,24 @@ def _panels(metric: Metric) -> Iterator[dict[str, Any]]:
     if metric.kind == "counter":
         for label in metric.labels or ("instance",):
             query = f"sum by ({label}) (rate({name}[$__rate_interval]))"
-            yield _panel(f"Per second, by {label}: {metric.about}", "reqps", [(query, f"{{{{{label}}}}}")])
+            by = f" by {label}" if metric.labels else ""
+            yield _panel(f"{metric.title}{by}, per second", metric.about, "cps", [(query, f"{{{{{label}}}}}")])
     elif metric.kind == "histogram":
         by = ", ".join(("le", *metric.labels))
         legend = "".join(f" {{{{{label}}}}}" for label in metric.labels)
         rate = f"sum by ({by}) (rate({name}_bucket[$__rate_interval]))"
-        queries = [
-            (f"histogram_quantile({part}, {rate})", legend.replace("{}", f"{part:.0%}", 1)) for part in (0.5, 0.95)
-        ]
-        yield _panel(f"Median and 95 %: {metric.about}", metric.unit, queries)
+        queries = [(f"histogram_quantile({part}, {rate})", f"{part:.0%}{legend}") for part in (0.5, 0.95)]
+        yield _panel(f"{metric.title}, median and 95 %", metric.about, metric.unit, queries)
     else:
         label = (metric.labels or ("instance",))[0]
-        yield _panel(metric.about, metric.unit, [(f"sum by ({label}) ({name})", f"{{{{{label}}}}}")])
+        yield _panel(metric.title, metric.about, metric.unit, [(f"sum by ({label}) ({name})", f"{{{{{label}}}}}")])
 
 
-def _panel(title: str, unit: str, queries: list[tuple[str, str]]) -> dict[str, Any]:
+def _panel(title: str, about: str, unit: str, queries: list[tuple[str, str]]) -> dict[str, Any]:
     return {
         "type": "timeseries",
         "title": title,
+        "description": about,
         "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
         "targets": [

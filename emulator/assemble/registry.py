@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from time import monotonic
 from urllib.parse import unquote
 
@@ -25,9 +24,8 @@ from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import BANK, KINDS
-from emulator.bank.notification_targets import Host
+from emulator.bank.payment import baskets, payments
 from emulator.bank.settings import Settings
-from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.conformance.observer import Conformance
@@ -37,6 +35,7 @@ from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import digest_value, signature_header
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport
+from emulator.settings import ServeSettings
 from emulator.store import (
     Documents,
     Store,
@@ -67,9 +66,7 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
 
     Creating, replacing and deleting a bank are about that bank, whichever one's control interface they are sent to.
     """
-    path = request.target.partition("?")[0]
-    named = NAMED_BANK.match(path)
-    rest = path[named.end() :] if named else path
+    named, rest = _named(request)
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
         if FILE_NAME.fullmatch(name):
@@ -79,35 +76,41 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     return (None if rest[1:].partition("/")[0] in _NO_BANK else DEFAULT), False
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryConfig:
-    """The configuration of all banks of a process.
+def part_of(request: Request) -> str:
+    """The first segment of the path within the bank."""
+    return _named(request)[1][1:].partition("/")[0]
 
-    `storage`: where the banks are stored; `fixtures`: the fixture of a new bank; `settings` and `begins`: the settings
-    and the clock that a reset restores; `transport_of`: called by `BankRegistry.transport`.
-    """
 
-    storage: Storage
-    fixtures: str
-    settings: Settings
-    seed: int | None
-    ids_form: str
-    authority: CertificateAuthority
-    transport_of: Callable[[BankRegistry], Transport]
-    begins: Beginning = LIVE
-    notify_hosts: tuple[Host, ...] = ()
-    idle_seconds: float = 0  # without a request, after which a named bank is closed; 0: never
+def _named(request: Request) -> tuple[re.Match[str] | None, str]:
+    """The prefix of a bank, None for the default one, and the path within it."""
+    path = request.target.partition("?")[0]
+    named = NAMED_BANK.match(path)
+    return named, path[named.end() :] if named else path
 
 
 class BankRegistry:
-    """The banks by name."""
+    """The banks by name.
 
-    def __init__(self, config: RegistryConfig) -> None:
+    `storage`: where they are stored; `begins`: the clock that a reset restores; `transport_of`: called by `transport`.
+    """
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        authority: CertificateAuthority,
+        storage: Storage,
+        *,
+        transport_of: Callable[[BankRegistry], Transport],
+        begins: Beginning = LIVE,
+    ) -> None:
         self.group = WriteGroup()
         self.outcomes = Outcomes()
         self.counts = ProcessCounts()
-        self.config = config
-        self.storage = config.storage
+        self.settings = settings
+        self.storage = storage
+        self.authority = authority
+        self._transport_of = transport_of
+        self._begins = begins
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
@@ -193,19 +196,16 @@ class BankRegistry:
         with self.storage.put_aside(name):
             yield
 
-    def open(self, name: str) -> BankService:
+    def open(self, name: str, documents: Store | None = None) -> BankService:
         """Open the bank `name` with its stored documents, or with --fixtures if there are none."""
-        return self.adopt(name, self.storage.open(name))
-
-    def adopt(self, name: str, documents: Store) -> BankService:
-        """The bank with these documents, from now on among the open ones."""
+        documents = documents or self.storage.open(name)
         with ExitStack() as undo:
             undo.callback(documents.discard)
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
-                fixtures.make(service.bank, self.config.fixtures)
+                fixtures.make(service.bank, self.settings.fixtures)
             elif name == DEFAULT:
-                fixtures.remember_fixture(service.bank, self.config.fixtures)
+                fixtures.remember_fixture(service.bank, self.settings.fixtures)
             undo.pop_all()
         self._enter(name, service, documents)
         return service
@@ -222,57 +222,50 @@ class BankRegistry:
         """The documents of an open bank."""
         return self._stores.get(name)
 
-    def snapshots_of(self, name: str) -> Snapshots:
-        """The snapshots of a bank, beside its documents."""
-        return self.storage.snapshots(name)
-
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
-        """A bank with these documents; `seed`: that of a new bank, None for the default."""
-        config = self.config
+        """A bank with these documents; `seed`: that of a new bank, None for the default.
+
+        A named bank keeps the seed of its creation, and a new one never gets the random stream of a deleted bank of its
+        name.
+        """
+        asked, origin = self.settings, BANK.read(documents)
+        stream = name if origin is None else origin.get("stream", name)
+        if origin is None and (number := self.storage.number(name)) > 1:
+            stream = f"{name}:{number}"
+        if seed is None:
+            seed = asked.seed
+            if origin is not None and (name != DEFAULT or seed is None):
+                seed = origin.get("seed", seed)
+        links = asked.links if name == DEFAULT else "absolute"  # a relative one would lead to the default bank
         bank = Bank(
             documents,
             name=name,
-            # A relative link of a named bank would lead to the default bank.
-            defaults=config.settings if name == DEFAULT else replace(config.settings, links="absolute"),
-            begins=config.begins,
-            seed=self._seed(name, documents) if seed is None else seed,
-            ids_form=config.ids_form,
-            stream=self._stream(name, documents),
-            notify_hosts=config.notify_hosts,
+            defaults=Settings(profile=asked.profile, links=links, weather=asked.weather),
+            begins=self._begins,
+            seed=seed,
+            ids_form=asked.ids,
+            stream=stream,
+            notify_hosts=asked.allow_notify,
             watched=self._watched,
         )
+        payments.attach(bank)
+        baskets.attach(bank)
         if documents.log.written:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
             bank,
             router=self._router,
             rules=RuleSet(bank),
-            trusted_ca=lambda: config.authority.certificate,
-            signer=response_signer(config.authority.answer_credentials),
+            trusted_ca=lambda: self.authority.certificate,
+            signer=response_signer(self.authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
             outcomes=self.outcomes,
         )
 
-    def _seed(self, name: str, documents: Store) -> int | None:
-        """The seed of a bank: --seed for the default bank; a named bank keeps the seed of its creation."""
-        seed = self.config.seed
-        if name == DEFAULT and seed is not None:
-            return seed
-        origin = BANK.read(documents)
-        return seed if origin is None else origin.get("seed", seed)
-
-    def _stream(self, name: str, documents: Store) -> str:
-        """The name of the random stream of a bank; a new bank never gets that of a deleted bank of its name."""
-        origin = BANK.read(documents)
-        if origin is not None:
-            return origin.get("stream", name)
-        number = self.storage.number(name)
-        return name if number == 1 else f"{name}:{number}"
-
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
-        return self.config.transport_of(self)
+        return self._transport_of(self)
 
     def make(self, name: str, spec: BankSpec | None = None) -> BankService:
         """`making`, without other requests between its steps."""
@@ -299,7 +292,7 @@ class BankRegistry:
             return service
         seed = spec.seed
         if seed is None:
-            seed = known.bank.ids.seed if name == DEFAULT else self.config.seed
+            seed = known.bank.ids.seed if name == DEFAULT else self.settings.seed
         if seed != known.bank.ids.seed:
             _refuse_default(name)
         ready = yield from self._prepared(spec, known.bank.documents)
@@ -320,9 +313,9 @@ class BankRegistry:
     def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:
         return fixtures.prepare(
             documents,
-            {"fixtures": spec.fixture or self.config.fixtures},
-            today=fixtures.first_day(self.config.begins, spec.restored),
-            ids_form=self.config.ids_form,
+            {"fixtures": spec.fixture or self.settings.fixtures},
+            today=fixtures.first_day(self._begins, spec.restored),
+            ids_form=self.settings.ids,
             report=spec.report,
         )
 
@@ -373,19 +366,21 @@ class BankRegistry:
         return documents
 
     def close_idle(self) -> None:
-        """Close the least recently used named bank, if it has been idle for `idle_seconds`.
+        """Close the least recently used named bank, if it has been idle for `idle_hours` and has nothing to do.
 
         The next request to it opens it again. Not to be called within a turn.
         """
         name = next(iter(self._used), None)
-        limit = self.config.idle_seconds
+        limit = self.settings.idle_hours * 3600
         if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
             return
-        if is_busy(self._open[name], self._stores[name]):
+        bank, documents = self._open[name].bank, self._stores[name]
+        unwritten = documents.waiting or documents.log.sync_needed or documents.log.compacting
+        if bank.watchers or bank.advances or unwritten or notifications.are_to_come(bank):
             del self._used[name]
             self._used[name] = monotonic()
-            return
-        self.forget(name).close()
+        else:
+            self.forget(name).close()
 
     def services(self) -> Iterator[BankService]:
         """The open banks."""
@@ -416,13 +411,6 @@ class BankRegistry:
             documents.close(in_time)
         if late:
             logger.warning("the journals of %d banks were not compacted: there was no time", late)
-
-
-def is_busy(service: BankService, documents: Store) -> bool:
-    """Whether a bank has work to do: watchers, long work, unwritten changes, or notifications."""
-    bank, log = service.bank, documents.log
-    on_disk = documents.waiting or log.sync_needed or log.compacting
-    return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
 
 
 def changed_meanwhile(name: str) -> BankError:

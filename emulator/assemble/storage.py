@@ -7,7 +7,7 @@ bank is opened there before a turn begins, as that takes waiting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,9 +49,9 @@ class Storage:
     def __init__(self) -> None:
         self._created: Counter[str] = Counter()
 
-    def names(self) -> set[str]:
+    def names(self) -> Set[str]:
         """The stored banks."""
-        return set()
+        return frozenset()
 
     def number(self, name: str) -> int:
         """How many banks of this name were created, with the one that is being created."""
@@ -180,6 +180,9 @@ class StoredSnapshots(Snapshots):
     def _content(self, name: str) -> bytes:
         raise NotImplementedError
 
+    def _file(self, name: str) -> Path:
+        return Path(name)
+
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
         yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)))
         return image if is_small(image.size) else None
@@ -187,7 +190,7 @@ class StoredSnapshots(Snapshots):
     def _read(self, name: str) -> Image:
         try:
             content = self._content(name)
-            image = image_from_bytes(content, KINDS, file=Path(name))
+            image = image_from_bytes(content, KINDS, file=self._file(name))
         except LookupError:
             del self._saved[name]
             raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None

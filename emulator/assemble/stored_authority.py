@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -99,26 +100,22 @@ class StoredAuthority(CertificateAuthority):
                 logger.error("%s", error)
         return new
 
-    async def keep(self, server: Server) -> None:
-        """Store what is pending; StoreUnreachable, and TppExists for a name that another process has given meanwhile.
+    async def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
+        """Store what is pending by `rows`; StoreUnreachable, and TppExists for a name that another process has given.
 
         What could not be stored was not issued.
         """
         pending, self.pending = self.pending, {}
         for (kind, name), (files, replace) in pending.items():
             try:
-                if not await server.rows(KEEP, kind, name, secret_of(files), replace, again=False):
+                if not await rows(KEEP, kind, name, secret_of(files), replace, again=False):
                     raise TppExists(name)
             except (StoreError, TppExists):
                 self._in_memory.pop(name, None)
                 self.version = 0  # the next refresh brings back what was replaced
                 raise
-            self.mirror(kind, name, files)
-
-    def mirror(self, kind: str, name: str, files: dict[str, bytes]) -> None:
-        """Write what is stored beside this process too."""
-        if kind == TPP:
-            _mirror(self._place / "tpps" / name, files)
+            if kind == TPP:
+                _mirror(self._place / "tpps" / name, files)
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
         try:
@@ -146,9 +143,10 @@ class StoredAuthority(CertificateAuthority):
             try:
                 files = {file.name: file.read_bytes() for file in folder.iterdir()}
                 check_pair(files, *CREDENTIAL_FILES)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, KeyError) as error:
                 self._refused.add(folder.name)
-                logger.warning("%s is not taken as a TPP: %s", folder, error)
+                reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                logger.warning("%s is not taken as a TPP: %s", folder, reason)
                 continue
             self.pending[TPP, folder.name] = files, False
             self._enter(folder.name, files)
@@ -166,33 +164,26 @@ def secret_of(files: dict[str, bytes]) -> bytes:
     return json.dumps({name: b64encode(content).decode() for name, content in files.items()}).encode()
 
 
-def files_of(kind: str, name: str, body: bytes) -> dict[str, bytes]:
-    """The files in the body of a secret; StoredDataDamaged unless it has all that one of this kind needs."""
-    secret = f"the secret {kind} {name}".rstrip()
+def files_of(kind: str, name: str, body: bytes, *, checked: bool = False) -> dict[str, bytes]:
+    """The files in the body of a secret; StoredDataDamaged unless it has all that one of this kind needs.
+
+    `checked`: and the certificate and the key belong together.
+    """
+    needed = {CA: CA_FILES, LOGOUT: ()}.get(kind, CREDENTIAL_FILES)
     try:
         files = {file: b64decode(content) for file, content in json.loads(body).items()}
+        for file in needed:
+            if file not in files:
+                raise ValueError(f"{file} is missing")
+        if checked and needed:
+            check_pair(files, *needed)
     except (ValueError, TypeError, AttributeError) as error:
-        raise StoredDataDamaged(secret, error) from error
-    for file in {CA: CA_FILES, LOGOUT: ()}.get(kind, CREDENTIAL_FILES):
-        if file not in files:
-            raise StoredDataDamaged(secret, f"{file} is missing")
+        raise StoredDataDamaged(f"the secret {kind} {name}".rstrip(), error) from error
     return files
 
 
-def check_secret(kind: str, name: str, _version: int, body: bytes) -> None:
-    """StoredDataDamaged unless the certificate and the key of a secret are there and belong together."""
-    files = files_of(kind, name, body)
-    try:
-        check_pair(files, *(CA_FILES if kind == CA else CREDENTIAL_FILES))
-    except ValueError as error:
-        raise StoredDataDamaged(f"the secret {kind} {name}".rstrip(), error) from error
-
-
 def check_pair(files: dict[str, bytes], certificate: str, key: str) -> None:
-    """ValueError unless these two files are a certificate and its key."""
-    for file in (certificate, key):
-        if file not in files:
-            raise ValueError(f"{file} is missing")
+    """ValueError unless these two files are a certificate and its key; KeyError if one is missing."""
     try:
         public = x509.load_pem_x509_certificate(files[certificate]).public_key()
         belongs = load_pem_private_key(files[key], None).public_key() == public

@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 
 from emulator.assemble.copying import InUse, Missing, StoredFile, TargetHoldsBanks
 from emulator.assemble.storage import ENDING
-from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, check_secret, files_of, secret_of
+from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, files_of, secret_of
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
@@ -231,14 +231,14 @@ def _check_service(stored: StoredService) -> Checked:
 
     checked = Checked("the service")
     secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
-    for secret in secrets:
-        checked.sequence = max(checked.sequence, secret[2])
+    for kind, name, version, body in secrets:
+        checked.sequence = max(checked.sequence, version)
         with checked.finding():
-            if secret[0] == SERVICE:
-                about(secret[3])
-            elif secret[0] in (CA, ANSWERS, TPP):
-                check_secret(*secret)
-    if stored.names() and not any(kind == CA for kind, _, _, _ in secrets):
+            if kind == SERVICE:
+                about(body)
+            elif kind in (CA, ANSWERS, TPP):
+                files_of(kind, name, body, checked=True)
+    if stored.names() and not any(secret[0] == CA for secret in secrets):
         checked.problems.append("the sandbox CA is missing")
     left = stored.query(
         "SELECT DISTINCT bank FROM {schema}.change WHERE bank NOT IN (SELECT name FROM {schema}.bank) ORDER BY bank"

@@ -21,11 +21,6 @@ D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
-PRIVATE = "observation"  # the type of events that processes tell each other and no watcher
-
-# Called after the settings have changed, with the previous settings; other packages add their functions.
-SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
-
 
 def progress_event(bank: Bank, kind: str, status: str, *, done: int, of: int) -> Event:
     """The event that reports the progress of a long operation: `done` of `of` steps."""
@@ -45,8 +40,8 @@ def reports_preparing(
 
 
 @dataclass(slots=True)
-class FallingDue:
-    """What of a content is due at one moment and has not been taken yet, see `progression`."""
+class DueSteps:
+    """What of a content is due at one moment and has not been applied yet, see `progression`."""
 
     due: str
     content: object
@@ -85,8 +80,12 @@ class Bank:
         self.notify_hosts = notify_hosts
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
-        self.moves = 0  # moves of the clock in progress, which apply due steps themselves (see `progression`)
-        self.falling_due: FallingDue | None = None
+        self.advances = 0  # advances of the clock in progress, which apply due steps themselves (see `progression`)
+        self.due_steps: DueSteps | None = None
+        # What payments and baskets add (`payments.attach`): the effects of an approval by purpose (`sca.ScaOutcome`),
+        # and what is called after a change of the settings, with the previous ones.
+        self.sca_outcomes: dict[str, Any] = {}
+        self.settings_followers: list[Callable[[Bank, Settings], None]] = []
         self.watchers: list[Watcher] = []
         self._watched = set() if watched is None else watched  # names of banks with watchers, shared by all banks
         self.follower: Callable[[Event], None] | None = None
@@ -102,7 +101,7 @@ class Bank:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR with every problem."""
         before, settings = self.settings, merged(self.settings, composed(dict(changes)))
         SETTINGS.write(self.documents, {"id": "settings", **settings.differences(self.defaults)})
-        for follow in SETTINGS_FOLLOWERS:
+        for follow in self.settings_followers:
             follow(self, before)
         return settings
 
@@ -148,7 +147,5 @@ class Bank:
         """Pass an event to the watchers in this process."""
         if self.follower is not None and event is not None and event["type"] != "request":
             self.follower(event)
-        if event is not None and event["type"] == PRIVATE:
-            return
         for watcher in tuple(self.watchers):
             watcher(event)

@@ -12,23 +12,12 @@ import hashlib
 import os
 import random
 from binascii import b2a_base64
-from struct import Struct
 
 from emulator.store import Documents
 
-_many = Struct("32s" * 64)  # draws of 32 bytes
-_drawn: list[bytes] = []
-# Otherwise parent and child would use the same random bytes.
-os.register_at_fork(after_in_child=_drawn.clear)
-
 
 def _random() -> bytes:
-    """32 random bytes; they are read from the system in blocks, because each call of it is slow."""
-    try:
-        return _drawn.pop()
-    except IndexError:
-        _drawn.extend(_many.unpack(os.urandom(_many.size)))
-        return _drawn.pop()
+    return os.urandom(32)
 
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")

@@ -13,7 +13,7 @@ import click
 
 from emulator.cli.bank import ask, bank_options, echo_notes, rows, show
 from emulator.cli.forward import ControlCommand, json_body, limit_option, line, name_argument, table
-from emulator.cli.options import OrderedGroup, bank_url, complete_scenario, complete_setting
+from emulator.cli.options import OrderedGroup, bank_url, complete_fixture, complete_scenario, complete_setting
 
 
 def _clock_text(clock: dict[str, Any]) -> None:
@@ -226,7 +226,9 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 "bank-emulator banks make test-1 --seed 7",
                 params=(
                     name_argument("name"),
-                    click.Option(["--fixtures"], metavar="NAME", help="The fixture to load."),
+                    click.Option(
+                        ["--fixtures"], metavar="NAME", help="The fixture to load.", shell_complete=complete_fixture
+                    ),
                     _SCENARIO,
                     click.Option(
                         ["--seed"], metavar="N", type=int, help="Make its ids and chances repeat from run to run."
@@ -279,6 +281,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         params=(
             click.Option(
                 ["--fixtures"],
+                shell_complete=complete_fixture,
                 metavar="NAME",
                 help="The fixture to load. Default: the one that the bank was started with.",
             ),

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from contextlib import suppress
+from time import sleep
 from typing import Any
 
 from emulator.terminal import json_text, printable
@@ -22,6 +23,7 @@ REQUESTS = "emulator.requests"  # the logger of the lines about requests, one ea
 _PREFIX = 100  # characters by which messages are distinguished
 _MESSAGES = 1000  # distinct messages that are counted at the same time
 _CLOSE_TIMEOUT = 0.5  # seconds
+_GATHERING = 0.01  # seconds in which the writer leaves the processor to requests, and lines gather
 
 
 class _Json(logging.Formatter):
@@ -92,14 +94,18 @@ class RateLimit(logging.Filter):
 
 
 class LineWriter(logging.Handler):
-    """Writes lines to the file `descriptor` from a thread, so that no request waits for whoever reads them.
+    """Writes lines to the file of `descriptor` from a thread, so that no request waits for whoever reads them.
+
+    A line is written at once, and those of the next moment together: to wake the thread for each would cost more than
+    to write it.
 
     If nobody reads, `QUEUED_LINES` lines are kept and the others only counted; the count is written in their place.
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._lines: queue.Queue[str | None] = queue.Queue(QUEUED_LINES)
+        # its own: whoever closes the given one may get the number again, for a file that is not the log
+        self._descriptor = os.dup(descriptor)
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._dropped = 0
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
@@ -110,33 +116,36 @@ class LineWriter(logging.Handler):
             line = self.format(record)
         except Exception:
             line = f"a message of {record.name} cannot be formatted"
-        try:
-            self._lines.put_nowait(line if len(line) <= LINE_LENGTH else f"{line[:LINE_LENGTH]}...")
-        except queue.Full:
+        if self._lines.qsize() >= QUEUED_LINES:
             self._dropped += 1
+        else:
+            self._lines.put(line if len(line) <= LINE_LENGTH else f"{line[:LINE_LENGTH]}...")
 
     def close(self) -> None:
         """Write the queued lines, unless nobody reads them within half a second."""
-        with suppress(queue.Full):
-            self._lines.put(None, timeout=_CLOSE_TIMEOUT)
-            self._thread.join(_CLOSE_TIMEOUT)
+        self._lines.put(None)
+        self._thread.join(_CLOSE_TIMEOUT)
         super().close()
 
     def _write_all(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # only the main thread handles signals
-        line: str | None = ""
-        while line is not None:
-            line = self._lines.get()
+        ended = False
+        while not ended:
+            taken = [self._lines.get(), *(self._lines.get() for _ in range(self._lines.qsize()))]
             dropped, self._dropped = self._dropped, 0
+            lines = [line for line in taken if line is not None]
             if dropped:
                 note = "%d lines of the log were dropped because nobody read them"
                 record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, note, (dropped,), None)
-                self._write(self.format(record))
-            if line is not None:
-                self._write(line)
+                lines.insert(0, self.format(record))
+            self._write("".join(f"{line}\n" for line in lines))
+            ended = len(lines) - bool(dropped) < len(taken)
+            if not ended:
+                sleep(_GATHERING)
+        os.close(self._descriptor)
 
-    def _write(self, line: str) -> None:
-        data = f"{line}\n".encode(errors="backslashreplace")
+    def _write(self, lines: str) -> None:
+        data = lines.encode(errors="backslashreplace")
         with suppress(OSError):  # a log that cannot be written must not fail a request
             while data:
                 data = data[os.write(self._descriptor, data) :]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote
 
 import click
@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from emulator.cli.failure import Damaged, Failed
 from emulator.httpsig.sendable import address_of
-from emulator.settings import ServeSettings, variable
+from emulator.settings import ServeSettings, data_folder, variable
 
 if TYPE_CHECKING:
     from emulator.ca import CertificateAuthority
@@ -73,6 +73,26 @@ def output_option(command: Command) -> Command:
         help="Print text, or JSON for programs.",
     )
     return option(command)
+
+
+def data_option(command: Command) -> Command:
+    """The option --data of a command that reads scenarios or fixtures by name."""
+    about = "A folder with scenarios and fixtures of your own, beside the ready ones.  [BANK_EMULATOR_DATA]"
+    option = click.option("--data", metavar="DIR", help=about, expose_value=False, is_eager=True, callback=_use_data)
+    return option(command)
+
+
+def _use_data(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    from emulator import packaged
+
+    del option
+    given = value or variable("DATA")
+    if given is not None and not context.resilient_parsing:
+        try:
+            data_folder(given)
+        except ValueError as error:
+            raise Failed(f"{'--data' if value else 'BANK_EMULATOR_DATA'} {error}") from None
+    packaged.use(None if given is None else Path(given))
 
 
 def ca_option(command: Command) -> Command:
@@ -193,13 +213,25 @@ def complete_tpp(context: click.Context, option: click.Parameter, incomplete: st
 
 
 def complete_scenario(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The ready scenarios, and files where the argument may be one."""
-    from emulator.packaged import folder
+    """The ready scenarios, those of --data, and files where the argument may be one."""
+    return _named_files("scenarios", context, option, incomplete)
 
-    del context
-    ready = _items(sorted(file.stem for file in folder("scenarios").glob("*.yaml")), incomplete)
+
+def complete_fixture(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The same for fixtures."""
+    return _named_files("fixtures", context, option, incomplete)
+
+
+def _named_files(
+    kind: Literal["fixtures", "scenarios"], context: click.Context, option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from emulator import packaged
+
+    if data := context.params.get("data") or variable("DATA"):
+        packaged.use(Path(data))
+    named = _items(packaged.files(kind), incomplete)
     takes_files = "FILE" in (option.metavar or "")
-    return [*ready, CompletionItem(incomplete, type="file")] if takes_files and not ready else ready
+    return [*named, CompletionItem(incomplete, type="file")] if takes_files and not named else named
 
 
 def complete_flaw(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -53,7 +53,7 @@ def command(
     certificate: str | None,
     key: str | None,
 ) -> None:
-    """Run a proxy that signs requests and forwards them to a bank."""
+    """Run a proxy that signs requests for a bank."""
     from emulator.client import AsyncTppClient
     from emulator.client.proxy import ANSWER_TIMEOUT, SigningProxy
 

@@ -20,9 +20,11 @@ from emulator.cli.options import (
     bank_url,
     ca_option,
     complete_scenario,
+    data_option,
     output_option,
     trusted_ca,
 )
+from emulator.terminal import one_line
 
 if TYPE_CHECKING:
     from emulator.scenario.loader import Scenario, ScenarioRefused
@@ -53,26 +55,27 @@ def _failed(refused: ScenarioRefused) -> Failed:
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")
 @output_option
+@data_option
 def list_(output: str) -> None:
-    """List the ready scenarios."""
+    """List the ready scenarios, and those of --data."""
     from emulator.scenario import loader
+    from emulator.scenario.loader import ScenarioRefused
 
-    ready = [_loaded(name) for name in loader.library()]
-    shown = [
-        {
-            "name": scenario.name,
-            "summary": scenario.summary,
-            "play": "only" if scenario.play_only else None,
-            "parameters": {name: parameter.default for name, parameter in scenario.parameters.items()},
-        }
-        for scenario in ready
-    ]
+    shown = []
+    for name, scenario in loader.listed():
+        if isinstance(scenario, ScenarioRefused):
+            click.echo(f"bank-emulator: {one_line(scenario.one_line())}", err=True)
+            continue
+        parameters = {parameter: declared.default for parameter, declared in scenario.parameters.items()}
+        only = "only" if scenario.play_only else None
+        shown.append({"name": name, "summary": scenario.summary, "play": only, "parameters": parameters})
     show(shown, output, table("scenarios", "name", "play", "summary"))
 
 
 @command.command("show", epilog="Example: bank-emulator scenario show lost-answer > my-shop.yaml")
 @click.argument("name", shell_complete=complete_scenario)
 @output_option
+@data_option
 def show_(name: str, output: str) -> None:
     """Print a scenario, to read it or to start your own from it."""
     from emulator.scenario import loader
@@ -95,6 +98,7 @@ def _bank() -> str:
 @command.command(epilog="Example: bank-emulator scenario check scenarios/*.yaml")
 @click.argument("files", nargs=-1, required=True)
 @output_option
+@data_option
 def check(files: tuple[str, ...], output: str) -> None:
     """Check FILES without a running bank. Prints every problem with line and column; exit 1 if there is any.
 
@@ -175,6 +179,7 @@ def _typed(source: str, values: Mapping[str, str]) -> dict[str, Any]:
     help="Set a parameter of the scenario; may be repeated.",
 )
 @click.option("--yes", is_flag=True, help="Replace data of the bank without asking.")
+@data_option
 @bank_options
 def apply(source: str, values: dict[str, str], yes: bool, url: str | None, output: str) -> None:
     """Apply a scenario to a running bank: its start, then its rules.
@@ -236,6 +241,7 @@ command.add_command(STATUS.command("status"))
 @output_option
 @click.option("--url", metavar="URL", help="Play on the running bank at URL, which is reset.")
 @click.option("--here", is_flag=True, help="Play on the bank of BANK_EMULATOR_URL, or the default one; it is reset.")
+@data_option
 @ca_option
 def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, url: str | None, here: bool) -> None:
     """Play stories, step by step. Exit 1 if one fails, 2 if one cannot start.

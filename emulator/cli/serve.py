@@ -25,6 +25,7 @@ import click
 
 from emulator.cli import logs
 from emulator.cli.failure import Damaged, Failed
+from emulator.cli.options import complete_fixture, complete_scenario
 from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def _option(flag: Flag) -> click.Option:
     about = f"{flag.help}  [{notes}]"
     if flag.switch:
         return click.Option([f"{name}/--no-{flag.name}"], is_flag=True, default=None, help=about)
-    return click.Option([name], metavar=flag.takes, multiple=flag.repeatable, help=about)
+    completed = {"fixtures": complete_fixture, "scenario": complete_scenario}.get(flag.name)
+    return click.Option([name], metavar=flag.takes, multiple=flag.repeatable, help=about, shell_complete=completed)
 
 
 def _serve(**given: Any) -> None:
@@ -213,7 +215,12 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
 
 
 # manual pages, by the flag that a refused start names
-_PAGES = {"--scenario": "scenario-language", "--fixtures": "prepare-data", "--state": "recover-data"}
+_PAGES = {
+    "--data": "prepare-data",
+    "--fixtures": "prepare-data",
+    "--scenario": "scenario-language",
+    "--state": "recover-data",
+}
 
 
 def _application(settings: ServeSettings, progress: Callable[[int, int], None] | None = None) -> Application:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import orjson
-from cryptography.x509 import Certificate
 
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
@@ -30,7 +29,6 @@ from emulator.conformance.links import END_OF_PAGE, PAGES, Links
 from emulator.httpsig.dates import parse_date
 
 _NO_HEADERS = Fields((), (), ())
-MOST_CERTIFICATES = 1000  # whose expiry is cached
 _MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
@@ -249,19 +247,7 @@ def _certificate_days(observed: Observation) -> float | None:
     signature = _exchange(observed).signature
     if not isinstance(signature, Verified):
         return None
-    return (_expires(signature.certificate) - observed.received) / 86400
-
-
-_EXPIRIES: dict[int, tuple[Certificate, float]] = {}  # by the id of the object, as reading a certificate is slow
-
-
-def _expires(certificate: Certificate) -> float:
-    known = _EXPIRIES.get(id(certificate))
-    if known is None or known[0] is not certificate:
-        if len(_EXPIRIES) >= MOST_CERTIFICATES:
-            _EXPIRIES.clear()
-        known = _EXPIRIES[id(certificate)] = certificate, certificate.not_valid_after_utc.timestamp()
-    return known[1]
+    return (signature.certificate.not_after - observed.received) / 86400
 
 
 def _address_kind(observed: Observation) -> str | None:

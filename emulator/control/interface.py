@@ -151,7 +151,7 @@ class Control:
         # The table is imported with the first request, as importing the forms of the bodies would slow down the start.
         from emulator.control.operations import table
 
-        return Router(table(), lambda row, params: (row, params), prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
+        return Router(table(), lambda row, params: (row, params), hint=f"; see {PREFIX}/openapi.json")
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """The bank of a service, with all that a scenario changes."""
@@ -199,10 +199,11 @@ class Control:
         if self._router is None:  # half a second of imports
             self._router = yield from in_thread(self._routing)
         path, query = split_target(request.target)
-        path = "/" + path[len(request.prefix) + len(PREFIX) :].strip("/")
+        prefix = request.prefix + PREFIX
+        path = "/" + path[len(prefix) :].strip("/")
         if request.method == "OPTIONS":
-            return Response(204, [("Allow", ", ".join(self._router.methods(path)))])
-        operation, params = self._router.find(request.method, path)
+            return Response(204, [("Allow", ", ".join(self._router.methods(path, prefix)))])
+        operation, params = self._router.find(request.method, path, prefix)
         call: ControlCall[Any] = ControlCall(
             service=service,
             banks=self._banks,

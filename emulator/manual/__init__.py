@@ -238,7 +238,7 @@ def _llms(base: str) -> str:
     lines += [
         "## Optional",
         "",
-        f"- [OpenAPI document of the interface]({base}/openapi.json): every operation, exactly",
+        f"- [OpenAPI document]({base}/openapi.json): every operation of the interface",
     ]
     return "\n".join(lines) + "\n"
 
@@ -247,7 +247,7 @@ def _in_short(page: Page) -> str:
     """The first sentence of a page; its headings if it begins with a table or an example."""
     paragraph = page.sections[0].text.strip().split("\n\n")[0]
     headings = ", ".join(section.title for section in page.sections[1:])
-    if headings and (not paragraph or paragraph.startswith(("|", " ", "- ", "```"))):
+    if headings and (not paragraph or paragraph.startswith(("|", "$ ", "- ", "```"))):
         return headings
     return re.split(r"(?<=[^0-9][.]) ", re.sub(r"^1\. ", "", plain(paragraph)))[0].rstrip(":")
 

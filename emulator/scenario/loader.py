@@ -14,7 +14,7 @@ from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
 from emulator.bank.text import composed
-from emulator.packaged import folder
+from emulator.packaged import files, own
 from emulator.scenario import variables
 
 if TYPE_CHECKING:
@@ -178,17 +178,32 @@ def from_file(path: FilePath, values: Mapping[str, Any] | None = None) -> Scenar
 
 
 def library() -> Mapping[str, FilePath]:
-    """The ready scenarios, by name."""
-    return {path.stem: path for path in sorted(folder("scenarios").glob("*.yaml"))}
+    """The scenarios that have a name, ready ones and those of --data: their files, by name."""
+    return files("scenarios")
 
 
 def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
-    """The ready scenario of this name; raises ScenarioMissing with a guess."""
+    """The scenario of this name; raises ScenarioRefused, ScenarioMissing with a guess."""
     known = library()
     if name not in known:
         end = guess(name, known) or f"; expected one of {', '.join(known)}."
         raise ScenarioMissing(name[:100], [Problem((), f"There is no scenario {name[:100]!r}{end}")])
-    return from_text(text_of(known[name], f"{name}.yaml"), f"{name}.yaml", values)
+    path = known[name]
+    source = str(path) if name in own("scenarios") else path.name
+    scenario = from_text(text_of(path, source), source, values)
+    if scenario.name != name:
+        text = f"It has the name of its file, {name}, as lists show and apply it by that."
+        raise scenario.origin.refused([Problem(("scenario",), text)])
+    return scenario
+
+
+def listed() -> Iterator[tuple[str, Scenario | ScenarioRefused]]:
+    """The scenarios that have a name, each with its name; one with problems is its refusal."""
+    for name in library():
+        try:
+            yield name, named(name)
+        except ScenarioRefused as refused:
+            yield name, refused
 
 
 def named_or_file(source: str, values: Mapping[str, Any] | None = None) -> Scenario:

@@ -1,16 +1,16 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
-`documents.py` has the documents in memory, with transactions and undoing, `table.py` those of one kind; `db.py` gives
-their changes to a log. `journal_log.py` is the log in a directory, with `snapshot.py`, `recovery.py` and `disk.py`, and
-`check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
+`documents.py` has the documents in memory, with transactions and undoing, and says what a log does; `table.py` has
+those of one kind, `image.py` the content at one moment, `changes.py` what a log is given. `journal_log.py` is the log
+in a directory, with `snapshot.py`, `recovery.py` and `disk.py`; `check.py` verifies and repairs a directory.
+`postgres/` is the log that several processes share.
 
-A change on its way: `documents.Documents.put`, `table.DocumentTable.place`, and at the end of the transaction
-`db.payload`, `journal_log.JournalLog.append`. And back: `recovery.recover`, `snapshot.load`, `db.Store.apply`,
-`table.DocumentTable.place`.
+A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `changes.payload`,
+`JournalLog.append`. And back: `recovery.recover`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
-from emulator.store.db import Change, Log, MemoryLog, Store, WriteGroup, memory_store
-from emulator.store.documents import DependentCache, Documents, Event, Image, PreparedImage, discarded_on_failure
+from emulator.store.changes import Change
+from emulator.store.documents import DependentCache, Documents, Event, Log, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
     StoreError,
@@ -22,8 +22,11 @@ from emulator.store.errors import (
     StoreUncertain,
     StoreUnwritable,
 )
+from emulator.store.image import Image, PreparedImage, discarded_on_failure
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
+
+Store = Documents  # the name that those who open and close them use
 
 __all__ = [
     "Change",
@@ -36,7 +39,6 @@ __all__ = [
     "JournalLog",
     "Kind",
     "Log",
-    "MemoryLog",
     "Ordered",
     "PreparedImage",
     "Store",

@@ -1,4 +1,4 @@
-"""All calls of the store to the operating system, so that tests can make each of them fail, and the directory lock.
+"""All calls of the store that change something on the disk, so that tests can make each of them fail, and the lock.
 
 The lock admits one writer for each directory. It is advisory, ends with its process, and its file names the holder.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,9 @@ from pathlib import Path
 import orjson
 
 from emulator.store.errors import StoreLocked
+
+PIECE = 1 << 20  # bytes that are read at a time; splitting more into lines would hold all other threads
+LOCK = "lock"
 
 
 class Disk:
@@ -28,27 +31,6 @@ class Disk:
             path.mkdir(mode=0o700, exist_ok=True)
             if sync:
                 self.sync_directory(path.parent)
-
-    def names(self, directory: Path) -> list[str]:
-        """The names in the directory, sorted."""
-        return sorted(os.listdir(directory))
-
-    def read(self, path: Path) -> bytes:
-        return path.read_bytes()
-
-    @contextmanager
-    def reading(self, path: Path) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
-        """A function that reads `(offset, size)` of a file, and the size of the file."""
-        with closing(self, os.open(path, os.O_RDONLY)) as file:
-            yield lambda offset, size: _read_at(file, size, offset), os.fstat(file).st_size
-
-    def size(self, path: Path) -> int:
-        """The size of the file in bytes."""
-        return path.stat().st_size
-
-    def written(self, path: Path) -> float:
-        """When the file was last written, in seconds since 1970."""
-        return path.stat().st_mtime
 
     def open_to_append(self, path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -76,9 +58,6 @@ class Disk:
         with closing(self, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) as file:
             os.fsync(file)
 
-    def duplicate(self, file: int) -> int:
-        return os.dup(file)
-
     def close(self, file: int) -> None:
         os.close(file)
 
@@ -90,14 +69,11 @@ class Disk:
         path.unlink(missing_ok=True)
 
 
-def _read_at(file: int, size: int, offset: int) -> bytes:
-    piece = os.pread(file, size, offset)
-    while piece and len(piece) < size:
-        more = os.pread(file, size - len(piece), offset + len(piece))
-        if not more:
-            break
-        piece += more
-    return piece
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file of any size."""
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
 
 
 @contextmanager
@@ -109,47 +85,30 @@ def closing(disk: Disk, file: int) -> Iterator[int]:
         disk.close(file)
 
 
-def write_whole(disk: Disk, file: int, data: bytes) -> None:
+def write_whole(disk: Disk, file: int, data: bytes | memoryview) -> None:
     """Write all of `data`, in several calls if needed; raises OSError."""
-    write_rest(disk, file, data, disk.write(file, data))
-
-
-def write_rest(disk: Disk, file: int, data: bytes, written: int) -> None:
-    """Write what is left of `data` after its first write wrote `written` bytes; raises OSError."""
-    rest = memoryview(data)
+    written, rest = disk.write(file, data), data
     while written < len(rest):
         if written <= 0:
             raise OSError("the system wrote nothing")
-        rest = rest[written:]
+        rest = memoryview(rest)[written:]
         written = disk.write(file, rest)
-
-
-LOCK = "lock"
 
 
 class Lock:
     """The lock on a directory, held from construction to `release`; raises StoreLocked naming the holder."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            _acquire(self._file, fcntl.LOCK_EX, directory)
-        except BaseException:
-            os.close(self._file)
-            raise
+        self._file = _acquired(directory, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
         # a full disk must not prevent reading
         with suppress(OSError):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
-    def release(self, *, hurried: bool = False) -> None:
-        """Release the lock; the file stays, so that no process can hold a lock on a deleted file.
-
-        `hurried`: leave the name of this process in the file, as after a kill. That saves a change to the disk.
-        """
-        if not hurried:
-            with suppress(OSError):
-                os.ftruncate(self._file, 0)
+    def release(self) -> None:
+        """Release the lock; the file stays, so that no process can hold a lock on a deleted file."""
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
         self.abandon()
 
     def abandon(self) -> None:
@@ -158,32 +117,32 @@ class Lock:
 
 
 @contextmanager
-def shared_lock(directory: Path) -> Iterator[None]:
-    """Keep writers out without writing to the directory, if it has a lock file; raises StoreLocked."""
-    try:
-        file = os.open(directory / LOCK, os.O_RDONLY)
-    except FileNotFoundError:
+def shared_lock(directory: Path, *, alone: bool = False) -> Iterator[None]:
+    """Keep writers out, and with `alone` everybody, without writing to the directory; raises StoreLocked.
+
+    A directory without a lock file is not in use.
+    """
+    if not (directory / LOCK).exists():
         yield
         return
+    file = _acquired(directory, os.O_RDONLY, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
     try:
-        _acquire(file, fcntl.LOCK_SH, directory)
         yield
     finally:
         os.close(file)
 
 
-def _acquire(file: int, mode: int, directory: Path) -> None:
+def _acquired(directory: Path, flags: int, mode: int) -> int:
+    """The lock file, opened and locked. The holder that it names has it since it was last modified."""
+    file = os.open(directory / LOCK, flags, 0o600)
     try:
         fcntl.flock(file, mode | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise StoreLocked(directory, _holder(file)) from None
-
-
-def _holder(file: int) -> str:
-    """The holder named in the lock file, whose modification time is that of the lock."""
-    try:
-        holder = orjson.loads(os.pread(file, 4096, 0))
-        since = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
-        return f"process {holder['pid']} on {holder['host']} since {since:%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
+        holder = "another process"
+        with suppress(ValueError, KeyError, TypeError):
+            named = orjson.loads(os.pread(file, 4096, 0))
+            since = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
+            holder = f"process {named['pid']} on {named['host']} since {since:%Y-%m-%d %H:%M:%S} UTC"
+        os.close(file)
+        raise StoreLocked(directory, holder) from None
+    return file

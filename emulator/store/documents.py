@@ -1,135 +1,45 @@
-"""The documents of one bank in memory: reading, changing in transactions, and undoing.
+"""The documents of one bank: in memory, changed in transactions, with a log that makes the changes last.
 
-A transaction notes what each document was (`Step`) before anything changes, so that undoing is to place that again, and
-the change of the log is the difference between what was and what is (db.py). An undo that fails half-way leaves the
-remaining steps, and the documents cannot be read or changed until it has been finished: every access tries that first.
+A transaction notes what each document was (`Step`) before anything changes, so that undoing is to place that again. At
+its end the difference between what was and what is becomes one change of the log; if that fails, it is undone and its
+events are dropped. Within a turn, a finished transaction waits for `flush`, which writes those of all requests as one
+change. With a log that `confirms`, a change that was written can still be undone until `confirm` or `revert`, and its
+events wait until then.
+
+Where even the undoing fails, for which memory must be very short, the documents are `lost`: nothing is read or changed,
+and open blocks and the turn fail with all that they have changed. The next access after them finishes the undoing, or
+loads the documents anew from the log. So no later change is ever written with the rest of an earlier one.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import gc
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
-from sys import maxsize
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar
-from weakref import ref
+from typing import Any, Generic, TypeVar
 
 import orjson
 
+from emulator.store.changes import Change, Replaced, Step, payload
 from emulator.store.errors import StoreUnwritable
+from emulator.store.image import Image, PreparedImage, StoredContent
 from emulator.store.kinds import D, Document, Kind, by_name
-from emulator.store.table import Bucket, DocumentTable, TableContent, Value, encoded
+from emulator.store.table import DocumentTable, TableContent, Value, decoded, encoded
 
-ROWS_AT_ONCE = 256
-SEVERAL = 1000  # documents; fewer are deleted one by one
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 256  # rows
+LOST = "a change could not be undone, and everything since then is undone with it"
+RESERVED = ("_store", "_index")  # names of tables in a snapshot
 
 Event = dict[str, Any]
 """An event for listeners: `{"type": ..., ...}`, JSON."""
 
 Key = TypeVar("Key")
 Cached = TypeVar("Cached")
-
-
-class Replaced(NamedTuple):
-    """The whole content that a table had before it was replaced."""
-
-    table: DocumentTable
-    before: TableContent
-
-
-class StoredContent:
-    """A step that replaces the whole content by one that the log has stored as `file` (None: in memory), `size` bytes.
-
-    `sequence`: the change that refers to it. Earlier steps need not be written.
-    """
-
-    __slots__ = ("_remove", "file", "sequence", "size")
-
-    def __init__(
-        self, file: str | None = None, *, size: int = 0, remove: Callable[[], None] = lambda: None, sequence: int = 0
-    ) -> None:
-        self.file = file
-        self.size = size
-        self.sequence = sequence
-        self._remove = remove
-
-    def undo(self) -> None:
-        """Remove the file, to which no change refers."""
-        self._remove()
-
-
-Step = tuple[DocumentTable, str, int | None, bytes | None] | Replaced | StoredContent
-"""What was there before a change: table, id, number and text of a document (None: it did not exist), or more."""
-
-
-class PreparedImage(NamedTuple):
-    """An image prepared for one short `restore`: the content of each table, and what the log has stored of it."""
-
-    tables: Mapping[str, TableContent]
-    stored: StoredContent | None
-
-    def discard(self) -> None:
-        """Discard it without a restore."""
-        if self.stored is not None:
-            self.stored.undo()
-
-
-class Image(NamedTuple):
-    """The content of a bank at one moment, which never changes: kind -> content of its table."""
-
-    tables: Mapping[str, TableContent]
-
-    @classmethod
-    def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
-        """The image with exactly `documents`, kind -> documents in insertion order.
-
-        Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
-        """
-        tables = {kind.name: DocumentTable(kind) for kind in kinds}
-        for kind, several in documents.items():
-            table = tables[kind.name]
-            for document in several:
-                raw = encoded(document)
-                table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
-        return cls({name: table.content for name, table in tables.items()})
-
-    def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
-        """A copy of this image with a document inserted or replaced, of a kind without indexes and orders."""
-        if kind.indexes or kind.ordered:
-            raise ValueError(f"documents of {kind.name} are indexed")
-        table = DocumentTable(kind)
-        if kind.name in self.tables:
-            table.content = self.tables[kind.name].copy(kind)
-        table.place(document["id"], table.numbers.get(document["id"], table.next_number), encoded(document), document)
-        return Image({**self.tables, kind.name: table.content})
-
-    def contents(self, kinds: Mapping[str, Kind[Any]]) -> dict[str, TableContent]:
-        """Copies for tables of these kinds; raises ValueError for a document that does not fit its kind."""
-        contents: dict[str, TableContent] = {}
-        for name, content in self.tables.items():
-            try:
-                contents[name] = content.copy(kinds.get(name) or content.keys.kind)
-            except ValueError as wrong:
-                raise ValueError(f"a document of kind {name}: {wrong}") from wrong
-        return contents
-
-    @property
-    def size(self) -> int:
-        """The size of the documents in bytes, about that of a snapshot."""
-        return sum(sum(map(len, table.rows.values())) for table in self.tables.values())
-
-
-@contextmanager
-def discarded_on_failure(content: Image | PreparedImage | None) -> Iterator[None]:
-    """A `with` block that restores `content`; discards prepared content if the block fails."""
-    try:
-        yield
-    except BaseException:
-        if isinstance(content, PreparedImage):
-            content.discard()
-        raise
 
 
 class DependentCache(Generic[Key, Cached]):
@@ -159,96 +69,198 @@ def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
     opening = b"{"
     for name, rows in tables:
         yield b"%b%b:[" % (opening, name)
-        for at in range(0, len(rows), ROWS_AT_ONCE):
-            yield (b"," if at else b"") + b",".join(rows[at : at + ROWS_AT_ONCE])
+        for at in range(0, len(rows), AT_ONCE):
+            yield (b"," if at else b"") + b",".join(rows[at : at + AT_ONCE])
         yield b"]"
         opening = b","
     yield b"}"
 
 
-class _Halted(Mapping[str, DocumentTable]):
-    """The tables while an undo is not finished: every access tries to finish it, and raises StoreUnwritable."""
+class _Lost(Mapping[str, DocumentTable]):
+    """The tables of lost documents: every access has to find them first, or raises StoreUnwritable."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
-    def _tables(self) -> dict[str, DocumentTable]:
-        self._documents.finish_undo()
-        return self._documents.every_table
-
     def __getitem__(self, name: str) -> DocumentTable:
-        return self._tables()[name]
+        return self._documents.found()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tables())
+        return iter(self._documents.found())
 
     def __len__(self) -> int:
-        return len(self._tables())
+        return len(self._documents.found())
 
 
-class _StoreTransaction:
+class _Transaction:
     """One `with` block of `Documents.transaction`."""
 
-    __slots__ = ("__weakref__", "_documents")
+    _depth = 0  # 0: not entered, or ended
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
     def __enter__(self) -> None:
         documents = self._documents
-        if documents.marks:
-            documents.undo_abandoned()
-        documents.marks.append((ref(self, documents.undo_abandoned), len(documents.steps), len(documents.outbox)))
+        self._steps, self._events = len(documents.steps), len(documents.outbox)
+        self._depth = documents.depth = documents.depth + 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        documents = self._documents
-        documents.undo_abandoned()
-        _, steps, events = documents.marks[-1]
-        if kind is not None:
-            documents.halt(steps)
-            del documents.outbox[events:], documents.marks[-1]
-            documents.finish_undo()
-        else:
-            del documents.marks[-1]
-        if not documents.marks:
+        documents, depth, self._depth = self._documents, self._depth, 0
+        if kind is not None or depth != documents.depth or documents.lost:  # or a block in it did not end
+            documents.lost, documents.tables, documents.depth = True, documents.lost_tables, depth - 1
+            del documents.outbox[self._events :]
+            documents.undo(self._steps)
+            if kind is None:
+                raise StoreUnwritable(LOST)
+        documents.depth = depth - 1
+        if depth == 1:
             if documents.steps:
                 if kind is None:
                     documents.commit()
             elif documents.outbox:
                 documents.deliver()
 
+    def __del__(self) -> None:
+        """Undo a block for whose `__exit__` there was no memory."""
+        if 0 < self._depth <= self._documents.depth:  # else the block around it has ended
+            with suppress(StoreUnwritable):
+                self.__exit__(MemoryError, None, None)
 
-class Documents(ABC):
-    """The documents of a bank; `db.Store` gives their changes to a log.
 
-    Returned documents are new copies. All methods raise KeyError for a kind that is not declared.
+class Log:
+    """Makes the changes of one bank last. Used by one thread, that of its documents. This one stores nothing.
+
+    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
+    - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
+
+    With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
+    then the log may take it back with `Documents.revert`. That is an fsync (`--durability power`) or a commit.
+
+    `written`: the real time of the last change that was loaded, in seconds since 1970, 0 for none; `size`: bytes that
+    the next start would read besides the snapshot; `compacting`: a new snapshot is being written.
     """
 
-    sequence: int
-    """The number of the last change; it never decreases."""
+    confirms = False
+    compacting = False
+    written = 0.0
+    size = 0
 
-    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
+    @property
+    def owned(self) -> bool:
+        """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
+        return True
+
+    @property
+    def sync_needed(self) -> bool:
+        """Whether appended changes wait for `durable`."""
+        return False
+
+    @property
+    def compaction_due(self) -> bool:
+        """Whether a new snapshot would make the next start much faster, and none is being written."""
+        return False
+
+    def load(self, documents: Documents) -> None:
+        """Load all changes into the empty `documents`, with its `replace` and `apply`."""
+
+    def load_anew(self, documents: Documents) -> None:  # noqa: ARG002
+        """Load all changes once more, as `documents` that were lost; StoreUnwritable if that is not possible."""
+        raise StoreUnwritable("the documents were in memory only, and are lost")
+
+    def append(self, change: Change) -> None:
+        """Append a change; if it raises StoreUnwritable, the change was not stored."""
+
+    async def durable(self, sequence: int) -> None:
+        """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
+
+        StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
+        """
+
+    def sync(self) -> None:
+        """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
+
+        `pause` is called in a thread, between pieces of the work.
+        """
+        raise NotImplementedError
+
+    def store_content(self, image: Image) -> StoredContent:  # noqa: ARG002
+        """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
+        return StoredContent()
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
+
+    def discard(self) -> None:
+        """Release resources without storing anything: the bank is deleted."""
+
+
+class WriteGroup:
+    """Documents that are flushed together: while the group is `open` their finished transactions wait.
+
+    `waiting`: those with a change to `flush`; `overgrown`: those whose log is due for compaction.
+    """
+
+    def __init__(self) -> None:
+        self.open = False
+        self.waiting: list[Documents] = []
+        self.overgrown: set[Documents] = set()
+
+
+class Documents:
+    """The documents of a bank, for one thread; every change is given to `log` before its call returns, or at `flush`.
+
+    Returned documents are new copies. All methods raise KeyError for a kind that is not declared. `sequence` is the
+    number of the last change and never decreases.
+    """
+
+    def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds = by_name(kinds)
-        self.every_table: dict[str, DocumentTable] = {}
-        self.tables: Mapping[str, DocumentTable] = self.every_table
-        # steps and events of the open transaction or of those that wait, and where each nested block began
+        for name in RESERVED:
+            if name in self.kinds:
+                raise ValueError(f"the name {name} is reserved for snapshots")
+        self.sequence = 0
+        self.discarded = False  # changes are no longer stored
+        self.log = log
+        self._tables: dict[str, DocumentTable] = {}
+        self.tables: Mapping[str, DocumentTable] = self._tables
+        # set before anything is undone, as nothing may fail between: then there is no memory, perhaps, even for a call
+        self.lost = False
+        self.lost_tables = _Lost(self)
+        # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
-        self.marks: list[tuple[ref[_StoreTransaction], int, int]] = []
-        self._undo_to = maxsize  # steps after so many are still to be undone
-        self._halted = _Halted(self)
+        self.depth = 0
+        # where a finished transaction may wait for `flush`
+        self.group: WriteGroup | None = None
+        self.waiting = False
+        self._undone: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
+        self._separate = False  # after a failed `flush` changes do not wait until one succeeds
+        # appended changes that are not confirmed, oldest first: number, how to undo it, events
+        self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
+        self._listeners: list[Callable[[Event], None]] = []
         for name in self.kinds:
             self.table(name)
+        # the many new objects of a large bank would cause useless collections
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            log.load(self)
+        finally:
+            if collects:
+                gc.enable()
 
     def table(self, name: str) -> DocumentTable:
         """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
-        table = self.every_table.get(name)
+        table = self.tables.get(name)
         if table is None:
             kind = self.kinds.get(name) or Kind(name)
-            table = DocumentTable(kind, change=self._change, changing=self.transaction)
-            self.every_table[name] = table
+            table = self._tables[name] = DocumentTable(kind, change=self._change, changing=self.transaction)
         return table
 
     # Reading
@@ -278,7 +290,7 @@ class Documents(ABC):
 
     def content(self) -> object:
         """An object whose identity changes when the whole content is replaced (a reset) or discarded."""
-        return next(iter(self.tables.values())).numbers
+        return None if self.discarded else next(iter(self.tables.values())).numbers
 
     def exists(self, kind: Kind[Any], identity: str) -> bool:
         return identity in self.tables[kind.name].numbers
@@ -295,7 +307,7 @@ class Documents(ABC):
         Takes exactly one declared index; ValueError otherwise. The value None matches nothing.
         """
         table = self.tables[kind.name]
-        numbers = self._matching(table, equals)
+        numbers = table.keys.numbers(equals)
         if newest_first:
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
         elif limit is not None:
@@ -305,31 +317,14 @@ class Documents(ABC):
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The first document of `find`, or None."""
         table = self.tables[kind.name]
-        bucket = self._bucket(table, equals)
-        if bucket is None:
-            return None
-        document: D = orjson.loads(table.rows[bucket if isinstance(bucket, int) else bucket[0]])
+        numbers = table.keys.numbers(equals)
+        document: D | None = orjson.loads(table.rows[numbers[0]]) if numbers else None
         return document
 
     def count(self, kind: Kind[Any], /, **equals: Value | None) -> int:
         """The number of documents of `find`; without an index, of the kind."""
         table = self.tables[kind.name]
-        return len(self._matching(table, equals)) if equals else len(table.rows)
-
-    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
-        bucket = self._bucket(table, equals)
-        if bucket is None:
-            return ()
-        return (bucket,) if isinstance(bucket, int) else bucket
-
-    def _bucket(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Bucket | None:
-        if len(equals) != 1:
-            raise ValueError("exactly one index must be named")
-        for member, value in equals.items():
-            buckets = table.keys.indexes.get(member)
-            if buckets is not None:
-                return None if value is None else buckets.get(value)
-        raise ValueError(f"{table.name} has no index {', '.join(map(repr, equals))}")
+        return len(table.keys.numbers(equals)) if equals else len(table.rows)
 
     def range(
         self,
@@ -430,8 +425,6 @@ class Documents(ABC):
 
     def put(self, kind: Kind[D], document: D) -> None:
         """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
-        if self.marks:
-            self.undo_abandoned()
         table, raw, was = self.tables[kind.name], encoded(document), None
         identity: str = document["id"]
         number = table.numbers.get(identity)
@@ -443,38 +436,25 @@ class Documents(ABC):
             steps.append((table, identity, number, was))
             table.place(identity, table.next_number if number is None else number, raw, document)
         except BaseException:
-            if before < self._undo_to:  # as `halt`, for which there may be no memory
-                self._undo_to = before
-            self.tables = self._halted
-            self.finish_undo()
+            self.lost, self.tables = True, self.lost_tables
+            self.undo(before)
             raise
-        if not self.marks:
+        if not self.depth:
             self.commit()
 
     def delete(self, kind: Kind[Any], identity: str) -> bool:
         """Delete the document; False if it does not exist."""
-        if self.marks:
-            self.undo_abandoned()
-        table = self.tables[kind.name]
-        if identity not in table.numbers:
-            return False
-        with self.transaction():
-            self._change(table, identity, None, None)
-        return True
+        return self.delete_several(kind, (identity,)) == 1
 
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
         """Delete these documents as one change; returns how many existed."""
-        with self.transaction():
-            table = self.tables[kind.name]
-            going = {one: number for one in identities if (number := table.numbers.get(one)) is not None}
-            if len(going) < SEVERAL or 2 * len(going) < len(table.rows):
-                for identity in going:
+        table = self.tables[kind.name]
+        present = [identity for identity in dict.fromkeys(identities) if identity in table.numbers]
+        if present:
+            with self.transaction():
+                for identity in present:
                     self._change(table, identity, None, None)
-            else:  # the indexes of what is left are built in less time
-                numbers = set(going.values())
-                left = {number: raw for number, raw in table.sorted_rows().items() if number not in numbers}
-                self._replace(table, TableContent.of(table.kind, left)._replace(next_number=table.next_number))
-        return len(going)
+        return len(present)
 
     def transaction(self) -> AbstractContextManager[None]:
         """A `with` block whose changes are stored all or none, and are appended when the outermost block ends.
@@ -482,16 +462,30 @@ class Documents(ABC):
         An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
         StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
-        return _StoreTransaction(self)
+        return _Transaction(self)
+
+    def image(self) -> Image:
+        """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
+        if not self.depth:
+            self.write_waiting()
+        return Image({name: table.content.copy() for name, table in self.tables.items()})
+
+    def prepare(self, image: Image) -> PreparedImage:
+        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
+        return PreparedImage(image.contents(), self.log.store_content(image))
 
     def restore(self, image: Image | PreparedImage) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
-        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(self.kinds), None)
+        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(), None)
         with self.transaction():
-            for table, content in self._with_contents(prepared.tables):
-                self._replace(table, content)
+            self._replace(prepared.tables)
             if prepared.stored is not None:
                 self.steps.append(prepared.stored)
+
+    def _replace(self, contents: Mapping[str, TableContent]) -> None:
+        for table, content in self._with_contents(contents):
+            self.steps.append(Replaced(table, table.content))
+            table.content = content
 
     def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
         """Every table with its content among `contents`."""
@@ -505,82 +499,245 @@ class Documents(ABC):
         self.steps.append((table, identity, was, None if was is None else table.rows[was]))
         table.place(identity, number, raw)
 
-    def _replace(self, table: DocumentTable, content: TableContent) -> None:
-        self.steps.append(Replaced(table, table.content))
-        table.content = content
+    # Undoing
 
-    def halt(self, down_to: int) -> None:
-        """Nothing is read or changed until the steps after the first `down_to` are undone."""
-        if down_to < self._undo_to:
-            self._undo_to = down_to
-        self.tables = self._halted
-
-    def undo_abandoned(self, _block: object = None) -> None:
-        """Undo blocks that ended without their `__exit__`, for which there was no memory.
-
-        It is called when such a block is gone, and before a change, as the memory may not have been sufficient for it.
-        """
-        while self.marks and self.marks[-1][0]() is None:
-            _, steps, events = self.marks[-1]
-            self.halt(steps)
-            del self.marks[-1], self.outbox[events:]
-            self.finish_undo()
-
-    def finish_undo(self) -> None:
-        """Undo what is still to be undone. A step is forgotten once it is undone, so that nothing is left half-done."""
+    def undo(self, down_to: int) -> None:
+        """Undo the steps after the first `down_to`; if that fails, the documents are lost: StoreUnwritable."""
         steps = self.steps
         try:
-            self.tables = self.every_table  # followers read them
-            while len(steps) > self._undo_to:
+            self.tables = self._tables  # followers read them
+            while len(steps) > down_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
                     step.table.content = step.before
                 elif isinstance(step, StoredContent):
-                    step.undo()
+                    step.remove()
                 else:
                     table, identity, number, raw = step
-                    try:
-                        table.place(identity, number, raw)
-                    except Exception:
-                        table.sound = False  # without its indexes
-                        table.place(identity, number, raw)
+                    table.place(identity, number, raw)
                 del steps[-1]
-            for table in self.every_table.values():
+            for table in self._tables.values():
                 if not table.sound:
                     table.reindex()
-            self._undo_to = maxsize
+            self.lost = False
         except BaseException as error:
-            self.tables = self._halted
+            self.lost, self.tables = True, self.lost_tables
             if not isinstance(error, Exception):
                 raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
 
-    @abstractmethod
-    def commit(self) -> None:
-        """Append the changes of the outermost `transaction`, or let them wait; raises as `transaction` does."""
+    def found(self) -> Mapping[str, DocumentTable]:
+        """The tables of lost documents, by finishing the undoing or loading them anew; StoreUnwritable."""
+        if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
+            raise StoreUnwritable(LOST)
+        try:
+            self.undo(0)
+        except StoreUnwritable:
+            self._load_anew()
+        return self._tables
 
-    @abstractmethod
-    def at_once(self) -> AbstractContextManager[None]:
-        """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
+    def _load_anew(self) -> None:
+        try:
+            loaded = memory_store(self.kinds.values())
+            self.log.load_anew(loaded)
+            self.tables = self._tables
+            self._replace({name: table.content for name, table in loaded.tables.items()})
+        except Exception as error:
+            self.tables = self.lost_tables
+            if isinstance(error, StoreUnwritable):
+                raise
+            raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
+        self.lost, self.sequence = False, loaded.sequence
+        self.steps.clear()
+        self.outbox.clear()
+        self.confirm(self.sequence)
 
-    @abstractmethod
-    def image(self) -> Image:
-        """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
+    # Events
 
-    @abstractmethod
-    def prepare(self, image: Image) -> PreparedImage:
-        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
-
-    # Following changes
-
-    @abstractmethod
     def publish(self, event: Event) -> None:
         """Deliver an event to the listeners as soon as all changes so far are stored."""
+        self.outbox.append(event)
+        if not (self.depth or self.waiting):
+            self.deliver()
 
-    @abstractmethod
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event that is published from now on."""
+        self._listeners.append(listener)
 
-    @abstractmethod
     def deliver(self) -> None:
         """Deliver the events published since the last change."""
+        events = self.outbox[:]
+        self.outbox.clear()
+        if self._unconfirmed:
+            self._unconfirmed[-1][2].extend(events)
+        else:
+            self._tell(events)
+
+    def _tell(self, events: Iterable[Event]) -> None:
+        for event in events:
+            for listener in self._listeners:
+                try:
+                    listener(event)
+                except Exception:  # a failing listener must not undo the change
+                    logger.exception("an event could not be delivered")
+
+    # Writing: the changes of several requests are one change of the log
+
+    def join(self, group: WriteGroup) -> None:
+        """Let finished transactions wait for `flush` while `group` is open; the log is compacted with the group."""
+        self.group = group
+        if self.log.compaction_due:
+            group.overgrown.add(self)
+        if self.log.sync_needed:  # a new bank: the answer to its creation waits for its first changes
+            group.waiting.append(self)
+
+    def commit(self) -> None:
+        """Append the changes of a transaction, or let them wait; raises as `transaction` does."""
+        group = self.group
+        if group is None or not group.open or self._separate:
+            self._write()
+        elif not self.waiting:
+            self.waiting = True
+            group.waiting.append(self)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A `with` block whose transactions do not wait for `flush`, so that each fails by itself."""
+        group, self.group = self.group, None
+        try:
+            yield
+        finally:
+            self.group = group
+
+    def flush(self) -> None:
+        """Append the waiting changes as one; raises StoreUnwritable, with all of them undone."""
+        undone, self._undone = self._undone, None
+        if self.discarded:
+            self._undo_waiting()
+            return
+        try:
+            if undone is not None:
+                raise undone
+            if self.waiting:
+                self._write()
+        except BaseException:
+            self._separate = True
+            self._undone = None
+            raise
+
+    def write_waiting(self) -> None:
+        """Append the waiting changes before `flush`; a StoreUnwritable, with all undone, is raised by `flush` again."""
+        if self.waiting:
+            self._write()
+
+    def _write(self) -> None:
+        waited, self.waiting = self.waiting, False
+        sequence, unconfirmed = self.sequence + 1, self._unconfirmed
+        try:
+            if self.lost:
+                raise StoreUnwritable(LOST)
+            change = payload(sequence, self.steps)
+            if change is not None:
+                if self.log.confirms:  # before it is stored, as nothing may fail after that
+                    unconfirmed.append((sequence, self.steps[:], self.outbox[:]))
+                self.log.append(Change(sequence, change))
+        except BaseException as failed:
+            self.lost, self.tables = True, self.lost_tables
+            if unconfirmed and unconfirmed[-1][0] == sequence:
+                del unconfirmed[-1]
+            if waited:  # waiting changes were undone with one that could not wait
+                self._undone = StoreUnwritable(str(failed))
+            self._undo_waiting()
+            raise
+        self.steps.clear()
+        if change is not None:
+            self.sequence = sequence
+            self._separate = False
+            if self.log.confirms:
+                self.outbox.clear()
+        if self.outbox:
+            self.deliver()
+
+    def _undo_waiting(self) -> None:
+        self.outbox.clear()
+        self.waiting = False
+        self.undo(0)
+
+    # Called by a log
+
+    def confirm(self, sequence: int) -> None:
+        """Confirm the changes up to this one and deliver their events."""
+        while self._unconfirmed and self._unconfirmed[0][0] <= sequence:
+            self._tell(self._unconfirmed.pop(0)[2])
+
+    def revert(self, sequence: int, reason: str) -> None:
+        """Undo every change after this one, and waiting changes; the next `flush` raises the reason."""
+        if self.steps or (self.group is not None and self in self.group.waiting):
+            self._undone = StoreUnwritable(reason)
+        while self._unconfirmed and self._unconfirmed[-1][0] > sequence:
+            self.steps[:0] = self._unconfirmed.pop()[1]
+        self.sequence = sequence
+        with suppress(StoreUnwritable):  # they are lost, and the log has no more than the changes up to this one
+            self._undo_waiting()
+
+    def apply(self, change: bytes) -> None:
+        """Apply the next change of the log, without steps; the documents must have no changes of their own waiting.
+
+        A content that the change names must have been loaded before (see `replace`). Removed and moved documents come
+        first, since another document may have got their number. Raises ValueError, KeyError, TypeError or
+        AttributeError for a change that does not fit these documents.
+        """
+        if self.steps or self._unconfirmed:
+            raise RuntimeError("a change of the log is applied while another change is in progress")
+        whole = decoded(change)
+        differences = whole.get("then", whole)
+        for kind in differences.get("clear", ()):
+            table = self.table(kind)
+            table.content = TableContent.empty(table.kind)
+        for kind, _, identity in differences.get("delete", ()):
+            self.table(kind).place(identity, None, None)
+        puts = [(self.table(kind), number, document) for kind, number, document in differences["put"]]
+        for table, number, document in puts:
+            if table.numbers.get(document["id"]) != number:
+                table.place(document["id"], None, None)
+        for table, number, document in puts:
+            table.place(document["id"], number, encoded(document), document)
+        self.sequence += 1
+
+    def replace(self, image: Image, sequence: int) -> None:
+        """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
+        for table, content in self._with_contents(image.tables):
+            table.content = content
+        self.sequence = sequence
+
+    def freeze(self) -> dict[str, TableContent]:
+        """The present documents, without indexes: for another thread to read while this one continues."""
+        return {
+            name: TableContent.empty(table.kind)._replace(rows=table.sorted_rows().copy())
+            for name, table in self.tables.items()
+        }
+
+    # The end
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Write waiting changes and close the log; `pause` may end the work of the log early.
+
+        Reads still work, changes raise StoreUnwritable.
+        """
+        try:
+            self.write_waiting()
+        except StoreUnwritable as failed:
+            logger.warning("the last changes could not be stored: %s", failed)
+        self.log.close(pause)
+
+    def discard(self) -> None:
+        """Close the log without storing anything: the bank is deleted."""
+        self.discarded = True
+        self.log.discard()
+        with suppress(StoreUnwritable):
+            self._undo_waiting()
+
+
+def memory_store(kinds: Iterable[Kind[Any]]) -> Documents:
+    """Documents that exist in memory only."""
+    return Documents(Log(), kinds)

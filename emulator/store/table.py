@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 from sys import intern
+from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -41,8 +42,7 @@ _QUOTE = ord('"')
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
 _TEXT = frozenset((str,))
-_TEXTS = frozenset((str, type(None)))
-_NOTHING: frozenset[type] = frozenset()
+_TEXTS = frozenset((str, NoneType))
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
@@ -94,10 +94,7 @@ def _column(member: str, texts: Iterable[bytes]) -> list[Any]:
 
 
 class _Top:
-    """Sorts after every text and number."""
-
-    def __lt__(self, other: object) -> bool:
-        return False
+    """Greater than every text and number."""
 
     def __gt__(self, other: object) -> bool:
         return True
@@ -152,6 +149,19 @@ def _searched(value: Any) -> Iterable[Value]:
     return dict.fromkeys(value) if isinstance(value, (list, tuple)) else (value,)
 
 
+def _entry(values: list[Any], by: int, group: int | None, identity: str) -> Entry | None:
+    """A document's entry in an order; None if it has no value or group."""
+    if values[by] is None:
+        return None
+    if group is None:
+        return values[by], identity
+    return None if values[group] is None else (intern(values[group]), values[by], identity)
+
+
+def _interned(values: Iterable[str | None]) -> list[str | None]:
+    return [None if value is None else intern(value) for value in values]
+
+
 def _is_value(value: object) -> bool:
     return isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value))
 
@@ -162,7 +172,7 @@ class Keys:
     `indexes`: member -> value -> numbers; `orders`: name -> entries. Text and numbers are compared as in Python.
     """
 
-    __slots__ = ("_indexed", "_sorted", "indexes", "kind", "members", "orders", "plain_types")
+    __slots__ = ("_indexed", "_nothing", "_sorted", "indexes", "kind", "members", "orders")
 
     def __init__(self, kind: Kind[Any]) -> None:
         self.kind = kind
@@ -178,8 +188,7 @@ class Keys:
             (place[rule.by], None if rule.group is None else place[rule.group], self.orders[name])
             for name, rule in kind.ordered.items()
         ]
-        # the types of values that need no check: none once an order has numbers, among which text cannot be sorted
-        self.plain_types = _TEXTS
+        self._nothing = [None] * len(self.members)
 
     def copy(self) -> Keys:
         """A copy that can be changed for itself."""
@@ -192,7 +201,6 @@ class Keys:
                     copied[value] = bucket.copy()
         for name, order in self.orders.items():
             other.orders[name].update(order)
-        other.plain_types = self.plain_types
         return other
 
     def of(self, document: Mapping[str, Any]) -> list[Any]:
@@ -200,80 +208,46 @@ class Keys:
         return list(map(document.get, self.members))
 
     def check(self, values: list[Any]) -> None:
-        """Raise ValueError for values that cannot be indexed or cannot be sorted among the others."""
+        """Raise ValueError for values that cannot be indexed or sorted by."""
         for place, _ in self._indexed:
             value = values[place]
             if value is not None and not all(map(_is_value, value if isinstance(value, (list, tuple)) else (value,))):
                 raise ValueError(f"the indexed member {self.members[place]!r} is not text, a number or a list of them")
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is None or (group is not None and values[group] is None):
-                continue
-            if not _is_value(value) or (order and isinstance(order[0][-2], str) != isinstance(value, str)):
-                raise ValueError(f"the member {self.members[by]!r} cannot be sorted among the others of its order")
-            if group is not None and not isinstance(values[group], str):
+        for by, group, _ in self._sorted:
+            if not (values[by] is None or _is_value(values[by])):
+                raise ValueError(f"the member {self.members[by]!r} cannot be sorted")
+            if group is not None and not isinstance(values[group], (str, NoneType)):
                 raise ValueError(f"the grouping member {self.members[group]!r} is not text")
 
-    def _entries(self, values: list[Any], identity: str) -> list[Entry | None]:
-        """The document's entry in each order, None if it has no value or group."""
-        return [
-            None
-            if values[by] is None or (group is not None and values[group] is None)
-            else (values[by], identity)
-            if group is None
-            else (intern(values[group]), values[by], identity)
-            for by, group, _ in self._sorted
-        ]
+    def change(self, was: list[Any] | None, becomes: list[Any] | None, number: int, identity: str) -> None:
+        """Change the values of a document, which were checked; None: it does not exist.
 
-    def add(self, values: list[Any], number: int, identity: str) -> None:
-        """Add a document whose values were checked."""
-        for place, buckets in self._indexed:
-            value = values[place]
-            if value is not None:
-                if type(value) is not str:
-                    for one in _searched(value):
-                        _add(buckets, one, number)
-                elif value not in buckets:
-                    buckets[value] = number
-                else:
-                    _add(buckets, value, number)
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is not None:
-                if type(value) is not str:
-                    self.plain_types = _NOTHING
-                if group is None:
-                    order.add((value, identity))
-                elif values[group] is not None:
-                    order.add((intern(values[group]), value, identity))
-
-    def remove(self, values: list[Any], number: int, identity: str) -> None:
-        """Remove a document with these values."""
-        for place, buckets in self._indexed:
-            for value in _searched(values[place]):
-                _remove(buckets, value, number)
-        for entry, (_, _, order) in zip(self._entries(values, identity), self._sorted, strict=True):
-            if entry is not None:
-                order.remove(entry)
-
-    def move(self, was: list[Any], becomes: list[Any], number: int, identity: str) -> None:
-        """Change the values of a document, which were checked."""
+        Raises ValueError for one that cannot be compared with the others of its order.
+        """
+        was, becomes = was or self._nothing, becomes or self._nothing
         for place, buckets in self._indexed:
             before, after = was[place], becomes[place]
             if before != after:
-                for value in _searched(before):
-                    _remove(buckets, value, number)
-                for value in _searched(after):
-                    _add(buckets, value, number)
-        entries = zip(self._entries(was, identity), self._entries(becomes, identity), self._sorted, strict=True)
-        for old, new, (_, _, order) in entries:
-            if old != new:
-                if old is not None:
+                if before is not None:
+                    for value in _searched(before):
+                        _remove(buckets, value, number)
+                if type(after) is str and after not in buckets:
+                    buckets[after] = number
+                else:
+                    for value in _searched(after):
+                        _add(buckets, value, number)
+        for by, group, order in self._sorted:
+            if was[by] != becomes[by] or (group is not None and was[group] != becomes[group]):
+                if (old := _entry(was, by, group, identity)) is not None:
                     order.remove(old)
-                if new is not None:
-                    order.add(new)
-                    if type(new[-2]) is not str:
-                        self.plain_types = _NOTHING
+                try:
+                    if (new := _entry(becomes, by, group, identity)) is not None:
+                        order.add(new)
+                except TypeError:
+                    raise self._unsortable(by) from None
+
+    def _unsortable(self, by: int) -> ValueError:
+        return ValueError(f"the member {self.members[by]!r} cannot be sorted among the others of its order")
 
     @classmethod
     def built(cls, kind: Kind[Any], texts: Collection[bytes], numbers: Mapping[str, int]) -> Keys:
@@ -289,20 +263,22 @@ class Keys:
         for place, buckets in keys._indexed:
             buckets.update(_bucketed(columns[place], numbers.values()))
         for by, group, order in keys._sorted:
-            entries: Iterable[Entry]
-            if group is None:
-                entries = zip(columns[by], numbers, strict=True)
-            else:
-                groups = [value if value is None else intern(value) for value in columns[group]]
-                entries = zip(groups, columns[by], numbers, strict=True)
+            parts = (columns[by],) if group is None else (_interned(columns[group]), columns[by])
             try:
-                order.update(entry for entry in entries if None not in entry)
+                order.update(entry for entry in zip(*parts, numbers, strict=True) if None not in entry)
             except TypeError:
-                message = f"the member {keys.members[by]!r} cannot be sorted among the others of its order"
-                raise ValueError(message) from None
-            if order and not isinstance(order[0][-2], str):
-                keys.plain_types = _NOTHING
+                raise keys._unsortable(by) from None
         return keys
+
+    def numbers(self, equals: Mapping[str, Value | None]) -> Sequence[int]:
+        """The numbers of the documents whose indexed member has the value; ValueError unless one index is named."""
+        if len(equals) != 1:
+            raise ValueError("exactly one index must be named")
+        ((member, value),) = equals.items()
+        if (buckets := self.indexes.get(member)) is None:
+            raise ValueError(f"{self.kind.name} has no index {member!r}")
+        bucket = None if value is None else buckets.get(value)
+        return () if bucket is None else (bucket,) if isinstance(bucket, int) else bucket
 
     def between(
         self, name: str, group: str | None, low: Value | None, high: Value | None
@@ -322,13 +298,12 @@ class Keys:
 
 
 class TableContent(NamedTuple):
-    """The structures of a table: one that replaces another takes no time."""
+    """The structures of a table, to replace those of another one at once."""
 
     rows: dict[int, bytes]
     numbers: dict[str, int]
     next_number: int
     keys: Keys
-    in_order: bool = True
 
     @classmethod
     def empty(cls, kind: Kind[Any]) -> TableContent:
@@ -353,11 +328,9 @@ class TableContent(NamedTuple):
             raise ValueError("two documents have the same 'id'")
         return cls(rows, numbers, max(rows, default=0) + 1, Keys.built(kind, rows.values(), numbers))
 
-    def copy(self, kind: Kind[Any]) -> TableContent:
-        """A copy for a table of this kind, which may be declared anew; ValueError for a document that does not fit."""
-        if self.keys.kind is not kind:
-            return TableContent.of(kind, dict(sorted(self.rows.items())))
-        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy(), self.in_order)
+    def copy(self) -> TableContent:
+        """A copy that can be changed for itself."""
+        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy())
 
 
 class DocumentTable(Table):
@@ -379,7 +352,8 @@ class DocumentTable(Table):
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
         self.sound = True
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order = TableContent.empty(kind)
+        self.rows, self.numbers, self.next_number, self.keys = TableContent.empty(kind)
+        self.in_order = True
         self._change = change or DocumentTable.place
         self._changing = changing
 
@@ -388,8 +362,8 @@ class DocumentTable(Table):
     ) -> None:
         """Make `raw` the document with this id, under this number; without a text there is no such document.
 
-        `document` is the decoded text, if it is known. Raises ValueError, with nothing changed, for one that cannot be
-        indexed, or under the number of another one. It may be repeated after a failure.
+        `document` is the decoded text, if it is known. Raises ValueError for one that cannot be indexed, or under the
+        number of another one. After a failure rows and ids can still be placed.
         """
         rows, numbers, keys, sound = self.rows, self.numbers, self.keys, self.sound
         old = numbers.get(identity)
@@ -403,14 +377,14 @@ class DocumentTable(Table):
         if sound and keys.members:
             if raw is not None:
                 becomes = list(map((decoded(raw) if document is None else document).get, keys.members))
-                if not keys.plain_types.issuperset(map(type, becomes)):
+                if not _TEXTS.issuperset(map(type, becomes)):
                     keys.check(becomes)
             if old is not None:
                 was = keys.of(decoded(rows[old]))
         self.sound = False
         if old is not None and old != number:
             if was is not None:
-                keys.remove(was, old, identity)
+                keys.change(was, None, old, identity)
                 was = None
             rows.pop(old, None)
             del numbers[identity]
@@ -421,11 +395,8 @@ class DocumentTable(Table):
                 self.in_order = False
             numbers[identity] = number
             rows[number] = raw
-            if becomes is not None:
-                if was is None:
-                    keys.add(becomes, number, identity)
-                elif was != becomes:
-                    keys.move(was, becomes, number, identity)
+            if becomes is not None and was != becomes:
+                keys.change(was, becomes, number, identity)
         self.sound = sound
         if self.dependants:
             self.changed()
@@ -440,13 +411,13 @@ class DocumentTable(Table):
     @property
     def content(self) -> TableContent:
         """The structures of the table, not copies."""
-        return TableContent(self.rows, self.numbers, self.next_number, self.keys, self.in_order)
+        return TableContent(self.sorted_rows(), self.numbers, self.next_number, self.keys)
 
     @content.setter
     def content(self, content: TableContent) -> None:
         self.sound = False
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order = content
-        self.sound = True
+        self.rows, self.numbers, self.next_number, self.keys = content
+        self.sound = self.in_order = True
         self.changed()
 
     def changed(self) -> None:

@@ -23,17 +23,25 @@ MARKER = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --bank-audit."""
+    """Add --bank-audit and --bank-data."""
     text = (
         "Write the conformance report of the whole run: .html, .xml (JUnit), else JSON. "
         "A failed check of level must ends the run with 1."
     )
-    parser.getgroup("bank-emulator").addoption("--bank-audit", metavar="FILE", help=text)
+    group = parser.getgroup("bank-emulator")
+    group.addoption("--bank-audit", metavar="FILE", help=text)
+    text = "A folder with fixtures and scenarios of your own, which tests name as they do ready ones."
+    group.addoption("--bank-data", metavar="DIR", help=f"{text} Default: the ini value bank_data.")
+    parser.addini("bank_data", f"{text} Relative to the root directory.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker `bank`; with --bank-audit, collect the reports of banks."""
     config.addinivalue_line("markers", MARKER)
+    if data := config.getoption("--bank-data"):
+        _use_data("--bank-data", config.invocation_params.dir / data)
+    elif data := config.getini("bank_data"):
+        _use_data("bank_data", config.rootpath / data)
     if config.getoption("--bank-audit"):
         file = Path(config.getoption("--bank-audit"))
         if file.is_dir():
@@ -41,6 +49,16 @@ def pytest_configure(config: pytest.Config) -> None:
         if not file.parent.is_dir():
             raise pytest.UsageError(f"--bank-audit: there is no directory {file.parent}")
         config.pluginmanager.register(_Audit(file), "bank-emulator-audit")
+
+
+def _use_data(source: str, folder: Path) -> None:
+    from emulator.assemble import StartRefused, use_data
+    from emulator.settings import data_folder
+
+    try:
+        use_data(data_folder(str(folder)))
+    except (StartRefused, ValueError) as error:
+        raise pytest.UsageError(f"{source}: {str(error).removeprefix('--data ')}") from None
 
 
 class _Audit:

@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _READ_AHEAD = 65536  # bytes of further requests that are accepted while one is being answered
+_PIECE = 16384  # bytes that are parsed before sizes are checked: they do not depend on the packets of the network
 _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5
 
 
@@ -93,7 +94,7 @@ class Connection(BaseProtocol):
         self._written = False  # bytes of the answer were sent
         self._head = b""  # of a request whose head is not complete
         self._head_begun = True
-        self._fed = 0  # bytes given to the parser since the last head, the packet that completed it not included
+        self._fed = 0  # bytes given to the parser since the last head, the piece that completed it not included
         self._behind = bytearray()
         self._held = False  # the client may send nothing more for the moment
         self._deaf = False  # what the client sends is ignored
@@ -163,7 +164,16 @@ class Connection(BaseProtocol):
     # Reading
 
     def _feed(self, data: bytes) -> None:
-        """Parse; start the handler if that completes a request, else set the time limit for the rest of it."""
+        """Parse piece by piece up to the end of a request; the rest waits."""
+        for at in range(0, len(data), _PIECE):
+            if self._answering:
+                self._behind += data[at:]
+            if self._answering or self._deaf:
+                return
+            self._parse(data[at : at + _PIECE])
+
+    def _parse(self, data: bytes) -> None:
+        """Start the handler if `data` completes a request, else set the time limit for the rest of it."""
         try:
             messages, upgraded, rest = self._http.feed_data(data)
         except HttpProcessingError as error:
@@ -253,7 +263,9 @@ class Connection(BaseProtocol):
         self._head, self._head_begun = b"", False
         self._expect(min(self.limits.head_seconds, self.limits.idle_seconds), self._silent)
         self._http.message_consumed()
-        self._feed(self._take_behind())
+        self._parse(b"")  # what the parser has kept
+        if not self._answering:
+            self._feed(self._take_behind())
         if self._answering or self._deaf:
             return
         if self._client_ended:

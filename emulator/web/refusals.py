@@ -71,8 +71,8 @@ def head_without_end(head: bytes) -> Response:
 
 
 def body_refusal(error: HttpProcessingError) -> Response:
-    """400 for a body whose chunks or trailers are malformed."""
-    return wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
+    """400 for a body whose chunks or trailers are malformed, 431 for a trailer that is too long."""
+    return _too_long(error) or wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
 
 
 def too_much_around(limit: int) -> Response:
@@ -93,13 +93,20 @@ def _sent_ids(head: bytes) -> list[tuple[str, str]]:
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
 
 
-def _of_parser(error: HttpProcessingError) -> Response:
+def _too_long(error: HttpProcessingError) -> Response | None:
     """The parser raises the same error for a long target and for a long field, with different limits."""
     limit = error.args[1] if len(error.args) > 1 else None
     if limit == MAX_TARGET_BYTES:
         return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")
     if limit == MAX_FIELD_BYTES:
         return _headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
+    return None
+
+
+def _of_parser(error: HttpProcessingError) -> Response:
+    too_long = _too_long(error)
+    if too_long is not None:
+        return too_long
     bare = isinstance(error, InvalidURLError) and "\n" not in error.message  # the target alone, without a reason
     reason = "its target cannot be read" if bare else _reason(error.message)
     return wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")

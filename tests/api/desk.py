@@ -11,16 +11,15 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.accept_fix import AMOUNT_AS_STRING, DEFAULT_FROM
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
-from emulator.assemble.composition import separate_bank
-from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.storage import Storage
+from emulator.assemble.composition import registry_for
+from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
-from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.client.clients import ResponseHeaders, SendingTpp, TppResponse
 from emulator.client.tpp import Prepared
+from emulator.settings import ServeSettings
 from tests.api.shapes import fault
 from tests.postgres.remote import RemoteService
 
@@ -32,17 +31,7 @@ NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
     """Banks in memory whose ids repeat."""
-    return BankRegistry(
-        RegistryConfig(
-            storage=Storage(),
-            fixtures="known-state",
-            settings=Settings(),
-            seed=1,
-            ids_form="uuid",
-            authority=authority,
-            transport_of=separate_bank,
-        )
-    )
+    return registry_for(ServeSettings(ephemeral=True, seed=1), authority)
 
 
 def monday(registry: BankRegistry) -> BankService:

@@ -99,3 +99,22 @@ def test_options_names_the_methods_of_what_tells_about_the_bank(authority: Certi
         assert isinstance(answer, Response)
         assert (answer.status, dict(answer.headers)["Allow"]) == (status, "GET, HEAD, OPTIONS")
     application.close()
+
+
+@pytest.mark.parametrize("bank", ["", "/banks/x"])
+def test_texts_about_addresses_name_those_of_the_bank(authority: CertificateAuthority, bank: str) -> None:
+    application = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+
+    def text(method: str, target: str) -> str:
+        answer = application.handle(Request(method, target, HOST, b"{}", BASE))
+        assert isinstance(answer, Response)
+        return str(json.loads(answer.body)["tppMessages"][0]["text"])
+
+    application.handle(Request("PUT", "/_emulator/banks/x", HOST, b"{}", BASE))
+    for place in ("/v1/accounts", "/api-sandbox/v1/accounts", "/_emulator/settings"):
+        sent, meant = f"{bank}{place[:-1]}", f"{bank}{place}"
+        assert text("GET", sent) == f"There is no address {sent}; did you mean {meant}?"
+    assert text("GET", f"{bank}/_emulator/x") == f"There is no address {bank}/_emulator/x; see /_emulator/openapi.json."
+    for place in ("/v1/accounts", "/_emulator/settings", "/health"):
+        assert text("PATCH", bank + place).startswith(f"{bank}{place} "), "405"
+    application.close()

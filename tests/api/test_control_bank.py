@@ -453,7 +453,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from([row for row in table() if row.method in ("POST", "PUT", "DELETE")]),
     st.sampled_from(["latest", "x", "slow-bank", "%00", "æ", "default"]),

@@ -19,9 +19,10 @@ from emulator.api.description import examples
 from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.api.service import BankService
+from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.storage import FolderStorage
 from emulator.bank import fixtures
+from emulator.bank.clock import real_now
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
@@ -33,13 +34,17 @@ from tests.api.desk import NOW, DeskClient, approve, messages
 from tests.api.test_isolation import filled
 from tests.known_state import DOMESTIC, KARI
 
+pytestmark = pytest.mark.inside  # a disk of its own
+
 BODIES = examples.bodies(NOW.date())
 
 
 @pytest.fixture
 def service(registry: BankRegistry, tmp_path: Path) -> Iterator[BankService]:
     """A bank in its known state on a disk."""
-    registry_on_disk = BankRegistry(replace(registry.config, storage=FolderStorage(tmp_path / "banks")))
+    registry_on_disk = registry_for(
+        replace(registry.settings, ephemeral=False, state=tmp_path), CertificateAuthority(None, clock=real_now)
+    )
     fixtures.reset(registry_on_disk.default.bank, "known-state", now=NOW, mode="frozen")
     yield registry_on_disk.default
     registry_on_disk.close()

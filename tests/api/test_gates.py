@@ -485,6 +485,8 @@ def test_a_request_through_a_proxy_is_signed_over_the_public_address(
         ("/v1/signing-baskets/", "/v1/signing-baskets"),
         ("/v1/nowhere/at/all", None),
         ("/" + "v1/" * 90 + "accounts", None),
+        ("/v1/accounts/%ff%00", None),
+        ("/v1/account/%f", None),
     ],
 )
 def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient, path: str, meant: str | None) -> None:
@@ -492,6 +494,7 @@ def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient, path: str, meant
     [message] = answer.json()["tppMessages"]
     assert (answer.status, message["code"]) == (404, "NOT_FOUND")
     assert message["text"].partition("; did you mean ")[2] == (f"{meant}?" if meant else "")
+    assert message["text"].endswith("the result must be UTF-8.") == ("%" in path)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "POST"])

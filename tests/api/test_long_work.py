@@ -457,7 +457,7 @@ async def test_what_long_work_has_read_is_gone_at_its_end(
         await asyncio.sleep(0)
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        assert [found for found in gc.garbage if isinstance(found, TableContent | Unfinished)] == []
+        assert [left for left in gc.garbage if isinstance(left, TableContent | Unfinished)] == []
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

@@ -12,6 +12,7 @@ from emulator.api.log import Exchange, RequestLog
 from emulator.api.render import encode
 from emulator.api.service import BankService
 from emulator.api.stored_log import as_json, reader
+from emulator.assemble.counts import ProcessCounts
 from emulator.scenario.matching import Facts
 from tests.api.desk import DeskClient
 from tests.known_state import DOMESTIC, KARI, PAYMENT
@@ -61,6 +62,17 @@ def damaged(value: Any) -> Iterator[Any]:
 
 def test_what_one_process_writes_another_shows_alike(exchanges: list[Exchange], read: Read) -> None:
     assert [shown(read(one.id, as_json(one))) for one in exchanges] == [shown(one) for one in exchanges]
+
+
+def test_a_request_that_another_process_has_answered_is_not_in_the_metrics_of_this_one(
+    exchanges: list[Exchange], read: Read
+) -> None:
+    counts = ProcessCounts()
+    for one in exchanges:
+        counts.request("default", read(one.id, as_json(one)))
+    assert counts.requests.samples() == []
+    counts.request("default", exchanges[0])
+    assert counts.requests.samples() == [(("default", "createPayment", "201"), 1)]
 
 
 def test_a_log_goes_on_where_another_has_ended(exchanges: list[Exchange], read: Read) -> None:

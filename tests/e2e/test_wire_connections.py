@@ -251,27 +251,6 @@ async def test_slow_headers_are_cut(sent: bytes) -> None:
 
 
 @both_loops
-async def test_slow_headers_are_cut_on_a_connection_in_use() -> None:
-    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        client = await served.connect()
-        await client.send(get("/"))
-        assert (await client.answer()).status == 200
-        await client.send(b"GET / HTTP/1.1\r\n")
-        assert await client.until_closed() == b""
-
-
-@both_loops
-@pytest.mark.parametrize("whole", [get("/"), post(b"{}"), chunked("4", "body", "0", "", ""), get("/") * 3])
-@pytest.mark.parametrize("begun", [b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: x}"])
-async def test_slow_headers_that_came_with_a_whole_request_are_cut(whole: bytes, begun: bytes) -> None:
-    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        client = await served.connect()
-        await client.send(whole + begun)
-        answers = await client.until_closed()
-        assert answers.count(b"HTTP/1.1 200 OK") == len(served.application.requests) > 0
-
-
-@both_loops
 @pytest.mark.parametrize("at", [65_000, 65_600, 72_000, 80_000])
 async def test_headers_are_too_large_however_they_come(at: int) -> None:
     async with serving() as served:
@@ -295,28 +274,6 @@ async def test_a_connection_behind_whole_requests_is_idle_and_not_slow(whole: by
         await one(served, get("/late"))  # longer than headers may take
         await client.send(get("/"))
         assert (await client.answer()).status == 200
-
-
-@both_loops
-async def test_slow_headers_behind_an_offered_upgrade_are_cut() -> None:
-    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        client = await served.connect()
-        await client.send(get("/1", "Connection: Upgrade", "Upgrade: websocket") + get("/2") + get("/3"))
-        assert [(await client.answer()).json()["target"] for _ in range(3)] == ["/1", "/2", "/3"]
-        await client.send(b"GET / HTTP/1.1\r\n")
-        assert await client.until_closed() == b""
-
-
-@both_loops
-async def test_slow_headers_that_began_before_the_last_answer_are_cut_after_it() -> None:
-    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.1))
-        client = await served.connect()
-        await client.send(get("/late"))
-        await until(lambda: served.application.requests)
-        await client.send(b"GET / HTTP/1.1\r\n")
-        assert (await client.answer()).body == b"late"
-        assert await client.until_closed() == b""
 
 
 @both_loops

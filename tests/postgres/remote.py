@@ -12,14 +12,16 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response
+from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.kinds import KINDS
+from emulator.bank.settings import Settings
 from emulator.client import Identity
 from emulator.store import Store, memory_store
 
@@ -114,6 +116,20 @@ class RemoteClock(Inside):
     def now(self) -> datetime:
         return datetime.fromisoformat(self._wire.control("GET", "clock")["now"])
 
+    def today(self) -> date:
+        return oslo_date(self.now())
+
+    def stamp(self) -> str:
+        return stamp(self.now())
+
+    @property
+    def mode(self) -> str:
+        return str(self._wire.control("GET", "clock")["mode"])
+
+    def set(self, *, now: datetime | None = None, mode: str | None = None) -> None:
+        asked = {"now": None if now is None else now.isoformat(), "mode": mode}
+        self._wire.control("PUT", "clock", {name: value for name, value in asked.items() if value is not None})
+
     def advance(self, by: timedelta) -> None:
         self._wire.control("POST", "clock/advance", {"by": f"PT{by.total_seconds():.6f}".rstrip("0").rstrip(".") + "S"})
 
@@ -130,6 +146,10 @@ class RemoteBank(Inside):
         if name not in ("documents", "clock", "_wire"):
             inside(f"bank.{name} = ...")
         super().__setattr__(name, value)
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(**self._wire.control("GET", "settings"))
 
     def change_settings(self, changes: dict[str, Any]) -> None:
         self._wire.control("PUT", "settings", changes)
@@ -155,6 +175,9 @@ class RemoteRegistry(Inside):
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.default = RemoteService(wire)
+
+    def names(self) -> list[str]:
+        return [bank["name"] for bank in self.wire.control("GET", "banks")["banks"]]
 
 
 class RemoteAuthority(Inside):

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from emulator.assemble.composition import separate_bank
-from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.storage import Storage
+from emulator.assemble.composition import registry_for
 from emulator.bank.clock import real_now
-from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
 from emulator.scenario.player import Played, play
 from emulator.scenario.transport import Running
+from emulator.settings import ServeSettings
 from tests.postgres.remote import RemoteBanks
 
 Play = Callable[[Mapping[str, Any]], Played]
@@ -28,17 +26,7 @@ def stage_play(remote_banks: RemoteBanks | None) -> Play:
         url = remote_banks.wire.url
         return lambda source: play(loader.from_value(dict(source)), Running(url))
     authority = CertificateAuthority(None, clock=real_now)
-    registry = BankRegistry(
-        RegistryConfig(
-            storage=Storage(),
-            fixtures="known-state",
-            settings=Settings(),
-            seed=None,
-            ids_form="uuid",
-            authority=authority,
-            transport_of=separate_bank,
-        )
-    )
+    registry = registry_for(ServeSettings(ephemeral=True), authority)
 
     def run(source: Mapping[str, Any]) -> Played:
         return play(loader.from_value(dict(source)), registry.transport())

@@ -79,6 +79,8 @@ class BankMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bank = Bank(memory_store(KINDS), seed=5)
+        payments.attach(self.bank)
+        baskets.attach(self.bank)
         self.known: dict[str, Known] = {}
         self.baskets: dict[str, list[str]] = {}
         self.tags = 0
@@ -389,5 +391,5 @@ class BankMachine(RuleBasedStateMachine):
             assert lifecycle.basket_state(self.bank, document)[0] == worst
 
 
-BankMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
+BankMachine.TestCase.settings = settings(stateful_step_count=40)
 test_the_bank_keeps_its_promises = BankMachine.TestCase

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ def test_a_workflow_calls_the_checks_and_needs_few_rights(workflow: Path) -> Non
     for step in steps(workflow):  # an expression in a script would be run as part of it
         assert "github.event" not in step.get("run", "")
         # by the hash of a commit: a tag can be moved to another
-        assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"])
+        ours = step.get("uses") == "./.github/actions/bank"
+        assert "uses" not in step or ours or re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"])
 
 
 def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None:
@@ -95,34 +97,72 @@ def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None
 
 def test_the_checks_have_parts_and_refuse_others() -> None:
     refused = subprocess.run([str(ROOT / ".ci" / "run"), "other"], capture_output=True, text=True)
-    assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|postgresql|long|lowest|versions]\n")
+    usage = "usage: .ci/run [main|packages|postgresql|long|lowest|versions]\n"
+    assert (refused.returncode, refused.stderr) == (2, usage)
+
+
+@dataclass(frozen=True)
+class Module:
+    """What these tests ask of a module, which is parsed once for all of them."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    classes: list[str]
+    asked: list[tuple[str, str]]  # `"x" in mapping`: the name and the mapping
+    variables: set[str]  # of functions
+
+
+@cache
+def modules(folder: str) -> dict[str, Module]:
+    """The modules of a folder, by path."""
+    return {
+        path.relative_to(ROOT).as_posix(): looked_at(ast.parse(path.read_text()))
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
+
+
+def looked_at(tree: ast.Module) -> Module:
+    module = Module([], [], [], set())
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                module.imports.append(node)
+            case ast.ClassDef(name=name):
+                module.classes.append(name.lstrip("_"))
+            case ast.Compare(ast.Constant(str() as name), [ast.In() | ast.NotIn()], [mapping]):
+                module.asked.append((name, ast.unparse(mapping)))
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if inside:
+                module.variables.add(name)
+        if isinstance(node, FUNCTIONS):
+            inside = True
+            if isinstance(node, ast.FunctionDef):
+                module.variables.add(node.name)
+        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return module
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Imports in functions and under TYPE_CHECKING count too, as they would only hide one."""
-    paths = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in (ROOT / "emulator").rglob("*.py")
+    parsed = {
+        path.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): module
+        for path, module in modules("emulator").items()
     }
     imports = defaultdict(set)
-    for module, path in paths.items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Import(names=names):
-                    imports[module].update(name.name for name in names)
-                case ast.ImportFrom(module=str(source), names=names):
-                    below = (f"{source}.{name.name}" for name in names)
-                    imports[module].update(name if name in paths else source for name in below)
+    for name, module in parsed.items():
+        for node in module.imports:
+            if isinstance(node, ast.Import):
+                imports[name].update(each.name for each in node.names)
+            elif node.module is not None:
+                below = (f"{node.module}.{each.name}" for each in node.names)
+                imports[name].update(each if each in parsed else node.module for each in below)
     TopologicalSorter(imports).prepare()  # its CycleError names the modules
 
 
 def test_a_class_name_means_one_thing() -> None:
     places, shapes = defaultdict(list), set()
-    for path in sorted((ROOT / "emulator").rglob("*.py")):
-        module = path.relative_to(ROOT / "emulator").as_posix()
-        names = [
-            node.name.lstrip("_") for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
-        ]
+    for path, parsed in modules("emulator").items():
+        module, names = path.removeprefix("emulator/"), parsed.classes
         if module.startswith(SHAPES):
             shapes.update(names)
         else:
@@ -163,24 +203,17 @@ def test_a_member_that_the_bank_asks_for_is_declared() -> None:
         for node in ast.walk(ast.parse((ROOT / "emulator/bank/documents.py").read_text()))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
-    unknown = []
-    rooms = (ROOT / "emulator" / name for name in ("bank", "api/operations"))
-    for path in sorted(chain.from_iterable(room.rglob("*.py") for room in rooms)):
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Compare(ast.Constant(str() as name), [ast.In() | ast.NotIn()], [mapping]):
-                    if re.fullmatch("[a-z]+[A-Za-z]*", name) and ast.unparse(mapping) not in OTHER_MAPPINGS:
-                        unknown += [f"{path.relative_to(ROOT)}: {name}"] if name not in declared else []
+    unknown = [
+        f"{path}: {name}"
+        for path, module in modules("emulator").items()
+        if path.startswith(("emulator/bank/", "emulator/api/operations/"))
+        for name, mapping in module.asked
+        if re.fullmatch("[a-z]+[A-Za-z]*", name) and mapping not in OTHER_MAPPINGS and name not in declared
+    ]
     assert unknown == []
 
 
 def test_a_variable_says_what_it_holds() -> None:
     """Names such as `found` say only that something was."""
-    named = defaultdict(set)
-    for path in sorted(chain((ROOT / "emulator").rglob("*.py"), (ROOT / "tests").rglob("*.py"))):
-        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTIONS)]
-        for node in chain.from_iterable(map(ast.walk, functions)):
-            match node:
-                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name):
-                    named[name].add(path.relative_to(ROOT).as_posix())
-    assert {name: files for name, files in named.items() if name in VAGUE} == {}
+    both = {**modules("emulator"), **modules("tests")}
+    assert {path: vague for path, module in both.items() if (vague := module.variables & VAGUE)} == {}

@@ -40,8 +40,8 @@ def test_without_flags_and_variables_the_documented_defaults_hold() -> None:
 
 def test_the_flags_are_those_of_the_manual_and_each_has_its_variable() -> None:
     names = (
-        "host port tls-port state ephemeral store store-schema store-connections advertise workers fixtures"
-        " scenario profile links weather ids seed control-token metrics-token public-url durability idle-hours"
+        "host port tls-port state ephemeral store store-schema store-connections advertise workers data"
+        " fixtures scenario profile links weather ids seed control-token metrics-token public-url durability idle-hours"
         " allow-host frame-ancestors allow-notify log-format ready-file print-env"
     )
     assert [flag.name for flag in FLAGS] == names.split()

@@ -17,7 +17,7 @@ from typing import Any
 
 from emulator.api import headers, render
 from emulator.api.description import examples
-from emulator.api.description.writer import Part, Writer, content, path_parameter, query_parameter
+from emulator.api.description.writer import JsonObject, Writer, content, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
@@ -59,7 +59,7 @@ _SECURITY = {
     },
 }
 # Headers of answers: of every success, of a 201 that opens what the PSU approves, and of one that has an address.
-_ANSWERED: dict[str, Part] = {
+_ANSWERED: dict[str, JsonObject] = {
     "X-Request-ID": {"type": "string"},
     "Location": {"type": "string", "format": "uri-reference"},
     SCA_APPROACH[0]: {"type": "string", "enum": [SCA_APPROACH[1]]},
@@ -93,13 +93,13 @@ def _written(today: date, base: str, prefix: str, signed: str) -> bytes:
     return render.json_response(200, {**shown, "servers": [{"url": base + prefix}]}).body
 
 
-def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> Part:
+def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> JsonObject:
     """The operations of the table; dates of examples are relative to `today`."""
     rows = tuple(operations or table())
     return _document([_Variant(row) for row in rows], rows, today, signed="by-client", headers_apart=False)
 
 
-def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> Part:
+def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> JsonObject:
     """The document for generators of clients; `signed` is `by-client` or `by-proxy`, `base` the bank's address."""
     forms = [_Variant(one.row, one) for one in variants().values()]
     shown = _document(forms, table(), today, signed=signed, headers_apart=True)
@@ -139,7 +139,7 @@ def _document(
     *,
     signed: str,
     headers_apart: bool,
-) -> Part:
+) -> JsonObject:
     by_proxy = signed == BY_PROXY
     # what a security scheme or the proxy sends is no parameter of an operation
     apart = _SIGNING if by_proxy else frozenset(_SECURITY_HEADERS) if headers_apart else frozenset[str]()
@@ -177,7 +177,7 @@ def _document(
 _SECURITY_HEADERS = tuple(scheme["name"] for scheme in _SECURITY.values())
 
 
-def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies: Mapping[str, Any]) -> Part:
+def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies: Mapping[str, Any]) -> JsonObject:
     row = form.row
     return {
         "operationId": form.id,
@@ -192,7 +192,7 @@ def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies
     }
 
 
-def _path(form: _Variant) -> list[Part]:
+def _path(form: _Variant) -> list[JsonObject]:
     entries = []
     for name in _PARAMETER.findall(form.path):
         values: Sequence[str] = form.row.values.get(name, ())
@@ -236,7 +236,7 @@ def _demanded(route: Route) -> frozenset[str]:
     return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
 
 
-def _header(name: str) -> Part:
+def _header(name: str) -> JsonObject:
     return {
         "name": name,
         "in": "header",
@@ -247,7 +247,7 @@ def _header(name: str) -> Part:
     }
 
 
-def _body(form: _Variant, writer: Writer, shown: Mapping[str, Any]) -> Part:
+def _body(form: _Variant, writer: Writer, shown: Mapping[str, Any]) -> JsonObject:
     body = form.row.body
     if callable(body):
         shapes = list(dict.fromkeys(body(params) for params in form.path_parameters()))
@@ -263,11 +263,11 @@ def _is_of(form: _Variant, product: tuple[str, str]) -> bool:
     return not form.fixed or form.fixed == _params(product)
 
 
-def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> Part:
+def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> JsonObject:
     row = form.row
-    responses: Part = {}
+    responses: JsonObject = {}
     for status, shape in row.answers.items():
-        answer: Part = {"description": row.summary, "headers": _answered(row, status)}
+        answer: JsonObject = {"description": row.summary, "headers": _answered(row, status)}
         if shape is not None:
             shown = examples.answers(row.id, status)
             if form.fixed and any(_titled(title) for title in shown):
@@ -282,7 +282,7 @@ def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> Par
     return responses
 
 
-def _answered(row: Operation, status: int) -> Part:
+def _answered(row: Operation, status: int) -> JsonObject:
     """The headers of a success."""
     names = ["X-Request-ID"]
     if status == 201 and row.id in _LOCATED:
@@ -299,10 +299,10 @@ def _titled(title: str) -> Params | None:
     return _params(product) if product in products.table() else None
 
 
-def _links(form: _Variant, forms: Sequence[_Variant], parameter: str, member: str) -> Part:
+def _links(form: _Variant, forms: Sequence[_Variant], parameter: str, member: str) -> JsonObject:
     """The operations on the created resource: its id is in the answer, other parameters are those of the request."""
     own = set(_PARAMETER.findall(form.path))
-    links: Part = {}
+    links: JsonObject = {}
     for other in forms:
         names = set(_PARAMETER.findall(other.path))
         if parameter not in names or not names - {parameter} <= own or other.fixed != form.fixed:
@@ -316,5 +316,5 @@ def _links(form: _Variant, forms: Sequence[_Variant], parameter: str, member: st
     return links
 
 
-def _refusal(text: str, error: Part, shown: Mapping[str, Any]) -> Part:
+def _refusal(text: str, error: JsonObject, shown: Mapping[str, Any]) -> JsonObject:
     return {"description": text, "content": content(error, shown)}

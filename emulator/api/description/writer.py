@@ -14,7 +14,7 @@ from emulator import __version__
 from emulator.api.query import QueryParameter
 
 JSON_TYPE = "application/json"
-Part = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 class Writer:
@@ -22,21 +22,21 @@ class Writer:
 
     def __init__(self) -> None:
         self._models: dict[str, Any] = {}
-        self._paths: dict[str, Part] = {}
+        self._paths: dict[str, JsonObject] = {}
 
-    def schema(self, reference: Any, name: str | None = None) -> Part:
+    def schema(self, reference: Any, name: str | None = None) -> JsonObject:
         """A reference to the schema of a type or `module:Name`, under its own name or under `name`."""
         model = resolved(reference)
         name = name or (reference.partition(":")[2] if isinstance(reference, str) else model.__name__)
         self._models[name] = model
         return {"$ref": f"#/components/schemas/{name}"}
 
-    def add(self, method: str, path: str, operation: Part) -> None:
+    def add(self, method: str, path: str, operation: JsonObject) -> None:
         """Add one operation, without its empty members."""
         shown = {name: value for name, value in operation.items() if value not in (None, [], {})}
         self._paths.setdefault(path, {})[method.lower()] = shown
 
-    def document(self, *, title: str, description: str, components: Part, **members: Any) -> Part:
+    def document(self, *, title: str, description: str, components: JsonObject, **members: Any) -> JsonObject:
         """The complete document; `components` are added to the schemas, `members` to the root."""
         return {
             "openapi": "3.1.0",
@@ -46,7 +46,7 @@ class Writer:
             "components": {"schemas": self._schemas(), **components},
         }
 
-    def _schemas(self) -> Part:
+    def _schemas(self) -> JsonObject:
         from pydantic import TypeAdapter
 
         from emulator.bank.validation import Schema
@@ -56,19 +56,19 @@ class Writer:
             ref_template="#/components/schemas/{model}",
             schema_generator=Schema,
         )
-        schemas: Part = dict(shared.get("$defs", {}))
+        schemas: JsonObject = dict(shared.get("$defs", {}))
         for (name, _), schema in roots.items():
             if schema.get("$ref") != f"#/components/schemas/{name}":
                 schemas[str(name)] = schema
         return {name: _without_recursion(schema, name) for name, schema in sorted(schemas.items())}
 
 
-def _without_recursion(schema: Part, name: str) -> Part:
+def _without_recursion(schema: JsonObject, name: str) -> JsonObject:
     """Replace the references of a union to itself by "any": TypeScript generators cannot express recursive unions."""
     return schema if "properties" in schema else _replaced(schema, {"$ref": f"#/components/schemas/{name}"})
 
 
-def _replaced(value: Any, own: Part) -> Any:
+def _replaced(value: Any, own: JsonObject) -> Any:
     if value == own:
         return {}
     if isinstance(value, dict):
@@ -84,7 +84,7 @@ def resolved(reference: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def query_parameter(parameter: QueryParameter) -> Part:
+def query_parameter(parameter: QueryParameter) -> JsonObject:
     schema = dict(parameter.format.schema)
     if parameter.default is not None:
         schema["default"] = parameter.default
@@ -97,16 +97,16 @@ def query_parameter(parameter: QueryParameter) -> Part:
     }
 
 
-def path_parameter(name: str, *, values: Sequence[str] = (), example: Any = None) -> Part:
+def path_parameter(name: str, *, values: Sequence[str] = (), example: Any = None) -> JsonObject:
     """A parameter of the path: non-empty text, or one of `values`."""
     shown = {"type": "string", "enum": list(values)} if values else {"type": "string", "minLength": 1}
-    entry: Part = {"name": name, "in": "path", "required": True, "schema": shown}
+    entry: JsonObject = {"name": name, "in": "path", "required": True, "schema": shown}
     return entry if example is None else {**entry, "example": example}
 
 
-def content(schema: Part, examples: Mapping[str, Any] | None = None, *, media: str = JSON_TYPE) -> Part:
+def content(schema: JsonObject, examples: Mapping[str, Any] | None = None, *, media: str = JSON_TYPE) -> JsonObject:
     """A body of one media type, with examples by title."""
-    shown: Part = {"schema": schema}
+    shown: JsonObject = {"schema": schema}
     if examples:
         shown["examples"] = {title: {"summary": title, "value": value} for title, value in examples.items()}
     return {media: shown}

@@ -2,5 +2,6 @@
 
 from emulator.api.signature.check import check
 from emulator.api.signature.result import Fault, SignaturePolicy, SignatureRefused, Verified
+from emulator.api.signature.verified_clients import VerifiedClients
 
-__all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "check"]
+__all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "VerifiedClients", "check"]

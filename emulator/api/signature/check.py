@@ -29,8 +29,9 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
-from emulator.api.signature import rules, verified_clients
+from emulator.api.signature import rules
 from emulator.api.signature.result import Inspection, SignaturePolicy, SignatureRefused, Terms, Verified
+from emulator.api.signature.verified_clients import VerifiedClients
 
 Rule = Callable[[Inspection, Terms], None]
 
@@ -58,20 +59,22 @@ def check(
     instant: float,
     trusted_ca: x509.Certificate | None,
     present: dict[str, str] | None = None,
+    clients: VerifiedClients | None = None,
     base: str = "",
 ) -> Verified:
     """Verify the signature of a request; raise SignatureRefused with every fault.
 
     `target` is path and query exactly as sent, `headers` the raw list, `instant` the real time, with which the dates of
     request and certificate are compared. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`. `present`: the
-    headers by lower-case name, stripped of blanks, if the caller has parsed them and none was repeated. `base`: the
-    bank's public address; a client may sign the path with the part of it that a proxy removes from `target`.
+    headers by lower-case name, stripped of blanks, if the caller has parsed them and none was repeated; then `clients`
+    saves time with those that it knows. `base`: the bank's public address; a client may sign the path with the part of
+    it that a proxy removes from `target`.
     """
     terms = Terms(digest_required, policy, instant, trusted_ca)
     if present is None:
         inspection = collect(method, target, headers, body)
     else:
-        verified = verified_clients.verified(method, target, body, present, *terms)
+        verified = None if clients is None else clients.verified(method, target, body, present, *terms)
         if verified is not None:
             return verified
         inspection = Inspection(method, target, headers, body, present, frozenset())
@@ -79,10 +82,9 @@ def check(
     if inspect(inspection, terms):
         certificate = inspection.certificate
         if certificate is not None and inspection.signing_string is not None:
-            verified_clients.remember(inspection, policy, trusted_ca, certificate)
-            return Verified(
-                certificate.tpp, certificate.certificate, tuple(inspection.notes), inspection.signing_string
-            )
+            if clients is not None:
+                clients.remember(inspection, policy, trusted_ca, certificate)
+            return Verified(certificate.tpp, certificate, tuple(inspection.notes), inspection.signing_string)
     raise refusal(inspection)
 
 

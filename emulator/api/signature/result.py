@@ -63,7 +63,7 @@ class Verified:
     """A request with a valid signature. `notes`: what was accepted although it is not the documented form."""
 
     tpp: AuthenticatedTpp
-    certificate: x509.Certificate
+    certificate: TppCertificate
     notes: tuple[str, ...]
     signing_string: str
 

@@ -15,8 +15,8 @@ done. The oldest SCAs beyond PASSING_KEPT and MOST_KEPT are deleted, and their p
 minutes stays `started` until somebody touches it, and every reader asks `is_late`: lateness needs no step of bank time.
 
 `complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
-session, the consent, the redirect. What is approved (payment, basket, cancellation) registers its effects in
-`OUTCOMES`; an SCA for access, consent or a user only has session and consent.
+session, the consent, the redirect. The effects on what is approved (payment, basket, cancellation) are the bank's
+`sca_outcomes`; an SCA for access, consent or a user only has session and consent.
 
     failure                                     SCA      target                        redirect
     unknown identity number                     failed   unchanged                     PSU_CREDENTIALS_INVALID
@@ -123,8 +123,9 @@ class ScaOutcome:
     declined: Callable[[Bank, str], None] | None = None
 
 
-# By purpose. Payments import this module, so they register their outcomes here.
-OUTCOMES: dict[str, ScaOutcome] = {}
+def _outcome(bank: Bank, sca: Sca) -> ScaOutcome | None:
+    """The effect of an SCA on its target; None for one that has no effect but session and consent."""
+    return None if sca["purpose"] in PASSING else bank.sca_outcomes[sca["purpose"]]
 
 
 def offered_method(preferred: str | None) -> str | None:
@@ -190,7 +191,7 @@ def obstacle(bank: Bank, sca: Sca) -> ScaFailure | None:
     """Why an open SCA cannot continue: it has expired, is no longer needed, or its person may no longer act."""
     if is_late(bank, sca):
         return EXPIRED
-    outcome = OUTCOMES.get(sca["purpose"])
+    outcome = _outcome(bank, sca)
     if outcome is not None and not outcome.awaited(bank, sca["target"]):
         return NOT_AWAITED
     if "person" not in sca:
@@ -311,7 +312,7 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
         return None
     if scripted is not None:
         return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
-    outcome = OUTCOMES.get(sca["purpose"])
+    outcome = _outcome(bank, sca)
     if outcome is not None:
         try:
             outcome.approved(bank, sca["target"], sca["person"], sca.get("chosen", {}).get("agreement"))
@@ -353,7 +354,7 @@ def decline(bank: Bank, sca: Sca) -> str:
     failure = obstacle(bank, sca)
     if failure is not None:
         return fail(bank, sca, failure)
-    outcome = OUTCOMES.get(sca["purpose"])
+    outcome = _outcome(bank, sca)
     if outcome is not None and outcome.declined is not None:
         outcome.declined(bank, sca["target"])
     return fail(bank, sca, DECLINED)

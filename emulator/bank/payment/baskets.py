@@ -209,4 +209,6 @@ def _awaits_signature(bank: Bank, basket_id: str) -> bool:
     return basket is not None and basket_state(bank, basket)[1]
 
 
-sca.OUTCOMES["basket"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+def attach(bank: Bank) -> None:
+    """Make a bank's SCAs take effect on its baskets."""
+    bank.sca_outcomes["basket"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)

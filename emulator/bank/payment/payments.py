@@ -278,5 +278,8 @@ def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
     return payment is not None and cancellable(payment)
 
 
-sca.OUTCOMES["payment"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
-sca.OUTCOMES["cancellation"] = sca.ScaOutcome(awaited=_awaits_cancellation, approved=cancelled)
+def attach(bank: Bank) -> None:
+    """Make a bank's SCAs and settings take effect on its payments."""
+    bank.sca_outcomes["payment"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+    bank.sca_outcomes["cancellation"] = sca.ScaOutcome(awaited=_awaits_cancellation, approved=cancelled)
+    bank.settings_followers.append(progression.reschedule)

@@ -42,7 +42,7 @@ from typing import Any
 
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
-from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank, FallingDue, progress_event
+from emulator.bank.bank import Bank, DueSteps, progress_event
 from emulator.bank.clock import Mode, moment, stamp
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
@@ -82,7 +82,7 @@ def run_due(bank: Bank) -> None:
 def is_behind(bank: Bank) -> bool:
     """Whether steps are due that nothing else is about to apply."""
     due = next_due(bank)
-    return due is not None and bank.clock.has_reached(due) and not bank.moves
+    return due is not None and bank.clock.has_reached(due) and not bank.advances
 
 
 def run_piece(bank: Bank, until: str) -> bool:
@@ -96,7 +96,7 @@ def _take(bank: Bank, until: str) -> int:
     try:
         return sum(1 for _ in islice(_due_steps(bank, until), PIECE))
     except BaseException:
-        bank.falling_due = None  # it lacks the steps that are now undone
+        bank.due_steps = None  # it lacks the steps that are now undone
         raise
 
 
@@ -108,7 +108,7 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
     """
     documents, clock = bank.documents, bank.clock
     began, content, published = clock.now(), documents.content(), 0
-    bank.moves += 1
+    bank.advances += 1
     try:
         while True:
             with documents.transaction():
@@ -130,14 +130,14 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
             if documents.content() is not content:
                 raise BankError("CONFLICT", "The bank was reset or deleted in the meantime, and its clock with it.")
     finally:
-        bank.moves -= 1
+        bank.advances -= 1
 
 
 def _due_steps(bank: Bank, until: str) -> Iterator[None]:
     """Apply the steps that are due by `until`, one per iteration; skips documents that were deleted or rescheduled."""
     documents = bank.documents
     while (due := next_due(bank)) is not None and due <= until:
-        at, waiting = moment(due), _falling_due(bank, due)
+        at, waiting = moment(due), _due_at(bank, due)
         while waiting:
             kind, identity = waiting.popleft()
             document: Any = documents.get(kind, identity)
@@ -152,13 +152,13 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
             yield
 
 
-def _falling_due(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
+def _due_at(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
     """The documents that are due at this moment and not processed yet; listed once, even for several pieces."""
-    documents, listed = bank.documents, bank.falling_due
+    documents, listed = bank.documents, bank.due_steps
     if listed is None or listed.due != due or listed.content is not documents.content() or not listed.waiting:
         kinds: tuple[Kind[Any], ...] = (PAYMENT, TRANSACTION)
         waiting = deque((kind, identity) for kind in kinds for identity in documents.ids_at(kind, "due", due))
-        listed = bank.falling_due = FallingDue(due, documents.content(), waiting)
+        listed = bank.due_steps = DueSteps(due, documents.content(), waiting)
     return listed.waiting
 
 
@@ -276,9 +276,6 @@ def reschedule(bank: Bank, before: Settings) -> None:
         if payment["status"] not in FINAL and "due" not in payment:
             schedule(bank, payment, now)
             bank.documents.put(PAYMENT, payment)
-
-
-SETTINGS_FOLLOWERS.append(reschedule)
 
 
 def read(bank: Bank, payment: Payment) -> None:

@@ -13,7 +13,7 @@ from emulator.scenario.target import ScenarioTarget
 Result = TypeVar("Result")
 
 
-class Call(Protocol):
+class OnBankThread(Protocol):
     """Does work on the bank's thread, between two requests."""
 
     def __call__(self, work: Callable[[], Result]) -> Result: ...
@@ -31,7 +31,7 @@ class RunBank:
     key: str
     service: BankService
     target: ScenarioTarget
-    call: Call
+    call: OnBankThread
     close: Callable[[], None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import islice
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -26,7 +27,7 @@ class ScenarioLine(TypedDict):
     """A ready scenario: what it does, whether it can be applied, and what applying it replaces.
 
     `parameters`: `{default, about?}` by name; `reset`: whether the documents of the bank are replaced; `clock`: the
-    bank time that is set.
+    bank time that is set. `problem`: why the file of a team's own scenario cannot be used.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ScenarioLine(TypedDict):
     clock: str | None
     rules: int
     steps: int
+    problem: NotRequired[str]
 
 
 @closed
@@ -95,14 +97,16 @@ _EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
 @operation("GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", Scenarios)}, query=(LIMIT,))
 def list_scenarios(call: ControlCall[Any]) -> Json:
     """List the ready scenarios: what each does, its parameters, and what applying it replaces."""
-    ready = [_listed(loader.named(name)) for name in loader.library()]
-    return {"scenarios": ready[: call.query["limit"]]}
+    return {"scenarios": [_listed(*one) for one in islice(loader.listed(), call.query["limit"])]}
 
 
-def _listed(scenario: Scenario) -> dict[str, Any]:
+def _listed(name: str, scenario: Scenario | ScenarioRefused) -> dict[str, Any]:
+    if isinstance(scenario, ScenarioRefused):
+        nothing: dict[str, Any] = {"parameters": {}, "reset": False, "clock": None, "rules": 0, "steps": 0}
+        return {"name": name, "summary": "", "play": None, **nothing, "problem": scenario.one_line()}
     start = scenario.start
     return {
-        "name": scenario.name,
+        "name": name,
         "summary": scenario.summary,
         "play": "only" if scenario.play_only else None,
         "parameters": dict(scenario.source.get("parameters", {})),

@@ -248,4 +248,4 @@ class AccessAgainstModel(RuleBasedStateMachine):
 
 
 TestAccessAgainstModel = AccessAgainstModel.TestCase
-TestAccessAgainstModel.settings = settings(max_examples=100, stateful_step_count=50)
+TestAccessAgainstModel.settings = settings(stateful_step_count=50)

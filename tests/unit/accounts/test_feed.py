@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank import feed, fixtures
@@ -120,7 +120,6 @@ def booked_money(bank: Bank, bban: str) -> list[tuple[str, str]]:
     return sorted((entry["valueDate"], entry["amount"]) for entry in stored(bank, bban))
 
 
-@settings(max_examples=25)
 @given(feed=feeds, waits=st.lists(st.integers(1, 40), max_size=6), bban=st.sampled_from([SALARY, BAKERY]))
 def test_whatever_drifts_a_careful_client_has_every_booking_once_in_the_end(
     feed: list[Effect], waits: list[int], bban: str
@@ -142,9 +141,8 @@ def test_whatever_drifts_a_careful_client_has_every_booking_once_in_the_end(
     assert bank.documents.dump()["transaction"] == true.documents.dump()["transaction"]
 
 
-@settings(max_examples=25)
 @given(feed=feeds, hours=st.integers(0, 100), limit=st.integers(1, 30), offset=st.integers(0, 60))
-def test_a_page_of_a_drifting_feed_is_a_slice_of_the_whole_and_every_shown_id_leads_to_its_details(
+def test_a_page_of_a_drifting_feed_is_a_slice_of_the_whole_and_shown_ids_lead_to_their_details(
     feed: list[Effect], hours: int, limit: int, offset: int
 ) -> None:
     bank = fresh(feed)
@@ -156,7 +154,7 @@ def test_a_page_of_a_drifting_feed_is_a_slice_of_the_whole_and_every_shown_id_le
         page = transactions.page(bank, holder, Window(offset=offset, limit=limit, grouped=grouped))
         assert page.entries["pending"] + page.entries["booked"] == listed[offset : offset + limit]
         assert page.more == (offset + limit < len(listed))
-        for entry in listed:
+        for entry in listed[hours % 5 :: 5]:  # finding one looks through all of them
             if "unidentified" not in entry:
                 assert transactions.find(bank, holder, entry["id"]) == entry
         for shelf in ("pending", "booked"):
@@ -165,7 +163,6 @@ def test_a_page_of_a_drifting_feed_is_a_slice_of_the_whole_and_every_shown_id_le
 
 
 @given(feed=feeds, hours=st.integers(0, 100))
-@settings(max_examples=10)
 def test_every_read_at_one_moment_shows_the_same_in_every_bank_of_the_seed(feed: list[Effect], hours: int) -> None:
     banks = [fresh(feed), fresh(feed)]
     for bank in banks:

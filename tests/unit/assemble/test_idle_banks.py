@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from emulator.assemble import registry as module
+from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
-from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank.clock import real_now
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import NOTIFICATION, PERSON
 from emulator.ca import CertificateAuthority
-from tests.api.desk import seeded_registry
+from emulator.settings import ServeSettings
 
 HOUR = 3600.0
 
@@ -43,8 +42,7 @@ def authority() -> CertificateAuthority:
 
 @pytest.fixture
 def banks(tmp_path: Path, time: Time, authority: CertificateAuthority) -> Iterator[BankRegistry]:
-    common = replace(seeded_registry(authority).config, storage=FolderStorage(tmp_path / "banks"), idle_seconds=HOUR)
-    banks = BankRegistry(common)
+    banks = registry_for(ServeSettings(state=tmp_path, seed=1, idle_hours=1), authority)
     yield banks
     banks.close()
 
@@ -79,7 +77,7 @@ def test_a_bank_that_is_asked_for_stays(banks: BankRegistry, time: Time) -> None
 def test_the_default_bank_and_a_busy_one_stay(banks: BankRegistry, time: Time) -> None:
     watched, moving, notifies = (banks.make(name).bank for name in ("watched", "moving", "notifies"))
     end = watched.watch(lambda event: None)
-    moving.moves += 1
+    moving.advances += 1
     notifies.change_settings({"notifications": True})
     notifies.documents.put(NOTIFICATION, cast(Notification, {"id": "n"}))
     for _ in range(5):
@@ -107,8 +105,8 @@ def test_a_bank_with_changes_that_are_not_written_stays(banks: BankRegistry, tim
 def test_banks_in_memory_and_without_a_limit_stay(
     authority: CertificateAuthority, time: Time, tmp_path: Path, hours: int
 ) -> None:
-    storage = Storage() if hours else FolderStorage(tmp_path / "banks")
-    banks = BankRegistry(replace(seeded_registry(authority).config, storage=storage, idle_seconds=hours * HOUR))
+    settings = ServeSettings(state=tmp_path, ephemeral=hours > 0, seed=1, idle_hours=hours)
+    banks = registry_for(settings, authority)
     banks.make("a")
     time.now += 10 * HOUR
     banks.close_idle()

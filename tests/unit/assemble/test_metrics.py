@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from emulator.assemble.composition import application_of
 from emulator.assemble.metric_table import METRICS, PROCESS
 from emulator.assemble.registry import BankRegistry
 from emulator.bank.clock import real_now
+from emulator.bank.sandbox import data
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
@@ -105,19 +107,46 @@ def test_requests_are_counted_once_by_operation_and_status_from_before_the_first
     }
     assert after["bank_emulator_request_duration_seconds_count", "getAccounts"] == 3
     assert after["bank_emulator_request_duration_seconds_sum", "getAccounts"] > 0
+    assert after["bank_emulator_other_requests_total", "metrics", "200"] == 1  # this one is not answered yet
     assert after["bank_emulator_turn_requests_bucket", "2.0"] < after["bank_emulator_turn_requests_bucket", "4.0"]
     for name in ("banks", "event_streams", "notifications_waiting", "compactions_total", "journal_bytes"):
         assert after[f"bank_emulator_{name}",] == (1 if name == "banks" else 0)
     assert after["process_resident_memory_bytes",] > 1_000_000
 
 
-def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
-    process: Process, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+def test_a_request_in_the_turn_of_the_first_scrape_counts_once(
+    registry: BankRegistry, authority: CertificateAuthority
 ) -> None:
-    process.scrape()
+    """The lines of the log have the same requests at the end of the turn."""
+    process = Process(registry, authority, log_format="json")
+    process.send(Request("GET", "/v1/accounts"), Request("GET", "/metrics"))
+    assert requests(process.scrape()) == {("getAccounts", "400"): 1.0}
+
+
+@pytest.mark.parametrize(
+    ("operation", "method", "path", "body"),
+    [
+        ("createPayment", "POST", STRAKS, {"json": ORDER}),
+        ("deleteSandboxCustomer", "DELETE", "/v1/sandbox/customers/{customer}", {}),  # in several steps
+    ],
+)
+def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
+    process: Process,
+    authority: CertificateAuthority,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    method: str,
+    path: str,
+    body: dict[str, Any],
+) -> None:
     tpp = DeskClient(process.registry.default, authority).log_in(KARI)
-    prepared = tpp.prepare("POST", STRAKS, json=ORDER)
-    asked = Request("POST", STRAKS, tuple(prepared.headers.items()), prepared.body)
+    monkeypatch.setattr(data, "PIECE", 1)
+    customers = {one["customerNumber"]: one["customerId"] for one in tpp.get("/v1/sandbox/customers").json()}
+    path = path.format(customer=customers[KARI])
+    process.registry.default.log.clear()
+    process.scrape()
+    prepared = tpp.prepare(method, path, **body)
+    asked = Request(method, path, tuple(prepared.headers.items()), prepared.body)
 
     def full() -> None:
         raise StoreUnwritable("the disk is full")
@@ -127,7 +156,7 @@ def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
     with monkeypatch.context() as disk:
         disk.setattr(documents, "flush", full)
         assert process.send(asked)[0].status == 503
-    assert requests(process.scrape()) == {("createPayment", "503"): 1.0}
+    assert requests(process.scrape()) == {(operation, "503"): 1.0}
     assert process.scrape()["bank_emulator_refusals_total", "SYSTEM_ERROR"] == 1
 
 
@@ -147,9 +176,9 @@ def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Proces
         assert len(total) == 51
         return total
 
+    ask("other", 9)  # a bank of this name is one of the others
     for name in names:
         ask(name)
-    ask("other", 9)  # a bank of this name is one of the others
     before = shown()
     assert before["other"] == 950 + 9
     assert sum(before.values()) == 1_009
@@ -159,8 +188,15 @@ def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Proces
     assert after[late] == 4  # all of its own, of which the others keep what they had
     assert after["other"] == before["other"] + 3
     registry.close_bank(late)
-    assert late not in process.scrape()
-    assert shown()["other"] == after["other"]
+    last = shown()
+    assert (late in last, last["other"]) == (False, after["other"])
+
+
+def test_one_of_several_workers_says_which_it_is(registry: BankRegistry, authority: CertificateAuthority) -> None:
+    shown = Process(registry, authority, workers=2).scrape()
+    own = [key for key in shown if key[0].startswith("bank_emulator_")]
+    assert len(own) > 20
+    assert all(str(os.getpid()) in key for key in own)
 
 
 @pytest.mark.parametrize(

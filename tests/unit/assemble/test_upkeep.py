@@ -69,7 +69,7 @@ def test_a_compaction_pauses_briefly_while_the_process_is_idle(monkeypatch: pyte
     monkeypatch.setattr(turns, "process_time", lambda: used)
     monkeypatch.setattr(turns, "monotonic", lambda: now)
     busy = iter((0.9, 0.0, 0.01, 0.5, 0.0))  # of a core, during each pause
-    pause = turns.rests(Ending())
+    pause = turns.pauses(Ending())
     pause()
     for _ in range(5):
         worked += turns.WORK

@@ -11,16 +11,14 @@ from emulator.api.description import openapi as tpp_openapi
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import separate_bank
-from emulator.assemble.registry import BankRegistry, RegistryConfig
-from emulator.assemble.storage import Storage
+from emulator.assemble.composition import registry_for
 from emulator.bank.clock import real_now
-from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.control import openapi as control_openapi
+from emulator.settings import ServeSettings
 from emulator.web.console.handler import Console
 from emulator.web.docs.page import DocsPage
 from emulator.web.pages.browser import Guard
@@ -46,17 +44,7 @@ class Living:
     ) -> None:
         self.base = base
         self.authority = _authority()
-        self.registry = BankRegistry(
-            RegistryConfig(
-                storage=Storage(),
-                fixtures=fixtures,
-                settings=Settings(),
-                seed=1,
-                ids_form="uuid",
-                authority=self.authority,
-                transport_of=separate_bank,
-            )
-        )
+        self.registry = registry_for(ServeSettings(ephemeral=True, seed=1, fixtures=fixtures), self.authority)
         guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
         control = Control(self.registry, self.authority, token=token)
         self.console = Console(guard, answering=control.handle, default=lambda: self.registry.default, token=token)

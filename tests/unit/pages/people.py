@@ -8,6 +8,7 @@ from typing import Any
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PERSON
+from emulator.bank.payment import baskets, payments
 from emulator.store import memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -40,6 +41,8 @@ def _account(name: str, customer: str, number: int, title: str, currency: str = 
 def small_bank() -> Bank:
     """Kari (private, a card, acts for the firm) and Ola (private only), bank time standing still."""
     bank = Bank(memory_store(KINDS), seed=1)
+    payments.attach(bank)
+    baskets.attach(bank)
     put = bank.documents.put
     for number, name, key in ((KARI, "Kari <Prøve> & Co", "c-kari"), (OLA, "Ola Prøve", "c-ola")):
         put(CUSTOMER, {"id": key, "customerNumber": number, "type": "private", "name": name})

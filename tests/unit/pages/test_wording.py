@@ -86,6 +86,11 @@ def test_days_are_written_out() -> None:
     assert wording.day("soon", "en") == "soon"
 
 
+def test_moments_are_those_of_oslo() -> None:
+    assert wording.moment_in("2026-03-02T08:00:00Z", "nb") == "2. mars 2026 kl. 09:00"
+    assert wording.moment_in("2026-07-01T22:30:00Z", "en") == "2 July 2026, 00:30"
+
+
 STANDING = {
     "service": "periodic-payments",
     "product": "norwegian-domestic-credit-transfers",

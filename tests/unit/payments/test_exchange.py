@@ -42,6 +42,7 @@ def test_conversion_and_crossing_the_border_cost_a_fee_in_the_accounts_currency(
     assert converted == {"amount": "117.35", "fee": "25.00", "rate": "11.7350"}
     abroad = charged(bank, "10.00", "USD", "NOK", abroad=True)
     assert abroad == {"amount": "106.50", "fee": "75.00", "rate": "10.6500"}
+    assert charged(bank, "3.00", "EUR", "NOK")["amount"] == "35.21"  # 35.205, rounded half up
     in_euro = charged(bank, "10.00", "EUR", "EUR", abroad=True)
     assert in_euro == {"amount": "10.00", "fee": "4.26"}  # 50.00 NOK
 

@@ -813,7 +813,7 @@ def test_the_clock_moves_in_whole_pieces_between_which_the_bank_may_be_used(
     assert [status(bank, received[place]) for place in (0, 1, 2, 3, 5)] == ["RJCT", "RJCT", "RJCT", "CANC", "RJCT"]
     assert progression.next_due(bank) is None
     assert bank.clock.now() == to
-    assert not bank.moves
+    assert not bank.advances
 
 
 def test_the_clock_moves_no_further_where_the_bank_is_reset_meanwhile(
@@ -829,4 +829,4 @@ def test_the_clock_moves_no_further_where_the_bank_is_reset_meanwhile(
     with pytest.raises(BankError, match="reset or deleted in the meantime"):
         next(pieces)
     assert bank.clock.now() == standing
-    assert not bank.moves
+    assert not bank.advances

@@ -16,7 +16,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PAYMENT, PERSON, TRANSACTION
-from emulator.bank.payment import initiation, payments, progression
+from emulator.bank.payment import baskets, initiation, payments, progression
 from emulator.bank.script import Script
 from emulator.store import Document, memory_store
 from tests.known_state import EVEN, KARI, SIRI, TOR
@@ -51,6 +51,8 @@ ACCOUNTS = (
 def build(**settings: Any) -> Bank:
     """The bank, its clock standing at NOW."""
     bank = Bank(memory_store(KINDS), seed=7)
+    payments.attach(bank)
+    baskets.attach(bank)
     bank.clock.set(now=NOW, mode="frozen")
     put = bank.documents.put
     for number, name, kind in ((KARI, "Kari Kladd", "private"), (EVEN, "Even Eksempel", "private")):

@@ -293,7 +293,15 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    changed = copy.deepcopy(EVERYTHING)
+    """The part of EVERYTHING in which the path lies, of a list its one entry, with another value there.
+
+    The rest is read as in all other cases, and the schema takes its time.
+    """
+    head, *rest = path
+    part = EVERYTHING[head]
+    if isinstance(part, list) and rest:
+        part, path = [part[rest[0]]], (head, 0, *rest[1:])
+    changed = copy.deepcopy({"scenario": EVERYTHING["scenario"], head: part})
     here: Any = changed
     for name in path[:-1]:
         here = here[name]

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from emulator.api.signature import Fault, SignaturePolicy, SignatureRefused, Verified, check
+from emulator.api.signature import Fault, SignaturePolicy, SignatureRefused, Verified, VerifiedClients, check
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.keyid import key_id_for
@@ -31,6 +31,7 @@ STANDING = (
 )
 
 USUAL = SignaturePolicy()  # one, as a bank has one: verified_clients clients are those of one policy
+CLIENTS = VerifiedClients()
 
 Lines = list[tuple[str, str]]
 
@@ -122,8 +123,8 @@ def same_verdict(method: str, target: str, headers: Sequence[tuple[str, str]], b
     present = {name.lower(): value.strip(" \t") for name, value in headers}
     if len(present) == len(headers):
         first = _verdict(method, target, headers, body, **more)
-        assert _verdict(method, target, headers, body, present=present, **more) == first
-        assert _verdict(method, target, headers, body, present=present, **more) == first
+        assert _verdict(method, target, headers, body, present=present, clients=CLIENTS, **more) == first
+        assert _verdict(method, target, headers, body, present=present, clients=CLIENTS, **more) == first
     return check(method, target, headers, body, **more)
 
 

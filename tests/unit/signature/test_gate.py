@@ -29,7 +29,7 @@ def test_a_signed_request_tells_who_signed_it(making: Making) -> None:
     verified = making.check()
     assert verified.tpp == AuthenticatedTpp("PSDNO-SBX-1", "signer", frozenset({"PISP", "AISP"}))
     assert verified.notes == ()
-    assert verified.certificate == making.credentials.certificate
+    assert verified.certificate.certificate == making.credentials.certificate
     assert verified.signing_string.split("\n")[0] == f"(request-target): post {making.target}"
 
 

@@ -9,10 +9,10 @@ from importlib import import_module
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check, verified_clients
+from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
 from emulator.ca import CertificateAuthority
 from emulator.httpsig.signing import CANDIDATES
-from tests.unit.signature.making import NOW, Making
+from tests.unit.signature.making import CLIENTS, NOW, Making
 
 LISTED = ("(request-target)", "date", "digest", "x-request-id", "tpp-redirect-uri")
 
@@ -26,6 +26,7 @@ def as_served(client: Making) -> Verified:
         headers,
         client.body,
         present={name.lower(): value for name, value in headers},
+        clients=CLIENTS,
         digest_required=client.wanted,
         policy=client.policy,
         instant=client.now.timestamp(),
@@ -59,7 +60,7 @@ def test_the_long_way_is_for_who_is_not_familiar(
     gate = import_module("emulator.api.signature.check")
     inspect = gate.inspect
     monkeypatch.setattr(gate, "inspect", lambda *args, **more: ways.append("long") or inspect(*args, **more))
-    verified_clients._clients.clear()
+    CLIENTS._clients.clear()
     for _ in range(3):
         as_served(making.but(finish=form))
     assert len(ways) == times

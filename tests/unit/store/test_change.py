@@ -11,8 +11,7 @@ import hypothesis.strategies as st
 import orjson
 from hypothesis import given
 
-from emulator.store import Document, Kind, Store, open_store
-from emulator.store.recovery import Records
+from emulator.store import Document, Kind, Store, open_store, recovery
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
 KINDS = (A, B)
@@ -81,6 +80,6 @@ def test_a_change_tells_what_differs(before: list[Any], first: list[Any], undone
             touched += applied(store, last)
         expected = expected_changes(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
         (journal,) = Path(folder).glob("journal-*.jsonl")
-        records = [payload for _, payload in Records.of(journal.read_bytes())]
+        records = [payload for _, payload in recovery.records(journal.read_bytes())[0]]
         assert records[sequence:] == expected
         store.close()

@@ -14,7 +14,6 @@ from emulator.store import (
     Store,
     StoreUnwritable,
     WriteGroup,
-    documents,
     journal_log,
     memory_store,
     open_store,
@@ -202,9 +201,8 @@ def test_a_compaction_begins_outside_of_transactions(store: Store) -> None:
 def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginning(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "ROWS_AT_ONCE", 9)
+    monkeypatch.setattr(snapshot, "AT_ONCE", 9)
     monkeypatch.setattr(table, "SORTED_FROM", 20)
-    monkeypatch.setattr(documents, "SEVERAL", 5)
     random = Random(seed)
     store = memory_store(KINDS)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, db, documents, memory_store, open_store, table
+from emulator.store import Document, Image, Kind, Ordered, Store, memory_store, open_store, table
 from emulator.store.check import disagreement
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
@@ -74,8 +74,6 @@ class StoreAgainstModel(RuleBasedStateMachine):
         # so that few documents are many under one value
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(table, "SORTED_FROM", 5)
-        self.patch.setattr(documents, "SEVERAL", 2)
-        self.patch.setattr(db, "FREED_AT_ONCE", 1)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()
@@ -248,6 +246,6 @@ class MemoryAgainstModel(StoreAgainstModel):
 TestStoreAgainstModel = StoreAgainstModel.TestCase
 TestPowerAgainstModel = PowerAgainstModel.TestCase
 TestMemoryAgainstModel = MemoryAgainstModel.TestCase
-TestStoreAgainstModel.settings = settings(max_examples=60, stateful_step_count=30)
-TestPowerAgainstModel.settings = settings(max_examples=30, stateful_step_count=30)
-TestMemoryAgainstModel.settings = settings(max_examples=40, stateful_step_count=30)
+TestStoreAgainstModel.settings = settings(stateful_step_count=30)
+TestPowerAgainstModel.settings = settings(stateful_step_count=30)
+TestMemoryAgainstModel.settings = settings(stateful_step_count=30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,14 +128,4 @@ def test_a_file_that_cannot_grow_for_real(directory: Path) -> None:
     again = open_store(directory, KINDS)
     assert again.count(BOOK) == int(done.stdout) > 5
     assert again.exists(NOTE, "small")
-    again.close()
-
-
-def test_short_reads_are_continued(store: Store, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = answers(store)
-    store.close()
-    whole = os.pread
-    monkeypatch.setattr(os, "pread", lambda file, size, offset: whole(file, min(size, 100), offset))
-    again = open_store(directory, KINDS)
-    assert answers(again) == before
     again.close()

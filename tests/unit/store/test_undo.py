@@ -15,25 +15,27 @@ import pytest
 
 from emulator import store as package
 from emulator.store import (
+    Documents,
+    Durability,
     JournalLog,
     Store,
     StoreUnwritable,
     WriteGroup,
-    db,
     documents,
     memory_store,
     open_store,
     table,
 )
+from emulator.store.changes import Change
 from emulator.store.check import disagreement
-from emulator.store.db import Change, MemoryLog
+from emulator.store.documents import Log
 from emulator.store.table import DocumentTable, Keys
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 CODE = str(Path(package.__file__).parent)
 
 
-class Tape(MemoryLog):
+class Tape(Log):
     """A log in memory, and what to do once a change is stored."""
 
     def __init__(self, confirms: bool) -> None:
@@ -44,6 +46,10 @@ class Tape(MemoryLog):
     def append(self, change: Change) -> None:
         self.stored.append(change.payload)
         self.told()
+
+    def load_anew(self, documents: Documents) -> None:
+        for payload in self.stored:
+            documents.apply(payload)
 
 
 def nested(store: Store) -> None:
@@ -80,7 +86,6 @@ CHANGES: dict[str, Callable[[Store], object]] = {
 
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "SEVERAL", 5)
     monkeypatch.setattr(table, "SORTED_FROM", 8)
 
 
@@ -133,7 +138,7 @@ def failing_at_line(number: int, tape: Tape) -> Iterator[Callable[[], bool]]:
 
     def call(frame: FrameType, _event: str, _argument: Any) -> Any:
         code = frame.f_code
-        return line if code.co_filename.startswith(CODE) and code.co_name != "__exit__" else None
+        return line if code.co_filename.startswith(CODE) and code.co_name not in ("__exit__", "__del__") else None
 
     before = sys.gettrace()
     tape.told = lambda: sys.settrace(before)
@@ -155,7 +160,7 @@ def test_whatever_line_fails_all_of_a_change_is_there_or_nothing(name: str, conf
         store, tape = filled(confirms)
         with failing_at_line(number, tape) as failed, suppress(MemoryError, StoreUnwritable):
             change(store)
-        assert store.marks == []
+        assert store.depth == 0
         if name == "nested" and store.exists(NOTE, "with it") and store.exists(BOOK, "b3"):
             allowed[2] = dump(store)
         check(store, tape, allowed)
@@ -166,14 +171,12 @@ def test_whatever_line_fails_all_of_a_change_is_there_or_nothing(name: str, conf
 
 STEPS: list[tuple[Any, str]] = [
     (DocumentTable, "place"),
-    (Keys, "add"),
-    (Keys, "remove"),
-    (Keys, "move"),
+    (Keys, "change"),
     (Keys, "of"),
     (table, "_add"),
     (table, "_remove"),
     (table, "decoded"),
-    (db, "payload"),
+    (documents, "payload"),
     (DocumentTable, "reindex"),
     (DocumentTable, "changed"),
 ]
@@ -267,9 +270,8 @@ def test_reverted_changes_that_cannot_be_undone_at_once_are_undone_later(monkeyp
     del tape.stored[sequence:]
     with monkeypatch.context() as patch:
         patch.setattr(DocumentTable, "place", lambda *_: 1 / 0)
-        with pytest.raises(StoreUnwritable, match="could not be undone"):
-            store.revert(sequence, "the disk failed")
-        with pytest.raises(StoreUnwritable):
+        store.revert(sequence, "the disk failed")
+        with pytest.raises(StoreUnwritable, match="cannot be loaded anew"):
             store.put(NOTE, {"id": "too early"})
     assert dump(store) == before
     assert store.sequence == sequence
@@ -281,11 +283,10 @@ def test_what_is_written_is_not_undone_for_what_fails_after_it(
 ) -> None:
     store, group = open_store(directory, KINDS), WriteGroup()
     store.join(group)
-    for name in ("compaction_due", "_drop_contents"):
-        with monkeypatch.context() as patch:
-            patch.setattr(JournalLog, name, property(lambda _: [][0]))
-            store.restore(store.prepare(memory_store(KINDS).image()))
-            store.put(NOTE, {"id": name})
+    with monkeypatch.context() as patch:
+        patch.setattr(JournalLog, "compaction_due", property(lambda _: [][0]))
+        store.restore(store.prepare(memory_store(KINDS).image()))
+        store.put(NOTE, {"id": "written"})
     again = open_store(copy_of(directory), KINDS)
     assert (dump(again), again.sequence) == (dump(store), store.sequence)
 
@@ -297,3 +298,82 @@ def test_a_follower_may_read_while_a_change_is_undone() -> None:
     refused(store)
     assert seen[-1] == before["book"][1]
     check(store, tape, [before])
+
+
+@pytest.mark.parametrize("name", ["delete", "nested", "refused"])
+def test_a_block_whose_end_does_not_even_begin_is_undone(name: str) -> None:
+    """A frame for its `__exit__` needs memory, too."""
+    change = CHANGES[name]
+    allowed = outcomes(change)
+    for number in count():
+        store, tape = filled()
+        ends, before = count(), sys.gettrace()
+
+        def call(frame: FrameType, event: str, _argument: Any, number: int = number, ends: Any = ends) -> None:
+            code = frame.f_code
+            if code.co_name == "__exit__" and code.co_filename.startswith(CODE) and next(ends) == number:
+                raise MemoryError
+
+        sys.settrace(call)
+        try:
+            with suppress(MemoryError, StoreUnwritable):
+                change(store)
+        finally:
+            sys.settrace(before)
+        assert store.depth == 0
+        with_it = [dump(store)] if store.exists(NOTE, "with it") and store.exists(BOOK, "b3") else []
+        check(store, tape, [*allowed, *with_it])
+        if next(ends) <= number:
+            break
+    assert number > 0
+
+
+def spoil(store: Store, patch: pytest.MonkeyPatch) -> None:
+    """Begin a change of books, and undo it in vain, now and later."""
+    books = store.tables["book"]
+
+    def change() -> None:
+        with store.transaction():
+            store.delete(BOOK, "b1")
+            store.put(NOTE, {"id": "with it"})
+            patch.setattr(books, "place", lambda *_: 1 / 0)
+            raise MemoryError
+
+    with pytest.raises(StoreUnwritable, match="could not be undone"):
+        change()
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_what_can_never_be_undone_is_loaded_anew_from_the_log(
+    directory: Path, durability: Durability, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, events = open_store(directory, KINDS, durability), list[Any]()
+    store.listen(events.append)
+    for document in some_books(9):
+        store.put(BOOK, document)
+    with store.transaction():
+        store.put(NOTE, {"id": "n"})
+        store.publish({"type": "n"})
+    before, sequence, content = answers(store), store.sequence, store.content()
+    with monkeypatch.context() as patch:
+        spoil(store, patch)
+        assert answers(store) == before
+    assert (store.sequence, events) == (sequence, [{"type": "n"}])
+    assert store.content() is not content, "whoever goes through them begins anew"
+    assert not store.log.sync_needed
+    store.put(BOOK, book("b1", author="changed"))
+    store.log.sync()
+    again = open_store(copy_of(directory), KINDS)
+    assert (answers(again), again.sequence) == (answers(store), sequence + 1)
+    store.close()
+
+
+def test_what_is_in_memory_only_and_can_never_be_undone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory_store(KINDS)
+    store.put(BOOK, book("b1"))
+    with monkeypatch.context() as patch:
+        spoil(store, patch)
+        for access in (lambda: store.get(BOOK, "b1"), lambda: store.put(NOTE, {"id": "n"})):
+            with pytest.raises(StoreUnwritable, match="in memory only"):
+                access()
+    assert store.dump() == {"book": [book("b1")], "note": []}

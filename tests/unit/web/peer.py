@@ -9,7 +9,7 @@ from emulator.web.address import Base
 from emulator.web.connection import Connection, Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
-from tests.e2e.serving import MadeUpSite
+from tests.e2e.serving import PATIENCE, MadeUpSite
 
 ROUNDS = 1000  # of the loop, by which everything is answered
 
@@ -22,6 +22,7 @@ class Peer(asyncio.Transport):
         self.got = b""
         self.closed = False
         self.no_more = False
+        self._ended = asyncio.Event()
         self.connection: Connection = listener()
         self.connection.connection_made(self)
 
@@ -45,6 +46,10 @@ class Peer(asyncio.Transport):
                 break
             await asyncio.sleep(0)
         return self.statuses
+
+    async def until_closed(self) -> None:
+        """Wait until the server has closed the connection."""
+        await asyncio.wait_for(self._ended.wait(), PATIENCE)
 
     def leave(self) -> None:
         """Close the connection, as a client does."""
@@ -73,6 +78,7 @@ class Peer(asyncio.Transport):
     def close(self) -> None:
         if not self.closed:
             self.closed = True
+            self._ended.set()
             asyncio.get_running_loop().call_soon(self.connection.connection_lost, None)
 
     def abort(self) -> None:

@@ -227,6 +227,40 @@ def test_answers_do_not_depend_on_how_requests_come(
     assert asyncio.run(answers(parts, pauses, len(expected[0]))) == expected
 
 
+SECRET = "b" * (MAX_FIELD_BYTES + 1)
+BEGUN = chunked("1", "x", "0", "")
+
+
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        (f"X-A: {SECRET}\r\n\r\n", 431),
+        ("X-A: " + "b" * 15_990 + "\r\n", 400),
+        ("X-A: b\r\n" * 7000 + "\r\n", 200),
+        (f"X-A: {SECRET[:-10]}\r\n" * 10 + "\r\n", 400),
+        ("X-A: b\r\n" * 20_000 + "\r\n", 400),
+    ],
+    ids=["one too long", "without end", "as large as allowed", "ten long ones", "many short ones"],
+)
+@pytest.mark.parametrize("before", [b"", get("/v1/get"), get("/v1/late") * 3], ids=["first", "second", "behind others"])
+async def test_trailers_are_bounded_alike_however_they_come(before: bytes, rest: str, status: int) -> None:
+    sent = rest.encode() * (1 if rest.endswith("\r\n\r\n") else 10)
+    answered = before.count(b"GET")
+    for parts in (
+        [before + BEGUN + sent],
+        [before + BEGUN, sent],
+        cut(before + BEGUN + sent, [*range(0, 170_000, 900)]),
+    ):
+        client = client_of(Application())
+        for part in parts:
+            client.connection.data_received(part)
+            await turn()
+        assert await client.answered(answered + 1) == [200] * answered + [status]
+        assert b"bbbb" not in client.got
+        client.leave()
+        await turn()
+
+
 LARGE = "a" * (MAX_FIELD_BYTES - 10)
 TOO_LARGE = [f"X-{number}: {LARGE}" for number in range(MAX_HEAD_BYTES // MAX_FIELD_BYTES + 1)]
 
@@ -410,3 +444,32 @@ async def test_a_closed_connection_is_gone_without_a_collection(begun: bytes) ->
         assert closed() is None
     finally:
         gc.enable()
+
+
+# Without a socket the whole first request comes before the time of the head can be over, on a busy machine as well.
+
+
+@pytest.mark.parametrize("begun", [b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: x}"])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        [get("/")],
+        [post(b"{}")],
+        [chunked("4", "body", "0", "", "")],
+        [get("/"), get("/v1/late"), get("/")],
+        [get("/", "Connection: Upgrade", "Upgrade: websocket"), get("/"), get("/")],
+    ],
+    ids=["get", "post", "chunks", "several", "upgrade"],
+)
+@pytest.mark.parametrize("comes", ["with it", "during it", "behind it"])
+async def test_slow_headers_on_a_connection_in_use_are_cut(comes: str, whole: list[bytes], begun: bytes) -> None:
+    client = Peer(listener_of(Application(), Limits(head_seconds=0.02, idle_seconds=600.0)))
+    client.connection.data_received(b"".join(whole) + (begun if comes == "with it" else b""))
+    if comes == "during it":
+        client.connection.data_received(begun)
+    if comes == "behind it":
+        await client.answered(len(whole))
+        await turn()
+        client.connection.data_received(begun)
+    await client.until_closed()
+    assert client.statuses == [200] * len(whole)
