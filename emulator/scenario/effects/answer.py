@@ -100,7 +100,7 @@ class ScriptedAnswer(Model):
     )
 
     status: Maybe[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
-    code: Maybe[Annotated[str, matching(_CODE, "a code of capital letters and underscores")]] = None
+    code: Maybe[Annotated[str, matching(_CODE, "a code of 3 to 64 capital letters and underscores")]] = None
     text: Maybe[Annotated[str, filled(TEXT_LIMIT)]] = None
     category: Maybe[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
     headers: Annotated[
