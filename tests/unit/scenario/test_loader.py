@@ -228,7 +228,7 @@ def test_text_that_yaml_would_bend_stays_text() -> None:
 
 @pytest.mark.parametrize("number", [2**64, float("inf"), float("nan")])
 def test_a_number_that_no_document_holds_is_refused_in_a_dict_too(number: float) -> None:
-    with pytest.raises(ScenarioRefused, match="This number is too large|Whole numbers are from"):
+    with pytest.raises(ScenarioRefused, match=r"This number is too large|Whole numbers are from"):
         loader.from_value({"scenario": "x", "rules": [{"then": {"answer": {"json": number}}}]})
 
 
