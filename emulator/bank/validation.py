@@ -260,7 +260,7 @@ def sentence(detail: Mapping[str, Any]) -> str:
     if detail["type"] == "mismatch":
         if ctx["known"]:
             return unknown(detail["input"], ctx["known"], ctx["text"])
-        return str(ctx["text"]) or f"Expected {ctx['expected']}, found {described(detail['input'])}."
+        return str(ctx["text"]) or f"{_expected(ctx['expected'], detail['input'])}."
     if detail["type"] == "missing":
         return f"The member {detail['loc'][-1]} is missing."
     if detail["type"] == "string_type" and isinstance(detail["input"], bool | int | float):
@@ -269,9 +269,15 @@ def sentence(detail: Mapping[str, Any]) -> str:
     if what is not None:
         words = re.findall("'([^']*)'", ctx["expected"]) if detail["type"] == "literal_error" else ()
         end = guess(detail["input"], words) if isinstance(detail["input"], str) else ""
-        return f"Expected {what}, found {described(detail['input'])}{end or '.'}"
+        return f"{_expected(what, detail['input'])}{end or '.'}"
     text = str(detail["msg"]).removeprefix("Value error, ")
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _expected(what: str, value: Any) -> str:
+    """`Expected ..., found ...`; a text that is refused where text is expected is blank."""
+    what = "text that is not blank" if what == "text" and isinstance(value, str) else what
+    return f"Expected {what}, found {described(value)}"
 
 
 def expected(detail: Mapping[str, Any]) -> str | None:
