@@ -76,20 +76,20 @@ def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
     yield b"}"
 
 
-class _Lost(Mapping[str, DocumentTable]):
+class _LostTables(Mapping[str, DocumentTable]):
     """The tables of lost documents: every access has to find them first, or raises StoreUnwritable."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
     def __getitem__(self, name: str) -> DocumentTable:
-        return self._documents.found()[name]
+        return self._documents.regained()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._documents.found())
+        return iter(self._documents.regained())
 
     def __len__(self) -> int:
-        return len(self._documents.found())
+        return len(self._documents.regained())
 
 
 class _Transaction:
@@ -231,7 +231,7 @@ class Documents:
         self.tables: Mapping[str, DocumentTable] = self._tables
         # set before anything is undone, as nothing may fail between: then there is no memory, perhaps, even for a call
         self.lost = False
-        self.lost_tables = _Lost(self)
+        self.lost_tables = _LostTables(self)
         # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
@@ -526,7 +526,7 @@ class Documents:
                 raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
 
-    def found(self) -> Mapping[str, DocumentTable]:
+    def regained(self) -> Mapping[str, DocumentTable]:
         """The tables of lost documents, by finishing the undoing or loading them anew; StoreUnwritable."""
         if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
             raise StoreUnwritable(LOST)

@@ -221,27 +221,27 @@ class JournalLog(Log):
         self._read(documents)
 
     def _read(self, documents: Documents) -> None:
-        found, disk = recover(self.directory, documents, self._progress), self._disk
+        recovered, disk = recover(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
-        for path in found.stale:
+        for path in recovered.stale:
             disk.remove(path)
-        if found.torn is not None:
-            path, offset, size = found.torn
+        if recovered.torn is not None:
+            path, offset, size = recovered.torn
             logger.warning("%s: dropped %d bytes at %d, a last record that is torn or damaged", path, size, offset)
             with closing(disk, disk.open_to_append(path)) as file:
                 disk.cut(file, offset)
         if self.confirms:  # changes that a killed process wrote will be served, so they must be durable too
-            for path in found.journals:
+            for path in recovered.journals:
                 with closing(disk, disk.open_to_append(path)) as file:
                     disk.sync(file)
-        path = found.journals[-1] if found.journals else self.directory / journal_name(documents.sequence + 1)
-        self._journal, self._open = Journal(disk, path, found.end), True
-        self.size = found.size
-        self.written = max((path.stat().st_mtime for path in found.sources), default=0.0)
-        self._contents = found.contents
-        self._synced, self._synced_end = documents.sequence, found.end
+        path = recovered.journals[-1] if recovered.journals else self.directory / journal_name(documents.sequence + 1)
+        self._journal, self._open = Journal(disk, path, recovered.end), True
+        self.size = recovered.size
+        self.written = max((path.stat().st_mtime for path in recovered.sources), default=0.0)
+        self._contents = recovered.contents
+        self._synced, self._synced_end = documents.sequence, recovered.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
-        self._snapshot_size = found.snapshot_size
+        self._snapshot_size = recovered.snapshot_size
         self._compact_at = -1 if self.size > SLOW_JOURNAL else self._threshold()
 
     def append(self, change: Change) -> None:
