@@ -457,7 +457,7 @@ class When(Model):
         """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
         nulls = [path for name in self.model_fields_set for path in _nulls(getattr(self, name), (name,))]
         if nulls:
-            refuse(*(Unfit(text=NO_NULL, path=path) for path in nulls))
+            refuse(*(Mismatch(text=NO_NULL, path=path) for path in nulls))
         if not self._of_the_log and not self.variants:
             stated = [name for name in _OF_ROUTES if name in self.model_fields_set]
             alone = next((name for name in stated if not any(self._variants([name]))), None)
