@@ -89,9 +89,9 @@ _NOT_MEASURED = """
     tests/api/test_control_gate.py::test_the_openapi tests/api/test_control_ready_scenarios.py::test_it_does
     tests/api/test_full_disk.py::test_a_full_disk_refuses_what_writes tests/api/test_openapi.py::test_the_
     tests/api/test_sandbox_bodies.py::test_every_member
-    tests/conformance/test_audit.py::test_a_run tests/conformance/test_checks.py::test_a_bad_tpp
+    tests/conformance/test_checks.py::test_a_bad_tpp
     tests/conformance/test_checks.py::test_a_tpp_that_is_good
-    tests/e2e/test_collection.py tests/e2e/test_examples.py tests/e2e/test_load.py tests/e2e/test_openapi_fuzz.py
+    tests/e2e/test_examples.py tests/e2e/test_load.py tests/e2e/test_openapi_fuzz.py
     tests/e2e/test_scripted.py tests/e2e/test_secrets.py tests/e2e/test_shared_store.py tests/explore/test_good.py
     tests/postgres/test_conformance.py tests/postgres/test_notifications.py tests/postgres/test_server.py
     tests/postgres/test_wire.py tests/scenarios/test_library.py::test_it_turns
