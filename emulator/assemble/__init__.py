@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator import packaged
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of, apply_all, registry_for
+from emulator.assemble.composition import application_of, begin, registry_for
 from emulator.assemble.folders import complete
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
@@ -102,13 +102,13 @@ def _assembled(
     begins: Beginning,
     progress: Callable[[int, int], None] | None,
 ) -> BankApplication:
-    fixtures.check(settings.fixtures)  # with stored documents, it would only be read at the next reset
+    fixtures.check(settings.fixture)  # with stored documents, it would only be read at the next reset
     registry = registry_for(settings, authority, begins, progress)
     _log_stored_settings(registry.default.bank)
     with ExitStack() as undo:
         undo.callback(registry.close)
         application = application_of(registry, settings, authority, BankApplication)
-        apply_all(settings.scenario, application.scenario_target(registry.default))
+        begin(settings, application.scenario_target(registry.default))
         undo.pop_all()
     return application
 
