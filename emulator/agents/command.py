@@ -14,7 +14,7 @@ import click
 
 from emulator.cli.bank import control_token, hint
 from emulator.cli.failure import Failed
-from emulator.cli.options import state_option, url_option
+from emulator.cli.options import data_option, state_option, url_option
 
 if TYPE_CHECKING:
     from emulator.agents.desk import Desk
@@ -32,6 +32,7 @@ Example: bank-emulator mcp --http 8765
 @click.option("--command", "shell", metavar="CMD", help="The command that runs your client, for the tool run_checks.")
 @url_option
 @state_option
+@data_option
 @click.pass_context
 def command(context: click.Context, /, http: str | None, **_: str | None) -> None:
     """Serve the bank to agents by the Model Context Protocol."""

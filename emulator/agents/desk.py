@@ -15,7 +15,7 @@ import click
 
 from emulator.api.certificates import read_certificate
 from emulator.bank.errors import BankError
-from emulator.bank.problems import InputRefused
+from emulator.bank.problems import InputRefused, unknown
 from emulator.ca.files import make_private, write_private
 from emulator.cli.bank import ask, control_token
 from emulator.cli.failure import Failed
@@ -75,10 +75,14 @@ class Desk:
         """Start a bank that ends with the server, and turn to it; raises Failed for an option that it refuses."""
         # Only on use: all that a bank consists of.
         from emulator.assemble import StartRefused
+        from emulator.bank import fixtures
         from emulator.testing import banks
 
-        if control_token() is not None:
-            options["control_token"] = control_token() or ""
+        fixture = options.get("fixtures", "known-state")
+        if fixture not in fixtures.names():  # an agent elsewhere must not name a file of this machine
+            raise Failed(unknown(fixture, fixtures.names(), "There is no fixture"))
+        if (token := control_token()) is not None:
+            options["control_token"] = token
         begin = self._undo.enter_context(banks())
         try:
             self.url = begin(**options).url

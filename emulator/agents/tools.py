@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
 import yaml
+from anyio import from_thread
+from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from emulator import manual
@@ -397,6 +399,7 @@ class Tools:
 
     def run_checks(
         self,
+        context: Context[None, Any],
         command: Annotated[
             str | None, Field(description="The command that runs your client once; default: --command.")
         ] = None,
@@ -427,7 +430,9 @@ class Tools:
         asked = chosen(tuple(checks or ()), (group,) if group else ())
         lines = []
         try:
-            for outcome in run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca()):
+            outcomes = run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca())
+            for number, outcome in enumerate(outcomes, start=1):
+                from_thread.run(context.report_progress, number, len(asked), outcome.row["check"])
                 if outcome.row["verdict"] in ("fail", "warn") or outcome.problems:
                     lines += [*self._judged(outcome.row), *(f"  {problem}" for problem in outcome.problems)]
                 else:

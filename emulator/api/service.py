@@ -232,10 +232,20 @@ class BankService:
         if bank.settings.conformance:
             self.observer.request(exchange)
         if self.outcomes.followers:
-            self.outcomes.note(bank.name, exchange)
+            if response.rest is None:
+                self.outcomes.note(bank.name, exchange)
+            else:
+                response.rest = self._noted_after(response.rest, exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
         return response
+
+    def _noted_after(self, rest: Iterator[object], exchange: Exchange) -> Iterator[object]:
+        """Do what is left to do before an answer is final, then note its exchange."""
+        try:
+            yield from rest
+        finally:
+            self.outcomes.note(self.bank.name, exchange)
 
     def initializing(self, request: Request) -> Generator[object, None, Response]:
         """`answer` for a request that restores the known state, whose documents are prepared in a thread before.

@@ -210,7 +210,7 @@ def _sentence(detail: ErrorDetails) -> str:
         return "null is not allowed; omit the member."
     if kind == "string_too_long":
         return f"At most {context['max_length']} characters were expected; received {len(received)}."
-    if kind == "unfit":
+    if kind == "mismatch":
         expected = context["expected"]
         fault = context["text"] or f"{expected[:1].upper()}{expected[1:]} was expected"
         return f"{fault}; received {_described(received)}."

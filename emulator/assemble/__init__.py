@@ -9,10 +9,9 @@ from pathlib import Path
 
 from emulator import packaged
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of, begin, registry_for
+from emulator.assemble.composition import application_of, apply_flags, registry_for
 from emulator.assemble.folders import complete
 from emulator.bank import fixtures
-from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.problems import InputRefused
@@ -67,7 +66,18 @@ def assemble(
         complete(settings.state)
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
-        return _assembled(settings, authority, begins, progress)
+        fixtures.check(settings.fixture)  # with stored documents, it would only be read at the next reset
+        registry = registry_for(settings, authority, begins, progress)
+        with ExitStack() as undo:
+            undo.callback(registry.close)
+            bank = registry.default.bank
+            if changed := bank.settings.differences(bank.defaults):  # they override the flags (assumed)
+                listed = ", ".join(f"{name} {value}" for name, value in changed.items())
+                logger.info("settings of an earlier run, until the next reset: %s", listed)
+            application = application_of(registry, BankApplication)
+            apply_flags(settings, application.scenario_target(registry.default))
+            undo.pop_all()
+        return application
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
     except StoreShared as error:
@@ -94,28 +104,3 @@ def use_data(folder: Path) -> None:
         raise StartRefused(f"--data {error}") from error
     for path in packaged.replacing():
         logger.warning("%s is used in place of the ready one of this name", path)
-
-
-def _assembled(
-    settings: ServeSettings,
-    authority: CertificateAuthority,
-    begins: Beginning,
-    progress: Callable[[int, int], None] | None,
-) -> BankApplication:
-    fixtures.check(settings.fixture)  # with stored documents, it would only be read at the next reset
-    registry = registry_for(settings, authority, begins, progress)
-    _log_stored_settings(registry.default.bank)
-    with ExitStack() as undo:
-        undo.callback(registry.close)
-        application = application_of(registry, settings, authority, BankApplication)
-        begin(settings, application.scenario_target(registry.default))
-        undo.pop_all()
-    return application
-
-
-def _log_stored_settings(bank: Bank) -> None:
-    """Log settings of an earlier run that override the defaults --profile, --links and --weather (assumed)."""
-    changed = bank.settings.differences(bank.defaults)
-    if changed:
-        listed = ", ".join(f"{name} {value}" for name, value in changed.items())
-        logger.info("settings of an earlier run, until the next reset: %s", listed)

@@ -88,10 +88,13 @@ class BankApplication(Application):
         self._turns = Turns(registry)
         self._turns.answers = self.step
 
-    def lacks_right(self, request: Request) -> bool:
-        """Whether a request under /_emulator may not use the control interface."""
-        guard = self._guards.get("_emulator")
-        return guard is not None and guard(request) is not None
+    def refusal(self, request: Request) -> Response | None:
+        """The refusal of a request without the right to the control interface or console, before a bank is asked."""
+        path, _ = split_target(request.target)
+        if (named := NAMED_BANK.match(path)) is not None:
+            path, request = path[named.end() :], replace(request, prefix=named[0])
+        guard = self._guards.get(_place(path))
+        return None if guard is None else guard(request)
 
     @property
     def default(self) -> BankService:

@@ -85,7 +85,7 @@ def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Trans
     return InProcess(handle)
 
 
-def begin(settings: ServeSettings, scenario_target: ScenarioTarget, *, applied: list[str] | None = None) -> None:
+def apply_flags(settings: ServeSettings, scenario_target: ScenarioTarget, *, applied: list[str] | None = None) -> None:
     """What --fixtures and --scenario name is from now on what the default bank is made with; apply the scenarios.
 
     A flag that is not named leaves that as it is, and so do scenarios that are `applied` already.
@@ -119,13 +119,12 @@ Made = TypeVar("Made", bound=BankApplication)
 
 def application_of(
     registry: BankRegistry,
-    settings: ServeSettings,
-    authority: CertificateAuthority,
     kind: type[Made],
     asking: Callable[[Answering], Answering] = lambda control: control,
     logouts: Logouts | None = None,
 ) -> Made:
     """The application of these banks; of the console: `asking`, how it asks the control interface, and `logouts`."""
+    settings, authority = registry.settings, registry.authority
     guard = Guard(allowed_hosts=settings.host_names, secret=authority.secret("forms"))
     control = Control(
         registry,

@@ -43,9 +43,9 @@ class Folders:
         """Whether the bank has a folder."""
         return FILE_NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
-    def temporary(self) -> Path:
+    def temporary(self, word: str = "new") -> Path:
         """A new path for the folder of a bank, which `place` then puts in its place."""
-        return self._temporary("new")
+        return self._directory / f".{word}-{token_hex(6)}"
 
     def place(self, folder: Path, name: str) -> None:
         """Rename `folder` to the folder of the bank `name`; if this fails, it is not moved."""
@@ -56,7 +56,7 @@ class Folders:
 
         With `replaced`, a start after a kill puts it back unless the bank has a new folder.
         """
-        aside = self._temporary(f"replaced-{name}" if replaced else "deleted")
+        aside = self.temporary(f"replaced-{name}" if replaced else "deleted")
         self._rename(self.of(name), aside)
         return aside
 
@@ -79,9 +79,6 @@ class Folders:
         if self._power:
             self._disk.sync_directory(self._directory)
             self._disk.sync_directory(self._directory.parent)
-
-    def _temporary(self, word: str) -> Path:
-        return self._directory / f".{word}-{token_hex(6)}"
 
     def _rename(self, old: Path, new: Path) -> None:
         self._disk.rename(old, new)

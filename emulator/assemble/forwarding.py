@@ -6,6 +6,9 @@ scripted delays, disconnections, compression and HEAD are carried out once, by t
 one request at a time, so that back-pressure and a client that goes away need nothing of their own: who stops to read
 holds the other end up, who closes ends the work there.
 
+A connection begins with the secret of the store. A wrong one, as from whoever takes this address for that of the
+interface, is answered in HTTP, with 403.
+
 A message is a head, JSON behind its size in four bytes, and a body of as many bytes as the head says. The first message
 of an answer says how it goes on: `whole`, not at all; `parts`, until one that is the `last`; `stream`, with events
 until the connection ends. Or it says why there is none: `elsewhere`, `another` (see `_NOT_DELIVERED`), `refused`.
@@ -93,7 +96,10 @@ async def _send(writer: StreamWriter, head: dict[str, Any], body: bytes = b"") -
 
 async def _receive(reader: StreamReader) -> tuple[dict[str, Any], bytes]:
     """The next message; ValueError for what is none, IncompleteReadError and OSError for an end."""
-    size = int.from_bytes(await reader.readexactly(4), "big")
+    begins = await reader.readexactly(4)
+    if begins == _FORBIDDEN[:4]:
+        return {"as": "refused"}, b""
+    size = int.from_bytes(begins, "big")
     if size > LARGEST_HEAD:
         raise ValueError("too large a head")
     text = await reader.readexactly(size)
@@ -144,33 +150,43 @@ class Entrance:
         assert task is not None
         self._connections[task] = writer
         try:
+            if not await self._knows_secret(reader):
+                peer = writer.get_extra_info("peername")
+                logger.warning("an internal connection with a wrong secret came from %s", peer)
+                writer.write(_FORBIDDEN)
+                return
             while not self._ending and await self._answer(reader, writer):
                 self._answering.discard(writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the other side has ended
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             logger.warning("an internal connection sent something else than a request: %s", error)
-            with suppress(OSError):
-                writer.write(_FORBIDDEN)
         finally:
             del self._connections[task]
             self._answering.discard(writer)
             writer.close()
 
+    async def _knows_secret(self, reader: StreamReader) -> bool:
+        given = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONNECTING):
+                while len(given) < len(self._secret) and (more := await reader.read(len(self._secret) - len(given))):
+                    given += more
+                    if not self._secret.startswith(given[:4]) and b"\r\n\r\n" in given:
+                        break  # HTTP, which waits for an answer
+        return hmac.compare_digest(given, self._secret)
+
     async def _answer(self, reader: StreamReader, writer: StreamWriter) -> bool:
         """Answer the next request; whether another one may follow."""
         head, body = await _receive(reader)
         self._answering.add(writer)
-        if not hmac.compare_digest(str(head["secret"]).encode(), self._secret):
-            logger.warning("an internal request with a wrong secret came from %s", writer.get_extra_info("peername"))
-            await _send(writer, {"as": "refused"})
-            return False
         if head["home"] != self._home:
             await _send(writer, {"as": "another"})
             return False
         names, values = zip(*head["headers"], strict=True) if head["headers"] else ((), ())
         fields = Fields(tuple(names), tuple(map(str.lower, names)), tuple(values))
-        answer = await self._here(head["bank"], Request(head["method"], head["target"], fields, body, head["base"]))
+        request = Request(head["method"], head["target"], fields, body, head["base"], peer=head["peer"])
+        answer = await self._here(head["bank"], request)
         if answer is None:
             await _send(writer, {"as": "elsewhere"})
             return True
@@ -225,7 +241,7 @@ class Ways:
     """The connections of a process to the others, by address; `is_home`: whether a bank has this home."""
 
     def __init__(self, secret: bytes, is_home: Callable[[str, str], Awaitable[bool]]) -> None:
-        self._secret = secret.decode()
+        self._secret = secret
         self._is_home = is_home
         self._free: dict[str, list[tuple[StreamReader, StreamWriter]]] = {}
 
@@ -239,13 +255,13 @@ class Ways:
     async def send(self, address: str, home: str, bank: str, request: Request) -> Response | Stream:
         """Pass a request on to the home of a bank; NotDelivered, Broken."""
         head = {
-            "secret": self._secret,
             "home": home,
             "bank": bank,
             "method": request.method,
             "target": request.target,
             "headers": list(request.headers),
             "base": request.base,
+            "peer": request.peer,
         }
         try:
             reader, writer = await self._connection(address)
@@ -296,7 +312,9 @@ class Ways:
             writer.close()
         host, _, port = address.rpartition(":")
         opening = asyncio.open_connection(host.strip("[]"), int(port), limit=1 << 20)
-        return await asyncio.wait_for(opening, CONNECTING)
+        reader, writer = await asyncio.wait_for(opening, CONNECTING)
+        writer.write(self._secret)
+        return reader, writer
 
     def _release(self, address: str, reader: StreamReader, writer: StreamWriter) -> None:
         free = self._free.setdefault(address, [])

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Set
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -71,6 +71,11 @@ _SAVE_SNAPSHOT = (
     " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s"
     " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body RETURNING 1"
 )
+# a bank that was deleted while its snapshot was written must not leave it to the next one of its name
+_TAKE_SNAPSHOT_BACK = (
+    "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
+    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
+)
 _DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 
 
@@ -78,8 +83,8 @@ class Homes:
     """The part of a process in the service: the banks that it is the home of, and the way to the others."""
 
     registry: BankRegistry
-    refuses: Callable[[Request], bool]
-    """Whether a request lacks the right to create a bank; set by the application."""
+    refuses: Callable[[Request], Response | None]
+    """The refusal of a request that lacks the right to see or change a bank; set by the application."""
 
     def __init__(
         self, server: Server, leases: Leases, authority: StoredAuthority, *, bound: socket, secret: bytes
@@ -94,7 +99,7 @@ class Homes:
         self._taking: dict[str, asyncio.Lock] = {}
         self._looked = False  # all banks are known
         self._ending = False
-        self._away: str | None = None  # why the store could not be used when it was tried last
+        self._hung_up: set[str] = set()  # addresses at which a connection has ended without an answer
         self._tasks: set[asyncio.Task[None]] = set()
         self._bound, self._secret = bound, secret
         self._ways = Ways(secret, leases.is_home)
@@ -120,10 +125,13 @@ class Homes:
             request = replace(request, unfinished=None, prepared=None)
         if name is None:
             return await self._local(request)
+        # each process keeps what its own flags say, whoever is the home
+        if not self._serves(name) and (refusal := self.refuses(request)) is not None:
+            return refusal
         try:
             if request.target.partition("?")[0] == "/ready":
                 return await self._ready(request)
-            return await self._anywhere(name, request, whole=whole and not self.refuses(request))
+            return await self._anywhere(name, request, whole=whole)
         except (StoreError, NotDelivered) as error:
             can_go = isinstance(error, StoredDataDamaged) and name != DEFAULT
             remedy = f", or replace or delete the bank (/_emulator/banks/{name})" if can_go else ""
@@ -148,9 +156,14 @@ class Homes:
                         looks += not error.moved
                         if looks > LOOKS or loop.time() > until:
                             raise
-                    except Broken:
-                        if request.method not in _READS or loop.time() > until:
+                    except Broken as error:
+                        if where.address not in self._hung_up:
+                            self._hung_up.add(where.address)
+                            logger.warning("bank %s: %s", name, error)
+                        if request.method not in _READS:
                             raise
+                        if loop.time() > until:  # it has changed nothing, whoever has read it
+                            raise NotDelivered(str(error), moved=False) from error
                     self.known[name] = Elsewhere(where.address, None)
                     if looks > 1 or loop.time() > until - PATIENCE + PAUSE:  # the first look again is at once
                         await asyncio.sleep(PAUSE)
@@ -277,7 +290,9 @@ class Homes:
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
         self.commits.spawn(sweep(self.server, lease, content))
         documents = await asyncio.get_running_loop().run_in_executor(None, self._documents, lease, content)
-        if not lease.valid or self.leases.held.get(name) is not lease:
+        if self.leases.held.get(name) is not lease:
+            return  # it was deleted meanwhile, or taken
+        if not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
         service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)
@@ -315,7 +330,7 @@ class Homes:
     def start(self) -> None:
         """Begin to renew and to take over, and to be reached by the others."""
         self.server.open()
-        for work in (self._each_second(self.renew), self._each_second(self._look_around)):
+        for work in (self._each_second(self.renew), self._each_second(self._look_around, logs=True)):
             self._spawn(work)
         if self._entrance is not None:
             self._spawn(self._entrance.open())
@@ -334,21 +349,22 @@ class Homes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _each_second(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do this again and again; a failure is logged when it begins."""
+    async def _each_second(self, work: Callable[[], Awaitable[None]], *, logs: bool = False) -> None:
+        """Do this again and again; `logs`: it always asks the store, and says when that begins and ends to fail."""
+        away: str | None = None
         while True:
             try:
                 await work()
             except StoreError as error:
-                if self._away != str(error):
-                    self._away = str(error)
+                if logs and away != str(error):
                     logger.error("%s", error)
+                away = str(error)
             except Exception:
                 logger.exception("the store cannot be followed")
             else:
-                if self._away is not None:
-                    self._away = None
+                if logs and away is not None:
                     logger.info("the store can be used again")
+                away = None
             await asyncio.sleep(RENEWING)
 
     async def renew(self) -> None:
@@ -472,8 +488,9 @@ class ServerSnapshots(StoredSnapshots):
         self._lease = lease
 
     def _write(self, name: str, content: bytes) -> None:
-        values = (name, datetime.now(UTC), content, self._lease.name, self._lease.epoch)
-        if not self._homes.rows_for_thread(_SAVE_SNAPSHOT, *values):
+        bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
+        saved = self._homes.rows_for_thread(_SAVE_SNAPSHOT, name, now, content, bank, epoch)
+        if not saved or self._homes.rows_for_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
             raise StoreLost(_LOST)
 
     def _drop(self, name: str) -> None:
@@ -501,13 +518,9 @@ class HomeStorage(Storage):
         super().__init__()
         self._homes = homes
 
-    def names(self) -> set[str]:
+    def names(self) -> Set[str]:
         """Every bank, as of the last look."""
-        return set(self._homes.known)
-
-    def has(self, name: str) -> bool:
-        """Whether there was such a bank at the last look."""
-        return name in self._homes.known
+        return self._homes.known.keys()
 
     def home(self, name: str) -> str | None:
         """The address of the bank's home."""
@@ -546,8 +559,7 @@ class HomeStorage(Storage):
     def delete(self, name: str) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home."""
         homes, lease = self._homes, self._lease(name)
-        values = (DELETE, False, False, name, lease.epoch)
-        if not (yield from in_thread(lambda: homes.rows_for_thread(*values))):
+        if not (yield from in_thread(lambda: homes.rows_for_thread(DELETE, name, lease.epoch))):
             raise StoreLost(_LOST)
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)

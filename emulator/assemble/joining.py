@@ -24,7 +24,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of, begin, registry_for
+from emulator.assemble.composition import application_of, apply_flags, registry_for
 from emulator.assemble.homes import Homes, HomeStorage
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority
@@ -94,8 +94,8 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             homes = Homes(server, Leases(server, uuid4().hex, address), authority, bound=bound, secret=secret)
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
             registry.counts.leases = lambda: len(homes.leases.held)
-            application = application_of(registry, settings, authority, SharedApplication, homes.asking, authority)
-            application.homes, homes.refuses = homes, application.lacks_right
+            application = application_of(registry, SharedApplication, homes.asking, authority)
+            application.homes, homes.refuses = homes, application.refusal
             async with homes.renewed():
                 await _begin(homes, application, settings, begun)
         except psycopg.Error as error:
@@ -152,7 +152,7 @@ async def _begin(
         return
     if registry.opened(DEFAULT) is None:
         await _run(registry.making(DEFAULT, BankSpec()))
-    begin(settings, application.scenario_target(registry.default), applied=begun)
+    apply_flags(settings, application.scenario_target(registry.default), applied=begun)
     documents = registry.documents()
     if documents is not None:
         await documents.log.durable(documents.sequence)
@@ -230,13 +230,14 @@ def _flags_of(settings: ServeSettings) -> Flags:
 
 def _with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:
     """The settings with the seed of the store, if it has one; StoreUnusable if another one is requested."""
-    seed = stored.get("seed")
-    if seed is None:
+    if "seed" not in stored:
         return settings
+    seed = stored["seed"]
     if settings.seed not in (None, seed):
+        theirs = "have no --seed" if seed is None else f"share --seed {seed}"
         raise StoreUnusable(
-            f"its processes share --seed {seed}, and this one has --seed {settings.seed}: leave the flag out, or name"
-            " another --store-schema"
+            f"its processes {theirs}, and this one has --seed {settings.seed}: leave the flag out, or name another"
+            " --store-schema"
         )
     return replace(settings, seed=seed)
 

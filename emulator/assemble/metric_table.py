@@ -118,6 +118,13 @@ METRICS: tuple[Metric, ...] = (
         ("code",),
     ),
     Metric(
+        "other_requests",
+        "counter",
+        "Requests to the control interface (_emulator), the pages and the documents, by the first part of the address.",
+        lambda registry: [((part, str(status)), count) for (part, status), count in registry.counts.others.items()],
+        ("part", "status"),
+    ),
+    Metric(
         "turn_requests",
         "histogram",
         "Requests of any kind in a turn, whose changes are stored together.",

@@ -13,9 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from math import inf
 from typing import TypeVar
-from uuid import uuid4
 
 from emulator.api.service import BankService
 from emulator.bank import notifications
@@ -56,7 +54,6 @@ class Notifier:
         self._notifying: dict[str, BankService] = {}  # those whose settings let them notify, of thousands hardly one
         self._change = change
         self._post = post
-        self._name = uuid4().hex  # the name of this process in claims
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._working: asyncio.Task[None] | None = None
@@ -159,11 +156,9 @@ class Notifier:
     def _has_work(self, service: BankService) -> bool:
         if not service.bank.settings.notifications:
             return False
-        return (self._is_due(service) and len(self._sending) < MOST) or bool(self._abandoned(service))
-
-    def _abandoned(self, service: BankService) -> list[Notification]:
-        # only this process has the bank: whoever made another claim does not have it any more
-        return notifications.abandoned(service.bank, by=self._name, sending=self._sending, now=inf)
+        claimed = service.bank.documents.find(NOTIFICATION, state="sending")
+        abandoned = any(one["id"] not in self._sending for one in claimed)
+        return abandoned or (self._is_due(service) and len(self._sending) < MOST)
 
     async def _work(self, post: Post) -> None:
         """Settle answered notifications and claim due ones, bank by bank."""
@@ -202,7 +197,7 @@ class Notifier:
         for identity, _ in settled:
             self._sending.pop(identity, None)
         for notification in claimed:
-            if notifications.is_claimed(service.bank, notification["id"], self._name):
+            if notifications.is_claimed(service.bank, notification["id"]):
                 self._sending[notification["id"]] = notification["tpp"]
                 self._spawn(self._send(service, notification, post))
 
@@ -218,15 +213,14 @@ class Notifier:
             return None
         with bank.documents.transaction():
             for identity, outcome in settled:
-                notifications.settle(bank, identity, outcome, by=self._name)
-            for notification in self._abandoned(service):
-                notifications.release(bank, notification)
+                notifications.settle(bank, identity, outcome)
+            notifications.release_abandoned(bank, sending=self._sending)
             if not bank.settings.notifications:
                 return []
             answered = {identity for identity, _ in settled}
             in_flight = Counter(tpp for identity, tpp in self._sending.items() if identity not in answered)
             most = MOST - in_flight.total()
-            return notifications.claim(bank, by=self._name, until=0.0, room=in_flight, most=most, each=EACH)
+            return notifications.claim(bank, room=in_flight, most=most, each=EACH)
 
     async def _send(self, service: BankService, notification: Notification, post: Post) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()

@@ -66,9 +66,7 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
 
     Creating, replacing and deleting a bank are about that bank, whichever one's control interface they are sent to.
     """
-    path = request.target.partition("?")[0]
-    named = NAMED_BANK.match(path)
-    rest = path[named.end() :] if named else path
+    named, rest = _named(request)
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
         if FILE_NAME.fullmatch(name):
@@ -76,6 +74,18 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     if named:
         return named[1], False
     return (None if rest[1:].partition("/")[0] in _NO_BANK else DEFAULT), False
+
+
+def part_of(request: Request) -> str:
+    """The first segment of the path within the bank."""
+    return _named(request)[1][1:].partition("/")[0]
+
+
+def _named(request: Request) -> tuple[re.Match[str] | None, str]:
+    """The prefix of a bank, None for the default one, and the path within it."""
+    path = request.target.partition("?")[0]
+    named = NAMED_BANK.match(path)
+    return named, path[named.end() :] if named else path
 
 
 class BankRegistry:
@@ -98,7 +108,7 @@ class BankRegistry:
         self.counts = ProcessCounts()
         self.settings = settings
         self.storage = storage
-        self._authority = authority
+        self.authority = authority
         self._transport_of = transport_of
         self._begins = begins
         self._router = routes(table())
@@ -244,8 +254,8 @@ class BankRegistry:
             bank,
             router=self._router,
             rules=RuleSet(bank),
-            trusted_ca=lambda: self._authority.certificate,
-            signer=response_signer(self._authority.answer_credentials),
+            trusted_ca=lambda: self.authority.certificate,
+            signer=response_signer(self.authority.answer_credentials),
             observer=Conformance(bank),
             log=RequestLog(),
             outcomes=self.outcomes,

@@ -7,7 +7,7 @@ bank is opened there before a turn begins, as that takes waiting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,9 +49,9 @@ class Storage:
     def __init__(self) -> None:
         self._created: Counter[str] = Counter()
 
-    def names(self) -> set[str]:
+    def names(self) -> Set[str]:
         """The stored banks."""
-        return set()
+        return frozenset()
 
     def number(self, name: str) -> int:
         """How many banks of this name were created, with the one that is being created."""

@@ -23,11 +23,11 @@ from time import monotonic, perf_counter, process_time, thread_time
 from typing import TypeVar
 
 from emulator.api import render
-from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
+from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.counts import ProcessCounts
-from emulator.assemble.registry import BankRegistry, bank_of
+from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.bank.errors import BankError
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
 from emulator.store.journal_log import Abandoned
@@ -41,8 +41,8 @@ PAUSE = 19.0  # the length of a pause, as a multiple of the work before
 IDLE_PAUSE = 3.0  # the same in an idle process
 IDLE = 0.1  # a process that used a smaller share of a core during the last pause is idle
 
-Handled = list[tuple[Request, Answered, Sequence[Store]]]
-"""Requests with their answers, and the documents that these show; none where nothing but a failed write undoes them."""
+Handled = list[tuple[Request, Answered, Store | None]]
+"""Requests with their answers, and the documents that these show; None where nothing but a failed write undoes them."""
 
 
 class Turns:
@@ -70,7 +70,7 @@ class Turns:
         finally:
             group.open = False
         # now: a bank that is lost leaves the registry before the end of the turn
-        self._handled.append((request, answer, self._documents_of(request) if self._waits else ()))
+        self._handled.append((request, answer, self._documents_of(request) if self._waits else None))
         self.count += 1
         return answer
 
@@ -98,10 +98,7 @@ class Turns:
             self._counts.commits.add(perf_counter() - began)
         if group.overgrown:
             self._upkeep.compact_overgrown(group)
-        error = self._refuse(handled, failed) if failed else None
-        if ended:
-            self._outcomes.tell(ended)
-        return error
+        return self._concluded(handled, failed, ended)
 
     def _write(self, waiting: Iterable[Store]) -> dict[Store, Exception]:
         failed: dict[Store, Exception] = {}
@@ -119,9 +116,7 @@ class Turns:
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
-        concerned = dict.fromkeys(written)
-        for _, _, documents in handled:
-            concerned.update(dict.fromkeys(documents))
+        concerned = dict.fromkeys(written) | dict.fromkeys(shown for _, _, shown in handled if shown is not None)
         waiting = {store: store.sequence for store in concerned if store.log.sync_needed}
         for store in concerned:
             if not (store in waiting or store.log.owned):
@@ -148,27 +143,35 @@ class Turns:
         if began:
             self._counts.commits.add(perf_counter() - began)
         self._upkeep.compact_overgrown(self._group)
+        return self._concluded(handled, failed, ended)
+
+    def _concluded(self, handled: Handled, failed: dict[Store, Exception], ended: Sequence[Ended]) -> Exception | None:
+        """Make the answers of a turn final; returns the error that some have become."""
         error = self._refuse(handled, failed) if failed else None
-        self._outcomes.tell(ended)
+        if ended:
+            self._outcomes.tell(ended)
+        if self._counts.on:
+            for request, answer, _ in handled:
+                if isinstance(answer, Response | Stream):
+                    self._counts.answered(part_of(request), answer.status)
         return error
 
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
         refused: Counter[Store] = Counter()
         for request, answer, shown in handled:
-            for documents in shown or self._documents_of(request):
-                if documents in failed:
-                    refuse(answer, failed[documents])
-                    refused[documents] += 1
+            documents = self._documents_of(request) if shown is None else shown
+            if documents is not None and documents in failed:
+                refuse(answer, failed[documents])
+                refused[documents] += 1
         for documents, count in refused.items():
             if not isinstance(failed[documents], StoreLost):
                 logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
-    def _documents_of(self, request: Request) -> Sequence[Store]:
-        """The documents that a request may have read or changed, of banks that are open."""
+    def _documents_of(self, request: Request) -> Store | None:
+        """The documents that a request may have read or changed, if their bank is open."""
         name = bank_of(request)[0]
-        documents = None if name is None else self._registry.documents(name)
-        return () if documents is None else (documents,)
+        return None if name is None else self._registry.documents(name)
 
     def start(self) -> None:
         """Compact journals that have outgrown their snapshots."""

@@ -20,7 +20,7 @@ from typing_extensions import TypeAliasType
 
 from emulator.bank.errors import counted
 from emulator.bank.problems import Path, described
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, refuse
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
 
 if TYPE_CHECKING:
     import re2
@@ -54,11 +54,11 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def expression(text: str) -> Pattern:
-    """The compiled pattern; raises Unfit with the reason if google-re2 does not accept it."""
+    """The compiled pattern; raises Mismatch with the reason if google-re2 does not accept it."""
     import re2  # few banks have a rule with a regular expression
 
     if len(text) > LONGEST_PATTERN:
-        raise Unfit(text=f"This regular expression is longer than {LONGEST_PATTERN} characters.")
+        raise Mismatch(text=f"This regular expression is longer than {LONGEST_PATTERN} characters.")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MOST_MEMORY
@@ -67,12 +67,12 @@ def expression(text: str) -> Pattern:
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if isinstance(error, re2.error) else "half of a surrogate pair"
         reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise Unfit(text=f"This is not a regular expression of RE2: {reason}.") from None
+        raise Mismatch(text=f"This is not a regular expression of RE2: {reason}.") from None
 
 
 def _expression(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Unfit("text")
+        raise Mismatch("text")
     if "${" not in value:
         expression(value)
     return value
@@ -82,7 +82,7 @@ def _bound(value: Any) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number or (isinstance(value, str) and ("${" in value or DECIMAL.fullmatch(value))):
         return value
-    raise Unfit("a number")
+    raise Mismatch("a number")
 
 
 def _kind(value: Any) -> str:
@@ -104,12 +104,12 @@ def _single_kind(value: Any) -> str:
 
 def _no_list(value: Any) -> Any:
     del value
-    raise Unfit(text="Expected one value; several are written as {in: [...]}.")
+    raise Mismatch(text="Expected one value; several are written as {in: [...]}.")
 
 
 def _scalar(value: Any) -> Any:
     if isinstance(value, dict | list):
-        raise Unfit("one value")
+        raise Mismatch("one value")
     return value
 
 
@@ -125,12 +125,12 @@ def _choices(value: Any) -> Any:
     if isinstance(value, str) and "${" in value:
         return value
     if not isinstance(value, list):
-        raise Unfit("a list")
+        raise Mismatch("a list")
     if not value:
-        raise Unfit("a list of at least 1 entry")
+        raise Mismatch("a list of at least 1 entry")
     for index, entry in enumerate(value):
         if isinstance(entry, dict | list):
-            raise Unfit("one value", path=(index,), value=entry)
+            raise Mismatch("one value", path=(index,), value=entry)
     return value
 
 
@@ -142,26 +142,26 @@ class Operators(Model):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    gt: Maybe[_Bound] = None
-    lt: Maybe[_Bound] = None
+    gt: Omittable[_Bound] = None
+    lt: Omittable[_Bound] = None
     in_: Annotated[Any, Reads(_choices, _CHOICES)] = Field(None, alias="in")
     regex: Annotated[str | None, Reads(_expression, {"type": "string", "pattern": r"\S"})] = None
-    absent: Maybe[bool] = None
+    absent: Omittable[bool] = None
 
     @model_validator(mode="before")
     @classmethod
     def _asks_for_something(cls, value: Any) -> Any:
         if value == {}:
-            refuse(Unfit(text=f"A condition needs one of {', '.join(OPERATORS)}.", value=value))
+            refuse(Mismatch(text=f"A condition needs one of {', '.join(OPERATORS)}.", value=value))
         return value
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
         if self.absent and len(self.model_fields_set) > 1:
-            refuse(Unfit(text="Nothing is absent and fits another operator too.", value=self))
+            refuse(Mismatch(text="Nothing is absent and fits another operator too.", value=self))
         least, most = number(self.gt), number(self.lt)
         if least is not None and most is not None and least >= most:
-            refuse(Unfit(text=f"No number is more than {self.gt} and less than {self.lt}.", value=self))
+            refuse(Mismatch(text=f"No number is more than {self.gt} and less than {self.lt}.", value=self))
         return self
 
 
@@ -170,7 +170,7 @@ NO_NULL = "No request has null here; {absent: true} means that there is nothing.
 
 def _fact(value: Any) -> Any:
     if value is None:
-        raise Unfit(text=NO_NULL)
+        raise Mismatch(text=NO_NULL)
     return _scalar(value)
 
 

@@ -627,13 +627,6 @@ class DeliveryAttempt(TypedDict):
     error: NotRequired[str]  # why there was no answer
 
 
-class SendingClaim(TypedDict):
-    """The process that sends a notification, so that no other process does."""
-
-    by: str
-    until: float  # Unix time in seconds after which another process may send it
-
-
 class Notification(TypedDict):
     """A notification of a TPP about a change of status."""
 
@@ -653,7 +646,6 @@ class Notification(TypedDict):
     copies: NotRequired[int]  # scripted: the number of deliveries left
     held: NotRequired[Literal["yes"]]  # scripted: the next notification of its target is sent before it
     forged: NotRequired[Literal["yes"]]  # scripted: its content is not true
-    claim: NotRequired[SendingClaim]  # while it is sent
     done: NotRequired[Literal["yes"]]  # delivered, failed or dropped: deleted when there are many
 
 

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from emulator.bank.conditions import ABSENT, Condition, Members, Single, compiled, fits
 from emulator.bank.problems import Problem
-from emulator.bank.validation import Maybe, Model, Reads, Text, Unfit, json_schema, refuse, validate_as
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, json_schema, refuse, validate_as
 
 MOST_EFFECTS = 50
 MOST_DAYS = 60
@@ -23,7 +23,7 @@ MOST_HOURS = 2160  # the 90 days that a list goes back
 
 _MATCHES = ("feed match", "amount match", "account match")
 
-Member = Maybe[Single]
+Member = Omittable[Single]
 
 
 class _AmountMatch(Model):
@@ -51,11 +51,11 @@ class FeedMatch(Model):
     transaction_id: Member = None
     booking_date: Member = None
     value_date: Member = None
-    transaction_amount: Maybe[_AmountMatch] = None
+    transaction_amount: Omittable[_AmountMatch] = None
     creditor_name: Member = None
-    creditor_account: Maybe[_AccountMatch] = None
+    creditor_account: Omittable[_AccountMatch] = None
     debtor_name: Member = None
-    debtor_account: Maybe[_AccountMatch] = None
+    debtor_account: Omittable[_AccountMatch] = None
     end_to_end_id: Member = None
     remittance_information_unstructured: Member = None
     bank_transaction_code: Member = None
@@ -63,7 +63,7 @@ class FeedMatch(Model):
     purpose_code: Member = None
     card_transaction_id: Member = None
     transaction_date: Member = None
-    original_amount: Maybe[_AmountMatch] = None
+    original_amount: Omittable[_AmountMatch] = None
     merchant_category_code: Member = None
     transaction_details: Member = None
 
@@ -99,7 +99,7 @@ class FeedEffect(Model):
 
     shelf: ClassVar[str]
     effect: str
-    when: Maybe[FeedMatch] = None
+    when: Omittable[FeedMatch] = None
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     @model_validator(mode="after")
@@ -108,10 +108,10 @@ class FeedEffect(Model):
         when = self.when or FeedMatch.model_validate({})
         if "status" in when.model_fields_set and not fits(compiled(when.status), self.shelf):
             text = f"{self.effect} acts on entries with the status {self.shelf}."
-            refuse(Unfit(text=text, path=("when", "status")))
+            refuse(Mismatch(text=text, path=("when", "status")))
         dated = "booking_date" in when.model_fields_set and self.shelf == "pending"
         if dated and not fits(compiled(when.booking_date), ABSENT):
-            refuse(Unfit(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
+            refuse(Mismatch(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
         return self
 
 
@@ -202,13 +202,13 @@ def _which(value: Any) -> str:
 
 def _no_effect(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise Unfit("a mapping")
+        raise Mismatch("a mapping")
     if "effect" not in value:
-        raise Unfit(text=f"The member effect is missing: one of {', '.join(EFFECTS)}.")
+        raise Mismatch(text=f"The member effect is missing: one of {', '.join(EFFECTS)}.")
     effect = value["effect"]
     if not isinstance(effect, str):
-        raise Unfit(f"one of {', '.join(EFFECTS)}", path=("effect",), value=effect)
-    raise Unfit(text="There is no effect", path=("effect",), known=EFFECTS, value=effect)
+        raise Mismatch(f"one of {', '.join(EFFECTS)}", path=("effect",), value=effect)
+    raise Mismatch(text="There is no effect", path=("effect",), known=EFFECTS, value=effect)
 
 
 AnyEffect = Annotated[

@@ -236,8 +236,8 @@ def are_to_come(bank: Bank) -> bool:
     return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
 
 
-def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: int, each: int) -> list[Notification]:
-    """Claim due notifications for the process `by`, until a moment of real time: at most `most`, and `each` per TPP.
+def claim(bank: Bank, *, room: Mapping[str, int], most: int, each: int) -> list[Notification]:
+    """Claim due notifications for sending: at most `most`, and `each` per TPP.
 
     `room`: the number that is already being sent, per TPP.
     """
@@ -252,44 +252,35 @@ def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: i
         sending[tpp] = sending.get(tpp, 0) + 1
         del notification["due"]
         notification["state"] = "sending"
-        notification["claim"] = {"by": by, "until": until}
         bank.documents.put(NOTIFICATION, notification)
         _publish(bank, notification)
         claimed.append(notification)
     return claimed
 
 
-def is_claimed(bank: Bank, identity: str, by: str) -> bool:
-    """Whether a process may send a notification, because its claim is stored."""
+def is_claimed(bank: Bank, identity: str) -> bool:
+    """Whether a notification may be sent, because its claim is stored."""
     notification = bank.documents.get(NOTIFICATION, identity)
-    return notification is not None and notification.get("claim", {}).get("by") == by
+    return notification is not None and notification["state"] == "sending"
 
 
-def abandoned(bank: Bank, *, by: str, sending: Container[str], now: float) -> list[Notification]:
-    """Claimed notifications that nobody sends: claimed by `by` but not in `sending`, or by another process and expired.
+def release_abandoned(bank: Bank, *, sending: Container[str]) -> None:
+    """Let claimed notifications that nobody sends be sent again, as their sender was killed.
 
-    `now`: Unix time in seconds.
+    `sending`: those that are being sent by this process. No other one has the bank.
     """
-    return [
-        notification
-        for notification in bank.documents.find(NOTIFICATION, state="sending")
-        if (claimed := notification.get("claim")) is None
-        or (notification["id"] not in sending if claimed["by"] == by else claimed["until"] < now)
-    ]
+    for notification in bank.documents.find(NOTIFICATION, state="sending"):
+        if notification["id"] not in sending:
+            _wait(bank, notification, bank.clock.stamp())
 
 
-def release(bank: Bank, notification: Notification) -> None:
-    """Release a claim; the notification is sent again."""
-    _wait(bank, notification, bank.clock.stamp())
+def settle(bank: Bank, identity: str, outcome: DeliveryResult) -> None:
+    """Store the result of an attempt, and schedule the next attempt or notification.
 
-
-def settle(bank: Bank, identity: str, outcome: DeliveryResult, *, by: str) -> None:
-    """Store the result of an attempt by the process `by`, and schedule the next attempt or notification.
-
-    Does nothing if the notification was deleted or is claimed by another process.
+    Does nothing if the notification was deleted, or is not being sent.
     """
     notification = bank.documents.get(NOTIFICATION, identity)
-    if notification is None or notification.get("claim", {}).get("by") != by:
+    if notification is None or notification["state"] != "sending":
         return
     now = bank.clock.stamp()
     delivery: DeliveryAttempt = {"at": now}
@@ -305,7 +296,6 @@ def settle(bank: Bank, identity: str, outcome: DeliveryResult, *, by: str) -> No
     elif not outcome.delivered and failures <= len(GAPS):
         _wait(bank, notification, later(now, GAPS[failures - 1]))
     else:
-        del notification["claim"]
         _finish(bank, notification, "delivered" if outcome.delivered else "failed")
         _schedule(bank, notification["target"])
 
@@ -315,7 +305,6 @@ def _failures(notification: Notification) -> int:
 
 
 def _wait(bank: Bank, notification: Notification, due: str) -> None:
-    notification.pop("claim", None)
     notification["state"] = "waiting"
     notification["due"] = due
     bank.documents.put(NOTIFICATION, notification)
@@ -326,8 +315,8 @@ def deliver(bank: Bank) -> None:
     """Mark all due notifications as delivered; in a story there is no receiver."""
     while (due := next_due(bank)) is not None and due <= bank.clock.stamp():
         with bank.documents.transaction():
-            for notification in claim(bank, by="story", until=0.0, room={}, most=LOOKED_AT, each=LOOKED_AT):
-                settle(bank, notification["id"], DeliveryResult(status=204), by="story")
+            for notification in claim(bank, room={}, most=LOOKED_AT, each=LOOKED_AT):
+                settle(bank, notification["id"], DeliveryResult(status=204))
 
 
 # Views

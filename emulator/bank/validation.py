@@ -49,7 +49,7 @@ class _NotNull:
         return schema["schema"] if schema["type"] == "nullable" else schema
 
 
-Maybe = Annotated[T | None, _NotNull()]  # an optional member: `name: Maybe[str] = None`
+Omittable = Annotated[T | None, _NotNull()]  # an optional member: `name: Omittable[str] = None`
 
 
 class Schema(GenerateJsonSchema):
@@ -67,7 +67,7 @@ class Schema(GenerateJsonSchema):
 
 
 @dataclass
-class Unfit(Exception):
+class Mismatch(Exception):
     """A value does not fit: `expected` completes "Expected ..., found ...", or `text` is the complete sentence.
 
     `path` leads from the value to the part at fault; for a word that is not `known`, a similar one is suggested.
@@ -80,24 +80,24 @@ class Unfit(Exception):
     value: Any = None
 
 
-def refuse(*problems: Unfit) -> NoReturn:
+def refuse(*problems: Mismatch) -> NoReturn:
     """Raise the problems that a validator of a model has found, each with its own path."""
     lines = [
         InitErrorDetails(
             type=PydanticCustomError(
-                "unfit", "{text}", {"text": one.text, "expected": one.expected, "known": tuple(one.known)}
+                "mismatch", "{text}", {"text": one.text, "expected": one.expected, "known": tuple(one.known)}
             ),
             loc=one.path,
             input=one.value,
         )
         for one in problems
     ]
-    raise Invalid.from_exception_data("unfit", lines)
+    raise Invalid.from_exception_data("mismatch", lines)
 
 
 @dataclass(frozen=True, eq=False)
 class Reads:
-    """A value that `read` checks and converts, raising Unfit; `schema` is its JSON Schema."""
+    """A value that `read` checks and converts, raising Mismatch; `schema` is its JSON Schema."""
 
     read: Callable[[Any], Any]
     schema: Mapping[str, Any]
@@ -108,9 +108,9 @@ class Reads:
         def checked(value: Any) -> Any:
             try:
                 return self.read(value)
-            except Unfit as unfit:
-                refused = unfit.value if unfit.value is not None or unfit.path else value
-                refuse(Unfit(unfit.expected, unfit.text, unfit.path, unfit.known, refused))
+            except Mismatch as mismatch:
+                refused = mismatch.value if mismatch.value is not None or mismatch.path else value
+                refuse(Mismatch(mismatch.expected, mismatch.text, mismatch.path, mismatch.known, refused))
 
         return core_schema.no_info_plain_validator_function(checked)
 
@@ -136,8 +136,8 @@ def one_of(what: str, words: Collection[str]) -> Reads:
         if isinstance(value, str) and value in words:
             return value
         if isinstance(value, str):
-            raise Unfit(text=f"There is no {what}", known=words)
-        raise Unfit(f"one of {', '.join(words)}")
+            raise Mismatch(text=f"There is no {what}", known=words)
+        raise Mismatch(f"one of {', '.join(words)}")
 
     return Reads(read, {"enum": list(words)})
 
@@ -148,7 +148,7 @@ def typed(form: Format) -> Reads:
     def read(value: Any) -> Any:
         expected = form.check(value)
         if expected is not None:
-            raise Unfit(expected)
+            raise Mismatch(expected)
         return value
 
     return Reads(read, form.schema)
@@ -167,9 +167,9 @@ def _moment(value: Any) -> datetime:
         except ValueError:
             at = None
     if at is None:
-        raise Unfit("a moment with its zone, such as 2026-03-02T09:00:00+01:00")
+        raise Mismatch("a moment with its zone, such as 2026-03-02T09:00:00+01:00")
     if not EARLIEST_YEAR <= at.year <= LATEST_YEAR:
-        raise Unfit(f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
+        raise Mismatch(f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
     return at
 
 
@@ -257,7 +257,7 @@ def place(loc: Sequence[int | str], value: Any) -> Path:
 def sentence(detail: Mapping[str, Any]) -> str:
     """One of pydantic's errors as a sentence."""
     ctx: Mapping[str, Any] = detail.get("ctx", {})
-    if detail["type"] == "unfit":
+    if detail["type"] == "mismatch":
         if ctx["known"]:
             return unknown(detail["input"], ctx["known"], ctx["text"])
         return str(ctx["text"]) or f"{_expected(ctx['expected'], detail['input'])}."
@@ -318,31 +318,30 @@ def expected(detail: Mapping[str, Any]) -> str | None:
 
 def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
     """The members that a form allows at pydantic's path `loc`."""
-    here = list(_arms(form))
+    aliases: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a string
+    here = list(_arms(form, aliases))
     for part in loc:
-        here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner)]
+        here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner, aliases)]
     models = [one for one, _ in here if isinstance(one, type) and issubclass(one, BaseModel)]
     return [field.alias or name for model in models for name, field in model.model_fields.items()]
 
 
 _Arm = tuple[Any, str]  # a member type of a union, and its tag
-_ALIASES: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a string
 
 
-def _arms(form: Any, tag: str = "") -> Iterator[_Arm]:
+def _arms(form: Any, aliases: dict[str, TypeAliasType], tag: str = "") -> Iterator[_Arm]:
     """The types inside a union, an alias or Annotated; a plain type itself."""
     origin = get_origin(form)
-    if isinstance(form, str) and form in _ALIASES:
-        form = _ALIASES[form]
+    form = aliases.get(form, form) if isinstance(form, str) else form
     if isinstance(form, TypeAliasType):
-        _ALIASES[form.__name__] = form
-        yield from _arms(form.__value__, tag)
+        aliases[form.__name__] = form
+        yield from _arms(form.__value__, aliases, tag)
     elif origin is Annotated:
         inner, *extras = get_args(form)
-        yield from _arms(inner, next((one.tag for one in extras if isinstance(one, Tag)), tag))
+        yield from _arms(inner, aliases, next((one.tag for one in extras if isinstance(one, Tag)), tag))
     elif origin is Union or origin is UnionType:
         for arm in get_args(form):
-            yield from _arms(arm, tag)
+            yield from _arms(arm, aliases, tag)
     else:
         yield form, tag
 

@@ -94,7 +94,7 @@ class RateLimit(logging.Filter):
 
 
 class LineWriter(logging.Handler):
-    """Writes lines to the file `descriptor` from a thread, so that no request waits for whoever reads them.
+    """Writes lines to the file of `descriptor` from a thread, so that no request waits for whoever reads them.
 
     A line is written at once, and those of the next moment together: to wake the thread for each would cost more than
     to write it.
@@ -103,7 +103,8 @@ class LineWriter(logging.Handler):
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        # its own: whoever closes the given one may get the number again, for a file that is not the log
+        self._descriptor = os.dup(descriptor)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._dropped = 0
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
@@ -141,6 +142,7 @@ class LineWriter(logging.Handler):
             ended = len(lines) - bool(dropped) < len(taken)
             if not ended:
                 sleep(_GATHERING)
+        os.close(self._descriptor)
 
     def _write(self, lines: str) -> None:
         data = lines.encode(errors="backslashreplace")

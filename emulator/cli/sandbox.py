@@ -33,7 +33,7 @@ class Sandbox:
         self.issued = authority.issue(NAME, roles=ROLES)
         settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
         self._registry: BankRegistry = registry_for(settings, authority)
-        self.application: BankApplication = application_of(self._registry, settings, authority, BankApplication)
+        self.application: BankApplication = application_of(self._registry, BankApplication)
         self._server: WebServer | None = None
         self.base = "http://127.0.0.1:8080"
         if serves:

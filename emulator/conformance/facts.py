@@ -29,7 +29,6 @@ from emulator.conformance.links import END_OF_PAGE, PAGES, Links
 from emulator.httpsig.dates import parse_date
 
 _NO_HEADERS = Fields((), (), ())
-MOST_CERTIFICATES = 1000  # whose expiry is cached
 _MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from emulator.bank import fixtures
 from emulator.bank.errors import BankError
 from emulator.bank.problems import Path, Problem, described, unknown
-from emulator.bank.validation import Maybe, Model, Reads, Text, Text200, Unfit, refuse, validate
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, Text200, refuse, validate
 from emulator.scenario import loader
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
 from emulator.scenario.model import ScenarioFile
@@ -45,9 +45,9 @@ AnyObject = dict[str, Any]
 class Who(Model):
     """The context and agreement in which a person authenticates, and the accounts that it shares."""
 
-    context: Maybe[Context] = None
-    agreement: Maybe[Text200] = Field(None, description="psuCorporateId.")
-    accounts: Maybe[list[Text200]] = Field(None, description="iban, bban or resourceId of each.")
+    context: Omittable[Context] = None
+    agreement: Omittable[Text200] = Field(None, description="psuCorporateId.")
+    accounts: Omittable[list[Text200]] = Field(None, description="iban, bban or resourceId of each.")
 
 
 class ReadyScenario(Model):
@@ -79,11 +79,11 @@ def _ready(name: str, values: Mapping[str, Any], path: Path, origin: Origin) -> 
 def _scenario(value: Any) -> Scenario:
     if not isinstance(value, str | dict):
         hint = "; write it in quotes" if isinstance(value, bool | int | float) else ""
-        raise Unfit(text=f"Expected text, found {described(value)}{hint}.")
+        raise Mismatch(text=f"Expected text, found {described(value)}{hint}.")
     try:
         return scenario_in(value, Origin("scenario"))
     except ScenarioRefused as refused:
-        refuse(*(Unfit(text=problem.text, path=problem.path) for problem in refused.problems))
+        refuse(*(Mismatch(text=problem.text, path=problem.path) for problem in refused.problems))
 
 
 _CHOICE = {

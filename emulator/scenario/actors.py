@@ -15,7 +15,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.clock import oslo_date
-from emulator.bank.validation import Maybe, Model, Reads, Text, Text100, Unfit, filled, one_of
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, Text100, filled, one_of
 from emulator.ca import FLAWS, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
@@ -31,11 +31,11 @@ LONGEST_NAME = 63 - len(STORED_AS)
 
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Unfit("text")
+        raise Mismatch("text")
     if len(value) > LONGEST_NAME:
-        raise Unfit(text=f"Expected text of at most {LONGEST_NAME} characters.")
+        raise Mismatch(text=f"Expected text of at most {LONGEST_NAME} characters.")
     if not re.fullmatch(TPP_NAME, value):
-        raise Unfit("the name of a TPP, of letters, digits, blanks, dots, dashes and underscores")
+        raise Mismatch("the name of a TPP, of letters, digits, blanks, dots, dashes and underscores")
     return value
 
 
@@ -51,8 +51,8 @@ class NewTpp(Model):
     roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
         default_factory=lambda: [*ROLES]
     )
-    organization_identifier: Maybe[Annotated[str, filled(256)]] = None
-    flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
+    organization_identifier: Omittable[Annotated[str, filled(256)]] = None
+    flaw: Omittable[Annotated[str, one_of("flaw", FLAWS)]] = None
 
 
 DEFAULT_TPP = NewTpp(name="demo")
@@ -63,16 +63,18 @@ class As(Model):
 
     model_config = ConfigDict(title="as")
 
-    tpp: Maybe[
+    tpp: Omittable[
         Annotated[
             Annotated[TppName, Tag("(name)")] | Annotated[NewTpp, Tag("(new)")],
             Discriminator(lambda value: "(new)" if isinstance(value, dict | NewTpp) else "(name)"),
         ]
     ] = Field(None, description="The TPP that signs; a name alone: as it was described last.")
-    national_id: Maybe[Text100] = Field(None, description="The customer; omitted: the owner of the account that pays.")
-    context: Maybe[Context] = None
-    agreement: Maybe[Text100] = Field(None, description="psuCorporateId of the agreement.")
-    accounts: Maybe[list[Text]] = Field(None, description="The accounts to share: iban, bban or resourceId.")
+    national_id: Omittable[Text100] = Field(
+        None, description="The customer; omitted: the owner of the account that pays."
+    )
+    context: Omittable[Context] = None
+    agreement: Omittable[Text100] = Field(None, description="psuCorporateId of the agreement.")
+    accounts: Omittable[list[Text]] = Field(None, description="The accounts to share: iban, bban or resourceId.")
     session: bool = Field(True, description="false: the TPP does not know the customer yet.")
 
 

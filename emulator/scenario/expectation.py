@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from emulator.bank.conditions import ABSENT, Nested, Single, compiled
 from emulator.bank.problems import written
-from emulator.bank.validation import Maybe, Model, validate
+from emulator.bank.validation import Model, Omittable, validate
 from emulator.scenario.transport import ReceivedAnswer
 
 LEAST_FAILURE = 400
@@ -22,14 +22,14 @@ class Expect(Model):
 
     model_config = ConfigDict(title="expect")
 
-    status: Maybe[Single] = None
-    json_body: Maybe[Nested] = Field(
+    status: Omittable[Single] = None
+    json_body: Omittable[Nested] = Field(
         None, alias="json", description="Members that the answer must have; it may have others."
     )
     headers: dict[str, Single] = Field(default_factory=dict)
-    body: Maybe[Single] = None
+    body: Omittable[Single] = None
     lost: bool = Field(False, description="The connection was closed without an answer.")
-    seconds: Maybe[Single] = None
+    seconds: Omittable[Single] = None
 
 
 def differences(expected: Mapping[str, Any] | None, answer: ReceivedAnswer) -> list[str]:

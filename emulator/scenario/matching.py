@@ -56,7 +56,7 @@ from emulator.bank.problems import Path
 from emulator.bank.reference import digits_of
 from emulator.bank.text import composed
 from emulator.bank.tpp import AuthenticatedTpp
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, refuse
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
 from emulator.scenario.values import CONTEXTS, METHODS
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
@@ -278,7 +278,7 @@ class _Existing:
         else:
             named = [((), stated)]
         wrong = [
-            Unfit(text=f"There is no {self.fact}", path=path, known=known, value=word)
+            Mismatch(text=f"There is no {self.fact}", path=path, known=known, value=word)
             for path, word in named
             if not _is_among(word, known)
         ]
@@ -302,7 +302,7 @@ def _is_among(word: Any, known: Collection[str]) -> bool:
 
 
 def _no_status(_: Any) -> Any:
-    raise Unfit(text="A rule is evaluated before there is an answer; only requests/count can match status.")
+    raise Mismatch(text="A rule is evaluated before there is an answer; only requests/count can match status.")
 
 
 def _in_lower_case(stated: Any) -> Any:
@@ -317,7 +317,7 @@ def is_person(stated: Any) -> bool:
 
 def _check_names(named: dict[str, Any]) -> dict[str, Any]:
     wrong = [
-        Unfit(text="This is not the name of a header.", path=(name,))
+        Mismatch(text="This is not the name of a header.", path=(name,))
         for name in named
         if not HEADER_NAME.fullmatch(name)
     ]
@@ -390,25 +390,25 @@ class When(Model):
     model_config = ConfigDict(title="when")
     _of_the_log: ClassVar[bool] = False
 
-    operation: Annotated[Maybe[Single], _Existing("operation")] = None
-    service: Annotated[Maybe[Single], _Existing("service")] = None
-    product: Annotated[Maybe[Single], _Existing("product")] = None
-    payment: Maybe[Single] = None
-    account: Maybe[Single] = None
-    method: Annotated[Maybe[Single], _Existing("method")] = None
-    path: Maybe[Single] = None
-    tpp: Maybe[Single] = None
-    psu: Annotated[Maybe[Single], AfterValidator(_in_lower_case)] = None
-    context: Annotated[Maybe[Single], _Existing("context")] = None
-    headers: Maybe[
+    operation: Annotated[Omittable[Single], _Existing("operation")] = None
+    service: Annotated[Omittable[Single], _Existing("service")] = None
+    product: Annotated[Omittable[Single], _Existing("product")] = None
+    payment: Omittable[Single] = None
+    account: Omittable[Single] = None
+    method: Annotated[Omittable[Single], _Existing("method")] = None
+    path: Omittable[Single] = None
+    tpp: Omittable[Single] = None
+    psu: Annotated[Omittable[Single], AfterValidator(_in_lower_case)] = None
+    context: Annotated[Omittable[Single], _Existing("context")] = None
+    headers: Omittable[
         Annotated[
             dict[str, Single],
             AfterValidator(_check_names),
             Adds({"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}}),
         ]
     ] = None
-    query: Maybe[dict[str, Single]] = None
-    body: Maybe[Nested] = Field(None, description="Members of the body, nested as in the body.")
+    query: Omittable[dict[str, Single]] = None
+    body: Omittable[Nested] = Field(None, description="Members of the body, nested as in the body.")
     status: Annotated[Any, Reads(_no_status, {"not": {}})] = None
 
     @cached_property
@@ -457,16 +457,16 @@ class When(Model):
         """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
         nulls = [path for name in self.model_fields_set for path in _nulls(getattr(self, name), (name,))]
         if nulls:
-            refuse(*(Unfit(text=NO_NULL, path=path) for path in nulls))
+            refuse(*(Mismatch(text=NO_NULL, path=path) for path in nulls))
         if not self._of_the_log and not self.variants:
             stated = [name for name in _OF_ROUTES if name in self.model_fields_set]
             alone = next((name for name in stated if not any(self._variants([name]))), None)
             if alone is not None:
-                refuse(Unfit(text="No request meets this condition.", path=(alone,)))
+                refuse(Mismatch(text="No request meets this condition.", path=(alone,)))
             without = (name for name in reversed(stated) if any(self._variants([o for o in stated if o != name])))
             at_fault = next(without, stated[-1])
             hint = " An account of a payment is a condition on body." if at_fault == "account" else ""
-            refuse(Unfit(text=f"No request meets this condition and the others.{hint}", path=(at_fault,)))
+            refuse(Mismatch(text=f"No request meets this condition and the others.{hint}", path=(at_fault,)))
         return self
 
 
@@ -476,7 +476,7 @@ class Match(When):
     model_config = ConfigDict(title="match")
     _of_the_log: ClassVar[bool] = True  # which has requests to unknown addresses too, and the ids of new payments
 
-    status: Maybe[Single] = None
+    status: Omittable[Single] = None
 
 
 class CountFilter(Model):

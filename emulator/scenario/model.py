@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 from emulator.bank import fixtures
 from emulator.bank.conditions import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, filled, json_schema, matching, refuse
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, filled, json_schema, matching, refuse
 from emulator.scenario.actors import As, NewTpp, Persona, acting
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
@@ -27,12 +27,12 @@ class Parameter(Model):
     model_config = ConfigDict(title="parameter")
 
     default: Scalar
-    about: Maybe[Annotated[str, filled(500)]] = None
+    about: Omittable[Annotated[str, filled(500)]] = None
 
 
 def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
     text = "The name of a parameter has letters, digits, - and _, and starts with a letter."
-    wrong = [Unfit(text=text, path=(name,)) for name in parameters if not VARIABLE.fullmatch(name)]
+    wrong = [Mismatch(text=text, path=(name,)) for name in parameters if not VARIABLE.fullmatch(name)]
     if wrong:
         refuse(*wrong)
     return parameters
@@ -44,7 +44,7 @@ def _check_rules(rules: list[Rule]) -> list[Rule]:
     wrong = []
     for index, rule in enumerate(rules):
         if rule.name is not None and rule.name in names:
-            wrong.append(Unfit(text=f"There are two rules called {rule.name!r}.", path=(index,)))
+            wrong.append(Mismatch(text=f"There are two rules called {rule.name!r}.", path=(index,)))
         names.add(rule.name or "")
     if wrong:
         refuse(*wrong)
@@ -59,8 +59,10 @@ class ScenarioFile(Model):
     scenario: Annotated[
         str, matching(FILE_NAME, "a name of 1 to 63 small letters, digits and dashes, such as slow-bank")
     ] = Field(description="Its name.")
-    summary: Maybe[Annotated[str, filled(500)]] = Field(None, description="What it shows, in one sentence.")
-    play: Maybe[Literal["only"]] = Field(None, description="only: its story can be played, but it cannot be applied.")
+    summary: Omittable[Annotated[str, filled(500)]] = Field(None, description="What it shows, in one sentence.")
+    play: Omittable[Literal["only"]] = Field(
+        None, description="only: its story can be played, but it cannot be applied."
+    )
     parameters: Annotated[
         dict[str, Parameter],
         AfterValidator(_check_names),
@@ -71,10 +73,10 @@ class ScenarioFile(Model):
         default_factory=list
     )
     with_: dict[str, Scalar] = Field({}, alias="with", description="The parameters with which the story is played.")
-    story_start: Maybe[Start] = Field(
+    story_start: Omittable[Start] = Field(
         None, description="What the bank starts from when the story is played, before start."
     )
-    as_: Maybe[As] = Field(None, alias="as")
+    as_: Omittable[As] = Field(None, alias="as")
     story: Annotated[list[AnyStep], Field(max_length=MOST_STEPS)] = Field(default_factory=list)
 
 
@@ -123,12 +125,12 @@ MOST_STEPS = 1000
 def _no_step(value: Any) -> Any:
     kinds = step_kinds()
     if not isinstance(value, dict):
-        raise Unfit("a mapping")
+        raise Mismatch("a mapping")
     named = [name for name in value if name in kinds]
     if named:
-        raise Unfit(text=f"A step has one of {', '.join(named)}; write two steps.")
+        raise Mismatch(text=f"A step has one of {', '.join(named)}; write two steps.")
     first = next(iter(value), "")
-    raise Unfit(text="There is no step", known=tuple(kinds), value=first)
+    raise Mismatch(text="There is no step", known=tuple(kinds), value=first)
 
 
 def _kind(value: Any) -> str:

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_
 
 from emulator.bank.conditions import Operators
 from emulator.bank.products import Product
-from emulator.bank.validation import Maybe, Model, Text200, Unfit, refuse
+from emulator.bank.validation import Mismatch, Model, Omittable, Text200, refuse
 from emulator.scenario.effects import Effect, effects
 from emulator.scenario.matching import When, is_person
 from emulator.scenario.values import Duration
@@ -25,12 +25,12 @@ class Times(Model):
 
     model_config = ConfigDict(title="times", json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
-    first: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="The first N matches.")
-    every: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Each Nth match.")
-    after: Maybe[Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = Field(None, description="From match N+1 on.")
-    at: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Match number N only.")
-    chance: Maybe[Annotated[float, Field(ge=0, le=1)]] = Field(None, description="Drawn from the bank's seed.")
-    for_: Maybe[Duration] = Field(
+    first: Omittable[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="The first N matches.")
+    every: Omittable[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Each Nth match.")
+    after: Omittable[Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = Field(None, description="From match N+1 on.")
+    at: Omittable[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Match number N only.")
+    chance: Omittable[Annotated[float, Field(ge=0, le=1)]] = Field(None, description="Drawn from the bank's seed.")
+    for_: Omittable[Duration] = Field(
         None, alias="for", description="This long in bank time, from when the rule was added."
     )
 
@@ -38,7 +38,7 @@ class Times(Model):
     def _is_one(self) -> Self:
         if len(self.model_fields_set) != 1:
             names = (field.alias or name for name, field in type(self).model_fields.items())
-            refuse(Unfit(text=f"Expected one of {', '.join(names)}."))
+            refuse(Mismatch(text=f"Expected one of {', '.join(names)}."))
         return self
 
     def acts(self, matched: int, *, dice: float, since: timedelta) -> bool:
@@ -64,9 +64,9 @@ class EffectsModel(Model):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if not self.model_fields_set:
-            refuse(Unfit(text=f"A rule needs an effect: one of {', '.join(effects())}."))
+            refuse(Mismatch(text=f"A rule needs an effect: one of {', '.join(effects())}."))
         wrong = [
-            Unfit(text=f"{name} has no effect beside {instead}, with which the bank does not act.", path=(name,))
+            Mismatch(text=f"{name} has no effect beside {instead}, with which the bank does not act.", path=(name,))
             for instead, acting in self.effects.items()
             if acting.instead
             for name in self.effects
@@ -98,10 +98,10 @@ class Rule(Model):
 
     model_config = ConfigDict(title="rule")
 
-    name: Maybe[Text200] = None
+    name: Omittable[Text200] = None
     unsigned: bool = Field(False, description="Acts and counts before the signature is checked.")
     when: When = Field(default_factory=lambda: When.model_validate({}))
-    times: Maybe[Times] = None
+    times: Omittable[Times] = None
     then: Then
 
     @model_validator(mode="after")
@@ -110,15 +110,15 @@ class Rule(Model):
         wrong = []
         tpp = self.when.tpp
         if not self.unsigned and isinstance(tpp, Operators) and tpp.absent:
-            wrong.append(Unfit(text="Without unsigned: true every request has a TPP.", path=("when", "tpp")))
+            wrong.append(Mismatch(text="Without unsigned: true every request has a TPP.", path=("when", "tpp")))
         if not self.unsigned and "psu" in self.when.model_fields_set and not is_person(self.when.psu):
-            wrong.append(Unfit(text="Expected a PSU-ID or a national identity number.", path=("when", "psu")))
+            wrong.append(Mismatch(text="Expected a PSU-ID or a national identity number.", path=("when", "psu")))
         for name in self.then.effects:
             useful = effects()[name].operations
             meant = self.when.operations
             if useful and meant and not meant & frozenset(useful):
                 text = f"{name} has no effect on {', '.join(sorted(meant))}; it acts on {', '.join(useful)}."
-                wrong.append(Unfit(text=text, path=("then", name)))
+                wrong.append(Mismatch(text=text, path=("then", name)))
         if wrong:
             refuse(*wrong)
         return self

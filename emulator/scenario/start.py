@@ -23,7 +23,7 @@ from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path
-from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, filled, one_of, refuse
+from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Reads, Text100, filled, one_of, refuse
 from emulator.scenario.values import Feed, Settings, amount
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ LONGEST_PERSON = 11
 
 def _base(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Unfit("text")
+        raise Mismatch("text")
     if len(value) > 200:
-        raise Unfit(text="Expected text of at most 200 characters.")
+        raise Mismatch(text="Expected text of at most 200 characters.")
     if value == SNAPSHOT:
-        raise Unfit(text="Expected the name of a snapshot after snapshot:.")
+        raise Mismatch(text="Expected the name of a snapshot after snapshot:.")
     known = (*fixtures.names(), CURRENT)
     if not value.startswith(SNAPSHOT) and value not in known:
-        raise Unfit(text="There is no fixture", known=known)
+        raise Mismatch(text="There is no fixture", known=known)
     return value
 
 
@@ -66,7 +66,7 @@ class _ChangeModel(Model):
     def _changes_something(self) -> Self:
         if len(self.model_fields_set) == 1:
             names = [field.alias or name for name, field in list(type(self).model_fields.items())[1:]]
-            refuse(Unfit(text=f"The change is missing: one of {', '.join(names)}."))
+            refuse(Mismatch(text=f"The change is missing: one of {', '.join(names)}."))
         return self
 
     def members(self) -> dict[str, Any]:
@@ -79,13 +79,13 @@ class AccountChange(_ChangeModel):
     """A change to the account with this IBAN, BBAN or resourceId; with `*` (any characters) to all that match."""
 
     account: Text100
-    balance: Maybe[Annotated[str, amount(r"-?[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
-    credit_line: Maybe[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
-    payments_removed: Maybe[bool] = None
-    demands_kid: Maybe[bool] = None
-    name: Maybe[Annotated[str, filled(70)]] = None
-    status: Maybe[Annotated[str, one_of("status of an account", accounts.STATUSES)]] = None
-    owners: Maybe[Annotated[list[Text100], Field(max_length=20)]] = Field(
+    balance: Omittable[Annotated[str, amount(r"-?[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
+    credit_line: Omittable[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
+    payments_removed: Omittable[bool] = None
+    demands_kid: Omittable[bool] = None
+    name: Omittable[Annotated[str, filled(70)]] = None
+    status: Omittable[Annotated[str, one_of("status of an account", accounts.STATUSES)]] = None
+    owners: Omittable[Annotated[list[Text100], Field(max_length=20)]] = Field(
         None, description="Numbers of the private customers to whom it belongs too; * for all of the bank."
     )
 
@@ -127,8 +127,8 @@ class AgreementChange(_ChangeModel):
     """
 
     agreement: Text100
-    signatures: Maybe[Literal[1, 2]] = None
-    persons: Maybe[Annotated[list[Annotated[str, filled(LONGEST_PERSON)]], Field(min_length=1)]] = None
+    signatures: Omittable[Literal[1, 2]] = None
+    persons: Omittable[Annotated[list[Annotated[str, filled(LONGEST_PERSON)]], Field(min_length=1)]] = None
 
     def apply(self, bank: Bank, path: Path) -> None:
         """Change the agreements; raises DefinitionError for none, several, unknown persons and too few persons."""
@@ -166,9 +166,9 @@ class AccessChange(Model):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    consents: Maybe[Annotated[str, one_of("state of consents", ("expired", "revoked"))]] = None
-    sessions: Maybe[Annotated[str, one_of("state of sessions", ("expired",))]] = None
-    quotas: Maybe[Annotated[str, one_of("state of quotas", ("exhausted",))]] = Field(
+    consents: Omittable[Annotated[str, one_of("state of consents", ("expired", "revoked"))]] = None
+    sessions: Omittable[Annotated[str, one_of("state of sessions", ("expired",))]] = None
+    quotas: Omittable[Annotated[str, one_of("state of quotas", ("exhausted",))]] = Field(
         None, description="Reads without the PSU in the next 24 hours, of every account that a consent covers."
     )
 
@@ -214,8 +214,8 @@ def _enough_persons(bank: Bank, agreement: Agreement) -> list[str]:
 
 def _no_change(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise Unfit("a mapping")
-    raise Unfit(text=f"A change names one of {', '.join(_CHANGED)}.")
+        raise Mismatch("a mapping")
+    raise Mismatch(text=f"A change names one of {', '.join(_CHANGED)}.")
 
 
 def _what_changes(value: Any) -> str:
@@ -246,18 +246,18 @@ class Start(Model):
     base: Annotated[str, _ReadsBase(_base, {})] = Field(
         CURRENT, alias="from", description="A fixture, current, or snapshot:NAME."
     )
-    clock: Maybe[Moment] = Field(
+    clock: Omittable[Moment] = Field(
         None, description="A time with a UTC offset; bank time stands still there until it is advanced."
     )
     settings: Settings = Field(default_factory=dict)
-    feed: Maybe[Feed] = Field(None, description="Effects on the account feed: the setting `feed`.")
-    add: Maybe[Additions] = None
+    feed: Omittable[Feed] = Field(None, description="Effects on the account feed: the setting `feed`.")
+    add: Omittable[Additions] = None
     change: list[Change] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _names_the_feed_once(self) -> Self:
         if self.feed is not None and "feed" in self.settings:
-            refuse(Unfit(text="feed is also in settings; write it once.", path=("feed",)))
+            refuse(Mismatch(text="feed is also in settings; write it once.", path=("feed",)))
         return self
 
     @property

@@ -12,7 +12,7 @@ from pydantic import Discriminator, Tag
 from emulator.bank.conditions import SAVED
 from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
-from emulator.bank.validation import Model, Reads, Unfit, matching, one_of, refuse
+from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse
 from emulator.scenario import durations
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -27,9 +27,9 @@ def duration(longest: timedelta = durations.LONGEST) -> Reads:
     def read(value: Any) -> timedelta:
         length = durations.exact(value)
         if length is None:
-            raise Unfit(durations.expected(value, calendar=False))
+            raise Mismatch(durations.expected(value, calendar=False))
         if length > longest:
-            raise Unfit(text=f"At most {longest} was expected.")
+            raise Mismatch(text=f"At most {longest} was expected.")
         return length
 
     schema = {
@@ -71,15 +71,15 @@ def address(*, absolute: bool = True) -> Reads:
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise Unfit("text")
+            raise Mismatch("text")
         method, _, path = value.partition(" ")
         if method not in METHODS:
-            raise Unfit(text="There is no method", known=METHODS, path=(), value=method)
+            raise Mismatch(text="There is no method", known=METHODS, path=(), value=method)
         starts = path.startswith(("/", "${", "http://", "https://")) if absolute else bool(path)
         if not starts or any(sign.isspace() for sign in path):
-            raise Unfit(text=f"Expected {method} and a path without blanks, such as {method} /v1/accounts.")
+            raise Mismatch(text=f"Expected {method} and a path without blanks, such as {method} /v1/accounts.")
         if len(value) > LONGEST_ADDRESS:
-            raise Unfit(text=f"Expected text of at most {LONGEST_ADDRESS} characters.")
+            raise Mismatch(text=f"Expected text of at most {LONGEST_ADDRESS} characters.")
         return value
 
     return Reads(read, {"type": "string", "pattern": f"^({'|'.join(METHODS)}) \\S+$", "maxLength": LONGEST_ADDRESS})
@@ -88,8 +88,8 @@ def address(*, absolute: bool = True) -> Reads:
 def _settings(value: Any) -> dict[str, Any]:
     """Validate settings by name: unknown ones and wrong values are refused."""
     if not isinstance(value, dict):
-        raise Unfit("a mapping")
-    wrong = [Unfit(text=message.text, path=path_of(message.path or "")) for message in problems_in(value)]
+        raise Mismatch("a mapping")
+    wrong = [Mismatch(text=message.text, path=path_of(message.path or "")) for message in problems_in(value)]
     if wrong:
         refuse(*wrong)
     return value
@@ -104,7 +104,9 @@ Settings = Annotated[dict[str, Any], Reads(_settings, _SETTINGS)]
 
 
 def _feed(value: Any) -> list[dict[str, Any]]:
-    wrong = [Unfit(text=message.text, path=path_of(message.path or "")[1:]) for message in problems_in({"feed": value})]
+    wrong = [
+        Mismatch(text=message.text, path=path_of(message.path or "")[1:]) for message in problems_in({"feed": value})
+    ]
     if wrong:
         refuse(*wrong)
     effects: list[dict[str, Any]] = value

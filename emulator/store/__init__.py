@@ -1,16 +1,16 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
-`documents.py` has the documents in memory, with transactions and undoing, `table.py` those of one kind, `image.py` the
-content at one moment, and `changes.py` what a log is given. `journal_log.py` is the log in a directory, with
-`snapshot.py`, `recovery.py` and `disk.py`, and `check.py` verifies and repairs a directory. `postgres/` is the log that
-several processes share.
+`documents.py` has the documents in memory, with transactions and undoing, and says what a log does; `table.py` has
+those of one kind, `image.py` the content at one moment, `changes.py` what a log is given. `journal_log.py` is the log
+in a directory, with `snapshot.py`, `recovery.py` and `disk.py`; `check.py` verifies and repairs a directory.
+`postgres/` is the log that several processes share.
 
 A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `changes.payload`,
 `JournalLog.append`. And back: `recovery.recover`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
-from emulator.store.changes import Change, Log, MemoryLog
-from emulator.store.documents import DependentCache, Documents, Event, WriteGroup, memory_store
+from emulator.store.changes import Change
+from emulator.store.documents import DependentCache, Documents, Event, Log, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
     StoreError,
@@ -39,7 +39,6 @@ __all__ = [
     "JournalLog",
     "Kind",
     "Log",
-    "MemoryLog",
     "Ordered",
     "PreparedImage",
     "Store",

@@ -8,18 +8,14 @@ was replaced by a stored one, it is `{"sequence", "content": file, "then": the d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
-from emulator.store.errors import StoreUnwritable
-from emulator.store.image import Image, StoredContent
+from emulator.store.image import StoredContent
 from emulator.store.table import DocumentTable, TableContent
-
-if TYPE_CHECKING:
-    from emulator.store.documents import Documents
 
 
 class Change(NamedTuple):
@@ -116,117 +112,3 @@ def _differences(head: bytes, steps: list[Any], *, single: bool) -> bytes | None
     if puts:
         puts[-1] = b"]"
     return b"".join((head, b'"put":[', *puts, b"]}"))
-
-
-class Log(Protocol):
-    """Makes the changes of one bank last. Used by one thread, that of its store.
-
-    - `MemoryLog` stores nothing: the documents exist as long as the process.
-    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
-    - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
-
-    With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
-    then the log may take it back. That is an fsync (`--durability power`) or the commit of a transaction.
-    """
-
-    @property
-    def confirms(self) -> bool:
-        """Whether an appended change can be reverted until `Documents.confirm` is called for it."""
-
-    @property
-    def owned(self) -> bool:
-        """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
-
-    @property
-    def sync_needed(self) -> bool:
-        """Whether appended changes wait for `durable`."""
-
-    @property
-    def written(self) -> float:
-        """The real time of the last change that `load` has read, in seconds since 1970; 0 for none."""
-
-    @property
-    def size(self) -> int:
-        """Bytes that the next start would read besides the snapshot."""
-
-    @property
-    def compaction_due(self) -> bool:
-        """Whether a new snapshot would make the next start much faster, and none is being written."""
-
-    @property
-    def compacting(self) -> bool:
-        """Whether a new snapshot is being written."""
-
-    def load(self, documents: Documents) -> None:
-        """Load all changes into the empty `documents`, with its `replace` and `apply`."""
-
-    def load_anew(self, documents: Documents) -> None:
-        """Load all changes once more, as `documents` that were lost; StoreUnwritable if that is not possible."""
-
-    def append(self, change: Change) -> None:
-        """Append a change; if it raises StoreUnwritable, the change was not stored."""
-
-    async def durable(self, sequence: int) -> None:
-        """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
-
-        StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
-        """
-
-    def sync(self) -> None:
-        """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
-
-    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
-        """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
-
-        `pause` is called in a thread, between pieces of the work.
-        """
-
-    def store_content(self, image: Image) -> StoredContent | None:
-        """Store a whole content that a change can refer to; may run in any thread. None: changes must contain it.
-
-        Raises StoreUnwritable.
-        """
-
-    def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
-
-    def discard(self) -> None:
-        """Release resources without storing anything: the bank is deleted."""
-
-
-class MemoryLog:
-    """A log that stores nothing."""
-
-    confirms = sync_needed = compaction_due = compacting = False
-    owned = True
-    written = 0.0
-    size = 0
-
-    def load(self, documents: Documents) -> None:
-        """Do nothing."""
-
-    def load_anew(self, _documents: Documents) -> None:
-        """There is nothing to load them from."""
-        raise StoreUnwritable("the documents were in memory only, and are lost")
-
-    def append(self, change: Change) -> None:
-        """Do nothing."""
-
-    async def durable(self, sequence: int) -> None:
-        """Nothing to wait for."""
-
-    def sync(self) -> None:
-        """Do nothing."""
-
-    async def compaction(self, pause: Callable[[], None]) -> None:
-        """Do nothing: it is never due."""
-
-    def store_content(self, _image: Image) -> StoredContent:
-        """A content that needs no file: the store has it in memory."""
-        return StoredContent()
-
-    def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Do nothing."""
-
-    def discard(self) -> None:
-        """Do nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.torn = None
     documents = memory_store(kinds)
     try:
-        found = recover(report.directory, Disk(), documents)
+        found = recover(report.directory, documents)
     except StoreDamaged as damaged:
         report.findings.append(damaged)
         return
@@ -138,7 +139,7 @@ def _copy(report: CheckReport, file: Path) -> None:
     copy = report.copies / file.name
     if not copy.exists():
         with closing(disk, disk.create(copy)) as out:
-            write_whole(disk, out, disk.read(file))
+            write_whole(disk, out, file.read_bytes())
             disk.sync(out)
 
 
@@ -146,11 +147,13 @@ def _cut(report: CheckReport, damage: StoreDamaged) -> None:
     """Cut a journal at the damage, and remove later journals, which depend on what was cut off."""
     disk, file = Disk(), damage.file
     first = journal_first(file.name) or 0
-    later = [report.directory / name for name in disk.names(report.directory) if (journal_first(name) or 0) > first]
+    later = [
+        report.directory / name for name in sorted(os.listdir(report.directory)) if (journal_first(name) or 0) > first
+    ]
     for path in (file, *later):
         _copy(report, path)
         at, reason = (damage.offset, damage.reason) if path == file else (0, "it follows the damage")
-        count = len([line for line in disk.read(path)[at:].split(b"\n") if line])
+        count = len([line for line in path.read_bytes()[at:].split(b"\n") if line])
         if at:
             with closing(disk, disk.open_to_append(path)) as out:
                 disk.cut(out, at)
@@ -165,7 +168,7 @@ def _cut(report: CheckReport, damage: StoreDamaged) -> None:
 def _salvage(report: CheckReport, file: Path) -> str:
     """Write a new snapshot with the documents that can be read, or remove it if none can; says which of them."""
     disk = Disk()
-    data = disk.read(file)
+    data = file.read_bytes()
     tables: dict[str, dict[int, bytes]] = {}
     ids: set[tuple[str, str]] = set()
     kind, lost = "", 0
@@ -176,7 +179,9 @@ def _salvage(report: CheckReport, file: Path) -> str:
             tables.setdefault(kind, {})
         elif line not in (b"}", b""):
             try:
-                number, raw = _row(line)
+                if (row := _ROW.fullmatch(line)) is None:
+                    raise ValueError(line)
+                number, raw = int(row[1]), row[2]
                 identity = (kind, orjson.loads(raw)["id"])
                 if not isinstance(identity[1], str) or identity in ids or number in tables[kind]:
                     raise ValueError(line)
@@ -216,16 +221,9 @@ def _lines(data: bytes) -> tuple[list[bytes], bool]:
     return lines, True
 
 
-def _row(line: bytes) -> tuple[int, bytes]:
-    match = _ROW.fullmatch(line)
-    if match is None:
-        raise ValueError(line)
-    return int(match[1]), match[2]
-
-
 def _sequence(directory: Path, data: bytes) -> int:
     """The snapshot's last change: as stated in it if a journal follows that, else from the oldest journal."""
-    firsts = [first for name in Disk().names(directory) if (first := journal_first(name)) is not None]
+    firsts = [first for name in os.listdir(directory) if (first := journal_first(name)) is not None]
     stated = _SEQUENCE.search(data.split(b"\n", 1)[0])
     if stated is not None and (not firsts or int(stated[1]) + 1 in firsts):
         return int(stated[1])

@@ -1,4 +1,4 @@
-"""All calls of the store to the operating system, so that tests can make each of them fail, and the directory lock.
+"""All calls of the store that change something on the disk, so that tests can make each of them fail, and the lock.
 
 The lock admits one writer for each directory. It is advisory, ends with its process, and its file names the holder.
 """
@@ -32,26 +32,6 @@ class Disk:
             if sync:
                 self.sync_directory(path.parent)
 
-    def names(self, directory: Path) -> list[str]:
-        """The names in the directory, sorted."""
-        return sorted(os.listdir(directory))
-
-    def read(self, path: Path) -> bytes:
-        return path.read_bytes()
-
-    def pieces(self, path: Path) -> Iterator[bytes]:
-        """The content of a file of any size."""
-        with path.open("rb") as file:
-            while piece := file.read(PIECE):
-                yield piece
-
-    def size(self, path: Path) -> int:
-        return path.stat().st_size
-
-    def written(self, path: Path) -> float:
-        """When the file was last written, in seconds since 1970."""
-        return path.stat().st_mtime
-
     def open_to_append(self, path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
@@ -78,9 +58,6 @@ class Disk:
         with closing(self, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) as file:
             os.fsync(file)
 
-    def duplicate(self, file: int) -> int:
-        return os.dup(file)
-
     def close(self, file: int) -> None:
         os.close(file)
 
@@ -90,6 +67,13 @@ class Disk:
     def remove(self, path: Path) -> None:
         """Remove the file if it exists."""
         path.unlink(missing_ok=True)
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file of any size."""
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
 
 
 @contextmanager
@@ -121,10 +105,14 @@ class Lock:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
-    def release(self) -> None:
-        """Release the lock; the file stays, so that no process can hold a lock on a deleted file."""
-        with suppress(OSError):
-            os.ftruncate(self._file, 0)
+    def release(self, *, hurried: bool) -> None:
+        """Release the lock; the file stays, so that no process can hold a lock on a deleted file.
+
+        `hurried`: leave the name of this process in it, as after a kill. That saves a change to the disk.
+        """
+        if not hurried:
+            with suppress(OSError):
+                os.ftruncate(self._file, 0)
         self.abandon()
 
     def abandon(self) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from types import TracebackType
@@ -23,11 +23,11 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from emulator.store.changes import Change, Log, MemoryLog, Replaced, Step, payload
+from emulator.store.changes import Change, Replaced, Step, payload
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import Image, PreparedImage, StoredContent
 from emulator.store.kinds import D, Document, Kind, by_name
-from emulator.store.table import Bucket, DocumentTable, TableContent, Value, decoded, encoded
+from emulator.store.table import DocumentTable, TableContent, Value, decoded, encoded
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +128,76 @@ class _Transaction:
         if 0 < self._depth <= self._documents.depth:  # else the block around it has ended
             with suppress(StoreUnwritable):
                 self.__exit__(MemoryError, None, None)
+
+
+class Log:
+    """Makes the changes of one bank last. Used by one thread, that of its documents. This one stores nothing.
+
+    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
+    - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
+
+    With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
+    then the log may take it back with `Documents.revert`. That is an fsync (`--durability power`) or a commit.
+
+    `written`: the real time of the last change that was loaded, in seconds since 1970, 0 for none; `size`: bytes that
+    the next start would read besides the snapshot; `compacting`: a new snapshot is being written.
+    """
+
+    confirms = False
+    compacting = False
+    written = 0.0
+    size = 0
+
+    @property
+    def owned(self) -> bool:
+        """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
+        return True
+
+    @property
+    def sync_needed(self) -> bool:
+        """Whether appended changes wait for `durable`."""
+        return False
+
+    @property
+    def compaction_due(self) -> bool:
+        """Whether a new snapshot would make the next start much faster, and none is being written."""
+        return False
+
+    def load(self, documents: Documents) -> None:
+        """Load all changes into the empty `documents`, with its `replace` and `apply`."""
+
+    def load_anew(self, documents: Documents) -> None:  # noqa: ARG002
+        """Load all changes once more, as `documents` that were lost; StoreUnwritable if that is not possible."""
+        raise StoreUnwritable("the documents were in memory only, and are lost")
+
+    def append(self, change: Change) -> None:
+        """Append a change; if it raises StoreUnwritable, the change was not stored."""
+
+    async def durable(self, sequence: int) -> None:
+        """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
+
+        StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
+        """
+
+    def sync(self) -> None:
+        """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
+
+        `pause` is called in a thread, between pieces of the work.
+        """
+        raise NotImplementedError
+
+    def store_content(self, image: Image) -> StoredContent:  # noqa: ARG002
+        """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
+        return StoredContent()
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
+
+    def discard(self) -> None:
+        """Release resources without storing anything: the bank is deleted."""
 
 
 class WriteGroup:
@@ -237,8 +307,7 @@ class Documents:
         Takes exactly one declared index; ValueError otherwise. The value None matches nothing.
         """
         table = self.tables[kind.name]
-        bucket = self._bucket(table, equals)
-        numbers: Sequence[int] = () if bucket is None else (bucket,) if isinstance(bucket, int) else bucket
+        numbers = table.keys.numbers(equals)
         if newest_first:
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
         elif limit is not None:
@@ -248,28 +317,14 @@ class Documents:
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The first document of `find`, or None."""
         table = self.tables[kind.name]
-        bucket = self._bucket(table, equals)
-        if bucket is None:
-            return None
-        document: D = orjson.loads(table.rows[bucket if isinstance(bucket, int) else bucket[0]])
+        numbers = table.keys.numbers(equals)
+        document: D | None = orjson.loads(table.rows[numbers[0]]) if numbers else None
         return document
 
     def count(self, kind: Kind[Any], /, **equals: Value | None) -> int:
         """The number of documents of `find`; without an index, of the kind."""
         table = self.tables[kind.name]
-        if not equals:
-            return len(table.rows)
-        bucket = self._bucket(table, equals)
-        return 0 if bucket is None else 1 if isinstance(bucket, int) else len(bucket)
-
-    def _bucket(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Bucket | None:
-        if len(equals) != 1:
-            raise ValueError("exactly one index must be named")
-        for member, value in equals.items():
-            buckets = table.keys.indexes.get(member)
-            if buckets is not None:
-                return None if value is None else buckets.get(value)
-        raise ValueError(f"{table.name} has no index {', '.join(map(repr, equals))}")
+        return len(table.keys.numbers(equals)) if equals else len(table.rows)
 
     def range(
         self,
@@ -413,15 +468,15 @@ class Documents:
         """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
         if not self.depth:
             self.write_waiting()
-        return Image({name: table.content.copy(table.kind) for name, table in self.tables.items()})
+        return Image({name: table.content.copy() for name, table in self.tables.items()})
 
     def prepare(self, image: Image) -> PreparedImage:
         """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
-        return PreparedImage(image.contents(self.kinds), self.log.store_content(image))
+        return PreparedImage(image.contents(), self.log.store_content(image))
 
     def restore(self, image: Image | PreparedImage) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
-        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(self.kinds), None)
+        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(), None)
         with self.transaction():
             self._replace(prepared.tables)
             if prepared.stored is not None:
@@ -650,12 +705,8 @@ class Documents:
         self.sequence += 1
 
     def replace(self, image: Image, sequence: int) -> None:
-        """Replace the content by that of an image with all changes up to `sequence`; the image must not be used again.
-
-        Raises ValueError for a document that does not fit its kind.
-        """
-        fitting = all(c.keys.kind is self.kinds.get(name, c.keys.kind) for name, c in image.tables.items())
-        for table, content in self._with_contents(image.tables if fitting else image.contents(self.kinds)):
+        """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
+        for table, content in self._with_contents(image.tables):
             table.content = content
         self.sequence = sequence
 
@@ -689,4 +740,4 @@ class Documents:
 
 def memory_store(kinds: Iterable[Kind[Any]]) -> Documents:
     """Documents that exist in memory only."""
-    return Documents(MemoryLog(), kinds)
+    return Documents(Log(), kinds)

@@ -36,6 +36,11 @@ class PreparedImage(NamedTuple):
             self.stored.remove()
 
 
+def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
+    raw = encoded(document)
+    table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
+
+
 class Image(NamedTuple):
     """The content of a bank at one moment, which never changes: kind -> content of its table."""
 
@@ -49,31 +54,21 @@ class Image(NamedTuple):
         """
         tables = {kind.name: DocumentTable(kind) for kind in kinds}
         for kind, several in documents.items():
-            table = tables[kind.name]
             for document in several:
-                raw = encoded(document)
-                table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
+                _put(tables[kind.name], document)
         return cls({name: table.content for name, table in tables.items()})
 
     def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
-        """A copy of this image with a document inserted or replaced, of a kind without indexes and orders."""
-        if kind.indexes or kind.ordered:
-            raise ValueError(f"documents of {kind.name} are indexed")
+        """A copy of this image with a document inserted or replaced."""
         table = DocumentTable(kind)
         if kind.name in self.tables:
-            table.content = self.tables[kind.name].copy(kind)
-        table.place(document["id"], table.numbers.get(document["id"], table.next_number), encoded(document), document)
+            table.content = self.tables[kind.name].copy()
+        _put(table, document)
         return Image({**self.tables, kind.name: table.content})
 
-    def contents(self, kinds: Mapping[str, Kind[Any]]) -> dict[str, TableContent]:
-        """Copies for tables of these kinds; raises ValueError for a document that does not fit its kind."""
-        contents: dict[str, TableContent] = {}
-        for name, content in self.tables.items():
-            try:
-                contents[name] = content.copy(kinds.get(name) or content.keys.kind)
-            except ValueError as wrong:
-                raise ValueError(f"a document of kind {name}: {wrong}") from wrong
-        return contents
+    def contents(self) -> dict[str, TableContent]:
+        """Copies of the contents, for tables that change them."""
+        return {name: content.copy() for name, content in self.tables.items()}
 
     @property
     def size(self) -> int:

@@ -31,7 +31,7 @@ from uuid import uuid4
 
 from emulator.store.changes import Change
 from emulator.store.disk import Disk, Lock, closing, write_whole
-from emulator.store.documents import Documents
+from emulator.store.documents import Documents, Log
 from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.image import Image, StoredContent
 from emulator.store.kinds import Kind
@@ -64,7 +64,10 @@ class Abandoned(Exception):
 
 
 class Journal:
-    """The journal file that changes are appended to: it begins with change `first`, and ends after `end` bytes."""
+    """The journal file that changes are appended to: it begins with change `first`, and ends after `end` bytes.
+
+    It is closed when nobody needs it any more, an fsync under way included.
+    """
 
     def __init__(self, disk: Disk, path: Path, end: int = 0) -> None:
         self._disk = disk
@@ -73,6 +76,10 @@ class Journal:
         self.end = end
         self.file = disk.open_to_append(path)
         self.spoilt = False  # a failed write may have left part of a record
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):  # it could not be opened
+            self._disk.close(self.file)
 
     def append(self, line: bytes) -> None:
         """Write one line completely, or leave the journal unchanged and raise OSError."""
@@ -111,22 +118,18 @@ class SyncTicket:
     sequence: int
     end: int
     names: Path | None  # the directory, if the name of the journal file may not be durable yet
-    duplicate: int | None = None
     done: bool = False
     failed: Exception | None = None
 
     def run(self) -> None:
         """Sync; never raises: see `failed`."""
-        if not self.done:
-            try:
-                self.disk.sync(self.journal.file if self.duplicate is None else self.duplicate)
-                if self.names is not None:
-                    self.disk.sync_directory(self.names)
-            except Exception as failed:
-                self.failed = failed
-            self.done = True
-            if self.duplicate is not None:
-                self.disk.close(self.duplicate)
+        try:
+            self.disk.sync(self.journal.file)
+            if self.names is not None:
+                self.disk.sync_directory(self.names)
+        except Exception as failed:
+            self.failed = failed
+        self.done = True
 
 
 @dataclass(slots=True, eq=False)
@@ -179,15 +182,12 @@ class Compaction:
             self._abandoned = True
 
 
-class JournalLog:
+class JournalLog(Log):
     """The directory of one bank, locked for this process from construction to `close`.
 
-    `written`: the time of the last loaded change, in real seconds since 1970, 0 for none; `size`: bytes of the journal;
-    `synced`: the last change with the configured durability. Construction and `load` raise StoreDamaged, StoreTooNew,
-    StoreLocked and OSError.
+    Construction and `load` raise StoreDamaged, StoreTooNew, StoreLocked and OSError.
     """
 
-    owned = True  # the lock of the directory
     _documents: Documents
     _journal: Journal
 
@@ -196,8 +196,6 @@ class JournalLog:
     ) -> None:
         self.directory = directory
         self.confirms = power
-        self.written = 0.0
-        self.size = 0
         self.refusal: str | None = None  # why changes are refused
         self.compacted: Compaction | None = None  # in progress
         self._progress = progress
@@ -220,11 +218,10 @@ class JournalLog:
         if self not in _open_logs:
             raise StoreUnwritable("the documents are closed")
         self._abandon_compaction()
-        self._close_journal()
         self._read(documents)
 
     def _read(self, documents: Documents) -> None:
-        found, disk = recover(self.directory, self._disk, documents, self._progress), self._disk
+        found, disk = recover(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
         for path in found.stale:
             disk.remove(path)
@@ -240,7 +237,7 @@ class JournalLog:
         path = found.journals[-1] if found.journals else self.directory / journal_name(documents.sequence + 1)
         self._journal, self._open = Journal(disk, path, found.end), True
         self.size = found.size
-        self.written = max((disk.written(path) for path in found.sources), default=0.0)
+        self.written = max((path.stat().st_mtime for path in found.sources), default=0.0)
         self._contents = found.contents
         self._synced, self._synced_end = documents.sequence, found.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
@@ -303,13 +300,7 @@ class JournalLog:
     def begin_sync(self) -> SyncTicket:
         """An fsync for all changes so far: `run` it in any thread, then `finish_sync`."""
         names, journal = self.directory if self._new_name else None, self._journal
-        ticket = SyncTicket(self._disk, journal, self._documents.sequence, journal.end, names)
-        try:
-            # so that a compaction may close the journal's file meanwhile
-            ticket.duplicate = self._disk.duplicate(journal.file)
-        except OSError:  # no descriptor is free: sync at once, in the documents' thread
-            ticket.run()
-        return ticket
+        return SyncTicket(self._disk, journal, self._documents.sequence, journal.end, names)
 
     def finish_sync(self, ticket: SyncTicket) -> None:
         """Confirm the changes covered by an fsync that has run.
@@ -371,11 +362,6 @@ class JournalLog:
             size += sum(stored.size for stored in list(self._contents.values()) if stored.sequence)
         return size > self._compact_at and self.compacted is None and self.refusal is None
 
-    @property
-    def compacting(self) -> bool:
-        """Whether a snapshot is being written."""
-        return self.compacted is not None
-
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a compaction; the coroutine writes the snapshot in a thread. StoreUnwritable if it cannot begin."""
         compaction = self.begin_compaction()
@@ -400,7 +386,7 @@ class JournalLog:
         try:
             needless = [
                 self.directory / name
-                for name in self._disk.names(self.directory)
+                for name in os.listdir(self.directory)
                 if (journal_first(name) or sequence + 1) <= sequence
                 or ((stored := self._contents.get(name)) is not None and 0 < stored.sequence <= sequence)
             ]
@@ -408,13 +394,13 @@ class JournalLog:
                 journal.mend()
             if journal.first != sequence + 1:
                 self._journal = Journal(self._disk, self.directory / journal_name(sequence + 1))
-                self._disk.close(journal.file)
         except OSError as failed:
             self._compact_at = self.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_end = True, self._journal.end
-        self.compacted = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless)
-        return self.compacted
+        compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless)
+        self.compacting, self.compacted = True, compaction
+        return compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
         """Finish a compaction that has run; a failed one is logged, and the old files remain valid."""
@@ -422,7 +408,7 @@ class JournalLog:
             logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
         if self.compacted is not compaction:
             return
-        self.compacted = None
+        self.compacting, self.compacted = False, None
         if compaction.placed:
             self._snapshot_size = compaction.size
             self.size = self._journal.end
@@ -456,16 +442,22 @@ class JournalLog:
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory.
+
+        Once `pause` has cancelled it, the disk is not used for anything that can be left out: it may be slow, and
+        thousands of banks may be closed.
+        """
         self._abandon_compaction()
+        hurried = True
         with suppress(Abandoned):
             if pause is not None:
                 pause()
+            hurried = False
             if self.size > 0 and self.refusal is None:
                 self._attempt(lambda: self.compact(pause))
         if self._open:
             self._attempt(self.sync)
-        self._release()
+        self._release(hurried=hurried)
 
     def _attempt(self, last_step: Callable[[], None]) -> None:
         try:
@@ -478,25 +470,25 @@ class JournalLog:
         self._abandon_compaction()
         self._release()
 
-    def _release(self) -> None:
+    def _release(self, *, hurried: bool = False) -> None:
         if self in _open_logs:
             _open_logs.discard(self)
             self.refusal = self.refusal or "the documents are closed"
             if self._gave_up:  # the failing disk may have prevented it before
                 self._journal.cut_back(self._synced_end)
-            self._close_journal()
-            self._lock.release()
+            self._drop_journal()
+            self._lock.release(hurried=hurried)
 
-    def _close_journal(self) -> None:
+    def _drop_journal(self) -> None:
         if self._open:
             self._open = False
-            self._disk.close(self._journal.file)
+            del self._journal
 
     def leave_to_parent(self) -> None:
         """In a forked child: stop using the directory, which belongs to the parent."""
         self.refusal = "the documents belong to the process that this one was forked from"
         self.compacted = None  # its lock may be held by a thread that does not exist in this process
-        self._close_journal()
+        self._drop_journal()
         self._lock.abandon()
 
 

@@ -13,6 +13,7 @@ Anything else that cannot be read is damage, and nothing is dropped for it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pathlib import Path
 from zlib import crc32
 
 from emulator.store.changes import content_named
-from emulator.store.disk import Disk
+from emulator.store.disk import pieces
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged
 from emulator.store.image import StoredContent
@@ -126,15 +127,14 @@ class Recovered:
     stale: list[Path] = field(default_factory=list)
 
 
-def recover(directory: Path, disk: Disk, documents: Documents, progress: Progress | None = None) -> Recovered:
+def recover(directory: Path, documents: Documents, progress: Progress | None = None) -> Recovered:
     """Read the directory into the empty `documents` without changing a file; raises StoreDamaged and StoreTooNew."""
-    return _Reading(directory, disk, documents, progress).read()
+    return _Reading(directory, documents, progress).read()
 
 
 class _Reading:
-    def __init__(self, directory: Path, disk: Disk, documents: Documents, progress: Progress | None) -> None:
+    def __init__(self, directory: Path, documents: Documents, progress: Progress | None) -> None:
         self._directory = directory
-        self._disk = disk
         self._documents = documents
         self._progress = progress or (lambda _done, _total: None)
         self._done = self._total = 0  # bytes
@@ -144,15 +144,15 @@ class _Reading:
 
     def read(self) -> Recovered:
         found, directory, documents = self._found, self._directory, self._documents
-        names = self._disk.names(directory)
+        names = sorted(os.listdir(directory))
         firsts = {directory / name: first for name in names if (first := journal_first(name)) is not None}
         journals = sorted(firsts, key=firsts.__getitem__)
         snapshot = [directory / SNAPSHOT] if SNAPSHOT in names else []
-        self._total = sum(map(self._disk.size, [*snapshot, *journals]))
+        self._total = sum(path.stat().st_size for path in (*snapshot, *journals))
         self._advance(0)
         for file in snapshot:
-            found.snapshot_size = self._disk.size(file)
-            content = load(self._disk.pieces(file), file, documents.kinds)
+            found.snapshot_size = file.stat().st_size
+            content = load(pieces(file), file, documents.kinds)
             documents.replace(content.image, content.sequence)
             found.sources.append(file)
             self._advance(found.snapshot_size)
@@ -182,7 +182,7 @@ class _Reading:
         found, documents, known = self._found, self._documents, self._documents.sequence
         if first > known + 1:
             raise StoreDamaged(path, 0, f"changes {known + 1} to {first - 1} are missing before this file")
-        data = self._disk.read(path)
+        data = path.read_bytes()
         valid, end = records(data)
         following = first
         for offset, change in valid:
@@ -226,9 +226,9 @@ class _Reading:
         """Load the content file that the change at `offset` names; returns its size."""
         self._unreadable = None
         try:
-            content = load(self._disk.pieces(file), file, self._documents.kinds)
+            content = load(pieces(file), file, self._documents.kinds)
             self._documents.replace(content.image, self._documents.sequence)
-            return self._disk.size(file)
+            return file.stat().st_size
         except FileNotFoundError:
             self._unreadable = StoreDamaged(journal, offset, f"{file.name}, which it names, is missing")
         except StoreDamaged as wrong:
@@ -247,6 +247,6 @@ class _Reading:
             if synced is None or int(synced[1]) >= following:
                 raise StoreDamaged(path, end, f"a valid record follows at byte {offset}")
         for other in later:  # a new file is created after all earlier records were synced
-            more = self._disk.read(other)
+            more = other.read_bytes()
             if _unsealed(more, 0)[0] is not None or next(records_after(more, 0), None) is not None:
                 raise StoreDamaged(path, end, f"valid records follow in {other.name}")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -116,10 +117,10 @@ class Snapshot(NamedTuple):
 
 def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
     """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-    return load(pieces(data), file, by_name(kinds)).image
+    return load(_pieces(data), file, by_name(kinds)).image
 
 
-def pieces(data: bytes) -> Iterator[bytes]:
+def _pieces(data: bytes) -> Iterator[bytes]:
     """A whole file for `load`."""
     return (data[at : at + PIECE] for at in range(0, len(data), PIECE))
 
@@ -144,7 +145,7 @@ def load(parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]]) -> 
     index = b""
     if form == 1:
         whole, end = b"".join(body), int(head[4], 16) - head.end()
-        body, index = pieces(whole[:end]), whole[end:]
+        body, index = _pieces(whole[:end]), whole[end:]
     tables, check = _Tables(), 0
     try:
         for part in body:
@@ -152,9 +153,8 @@ def load(parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]]) -> 
             tables.read(part)
     except (ValueError, KeyError, TypeError) as wrong:
         raise StoreDamaged(file, head.end(), f"the documents cannot be read: {wrong}") from None
-    stated = [(check, head[3]), (crc32(index), head[5])] if form == 1 else [(check, head[5])]
-    stated[-1] = crc32(blank, stated[-1][0]), head[5]
-    if any(computed != int(written, 16) for computed, written in stated):
+    rows_check, whole_check = (check, crc32(index)) if form == 1 else (None, check)
+    if crc32(blank, whole_check) != int(head[5], 16) or (form == 1 and rows_check != int(head[3], 16)):
         raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
     return Snapshot(sequence, _image(tables.rows, file, kinds))
 
@@ -210,8 +210,9 @@ def _foreign(data: bytes, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapsho
     tables: dict[str, Rows] = {}
     for kind, documents in whole.items():
         try:
-            rows = {int(number): encoded(document) for number, document in documents.items()}
-            tables[kind] = dict(sorted(rows.items())), {d["id"]: int(n) for n, d in documents.items()}
+            ordered = sorted(((int(number), document) for number, document in documents.items()), key=itemgetter(0))
+            rows = {number: encoded(document) for number, document in ordered}
+            tables[kind] = rows, {document["id"]: number for number, document in ordered}
         except (ValueError, AttributeError) as wrong:
             raise StoreDamaged(file, 0, f"the table {kind} contains a value that is not a document: {wrong}") from None
     return Snapshot(sequence, _image(tables, file, kinds))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 from sys import intern
@@ -270,6 +270,16 @@ class Keys:
                 raise keys._unsortable(by) from None
         return keys
 
+    def numbers(self, equals: Mapping[str, Value | None]) -> Sequence[int]:
+        """The numbers of the documents whose indexed member has the value; ValueError unless one index is named."""
+        if len(equals) != 1:
+            raise ValueError("exactly one index must be named")
+        ((member, value),) = equals.items()
+        if (buckets := self.indexes.get(member)) is None:
+            raise ValueError(f"{self.kind.name} has no index {member!r}")
+        bucket = None if value is None else buckets.get(value)
+        return () if bucket is None else (bucket,) if isinstance(bucket, int) else bucket
+
     def between(
         self, name: str, group: str | None, low: Value | None, high: Value | None
     ) -> tuple[SortedList, int, int]:
@@ -294,7 +304,6 @@ class TableContent(NamedTuple):
     numbers: dict[str, int]
     next_number: int
     keys: Keys
-    in_order: bool = True
 
     @classmethod
     def empty(cls, kind: Kind[Any]) -> TableContent:
@@ -319,11 +328,9 @@ class TableContent(NamedTuple):
             raise ValueError("two documents have the same 'id'")
         return cls(rows, numbers, max(rows, default=0) + 1, Keys.built(kind, rows.values(), numbers))
 
-    def copy(self, kind: Kind[Any]) -> TableContent:
-        """A copy for a table of this kind, which may be declared anew; ValueError for a document that does not fit."""
-        if self.keys.kind is not kind:
-            return TableContent.of(kind, dict(sorted(self.rows.items())))
-        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy(), self.in_order)
+    def copy(self) -> TableContent:
+        """A copy that can be changed for itself."""
+        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy())
 
 
 class DocumentTable(Table):
@@ -345,7 +352,8 @@ class DocumentTable(Table):
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
         self.sound = True
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order = TableContent.empty(kind)
+        self.rows, self.numbers, self.next_number, self.keys = TableContent.empty(kind)
+        self.in_order = True
         self._change = change or DocumentTable.place
         self._changing = changing
 
@@ -403,13 +411,13 @@ class DocumentTable(Table):
     @property
     def content(self) -> TableContent:
         """The structures of the table, not copies."""
-        return TableContent(self.rows, self.numbers, self.next_number, self.keys, self.in_order)
+        return TableContent(self.sorted_rows(), self.numbers, self.next_number, self.keys)
 
     @content.setter
     def content(self, content: TableContent) -> None:
         self.sound = False
-        self.rows, self.numbers, self.next_number, self.keys, self.in_order = content
-        self.sound = True
+        self.rows, self.numbers, self.next_number, self.keys = content
+        self.sound = self.in_order = True
         self.changed()
 
     def changed(self) -> None:

@@ -41,12 +41,16 @@ class Agent:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.calls: list[Call] = []
+        self.progress: list[str] = []
 
     async def __call__(self, tool: str, **arguments: Any) -> str:
-        answer = await self.client.call_tool(tool, arguments)
+        answer = await self.client.call_tool(tool, arguments, progress_callback=self._follow)
         [content] = answer.content
         self.calls.append(Call(tool, arguments, content.text, bool(answer.is_error)))  # type: ignore[union-attr]
         return self.calls[-1].text
+
+    async def _follow(self, done: float, of: float | None, what: str | None) -> None:
+        self.progress.append(f"{done:.0f} of {of:.0f} {what}")
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from emulator.agents.tools import TABLE
 from emulator.cli.main import run
 from emulator.testing import banks
-from tests.agents.journey import NOBODY, STRAKS, agent, journey
+from tests.agents.journey import NOBODY, agent, journey
 from tests.e2e.process import ALONE
 from tests.known_state import KARI
 
@@ -52,7 +52,11 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
         ("people", {}, "does not answer: Connection refused"),
         ("open_bank", {"seed": 1}, "seed goes with start: true"),
         ("open_bank", {"start": True, "url": NOBODY}, "not both"),
-        ("open_bank", {"start": True, "fixtures": "none"}, "--fixtures none: There is no such file"),
+        (
+            "open_bank",
+            {"start": True, "fixtures": "none"},
+            "There is no fixture 'none'; expected one of empty",
+        ),
         ("open_bank", {"url": "bank"}, "http://127.0.0.1:8080"),
         ("manual", {"topic": "xyzzy"}, "the manual has nothing about xyzzy"),
         ("run_checks", {}, "name either the command that runs your client or its hook"),
@@ -72,9 +76,12 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
 async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) -> None:
     """Requests, explanations, scenarios, and what only `confirm` does."""
     with banks() as begin:
-        url = begin(seed=1).url
+        bank = begin(seed=1)
+        url = bank.url
+        bank.tpp(name="shop").files(tmp_path / "tpps" / "shop")
         async with agent("--url", url, "--state", str(tmp_path)) as ask:
             assert "agent/certificate.pem" in await ask("open_bank")
+            assert f"sign with {tmp_path}/tpps/shop/certificate.pem" in await ask("open_bank", tpp="shop")
             assert "--state DIR" in await ask("open_bank", tpp="demo")
             assert "HTTP 401" in await ask("send_request", method="GET", path="/v1/accounts")
             link = re.search(r'"href":"(http[^"]+/sca/[^"]+)"', ask.calls[-1].text)
@@ -95,14 +102,17 @@ async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) 
             shown = (await ask("scenarios", name="slow-bank")).rpartition("\nmore: ")[0]
             assert "slow-bank is applied" in await ask("apply_scenario", scenario=shown)
             assert "Deleted" in await ask("clear", what="rules", confirm=True)
+            assert "Deleted" in await ask("clear", what="bank", confirm=True)
+            assert "HTTP 200" in await ask("send_request", **accounts, customer=KARI)
+            again = reset.replace("empty", "known-state")
+            assert "anew is applied" in await ask("apply_scenario", scenario=again, confirm=True)
+            assert "HTTP 200" in await ask("send_request", **accounts, customer=KARI)
             assert "anew is applied" in await ask("apply_scenario", scenario=reset, confirm=True)
             assert "The bank has nobody." in await ask("people")
-            assert "Deleted" in await ask("clear", what="bank", confirm=True)
-            paid = await ask("send_request", method="POST", path=STRAKS, customer=KARI, body={})
-            assert "FORMAT_ERROR" in paid
             planned = await ask("run_checks", command="false", checks=["fresh-request-id"])
             assert "not-seen fresh-request-id" in planned
             assert "the command ended with status 1" in planned
+            assert ask.progress == ["1 of 1 fresh-request-id"]
 
 
 async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:

@@ -118,11 +118,11 @@ class Plan:
     def notify(self) -> None:
         """Send what is due, as the process does beside the requests."""
         bank = self.service.bank
-        while due := notifications.claim(bank, by="plan", until=0.0, room={}, most=1, each=1):
+        while due := notifications.claim(bank, room={}, most=1, each=1):
             (notification,) = due
             if self.shop is not None:
                 self.shop.notified(notification["body"])
-            notifications.settle(bank, notification["id"], notifications.DeliveryResult(status=204), by="plan")
+            notifications.settle(bank, notification["id"], notifications.DeliveryResult(status=204))
 
     def browse(self, link: str) -> None:
         parts = urlsplit(link)

@@ -95,7 +95,7 @@ def killed_once(state: Path, dice: random.Random, durability: str) -> int:
         for customer in customers:
             customer.start()
         # The moment of the kill is a number of acknowledged writes, not of seconds.
-        for _ in range(dice.randrange(1, 120)):
+        for _ in range(dice.randrange(1, 60)):
             assert acknowledged.acquire(timeout=20)
     finally:
         bank.process.send_signal(signal.SIGKILL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from axe_core_python.base import AXE_SCRIPT
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
@@ -11,6 +13,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 20
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 
 def wait(browser: Chrome) -> WebDriverWait[Chrome]:
@@ -137,3 +140,25 @@ return shown.filter(one => broken(one) || scrolls(one) && !reached(one)).map(one
 def awkward(browser: Chrome) -> list[str]:
     """What can hardly be read, or by a mouse alone."""
     return list(browser.execute_script(AWKWARD))
+
+
+def faults(browser: Chrome, urls: Iterable[str]) -> dict[str, dict[str, object]]:
+    """What is wrong with pages, each on a desktop's screen and on a phone's."""
+    wrong: dict[str, dict[str, object]] = {}
+    for url in urls:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.get(url)
+        for phone in (False, True):
+            if phone:
+                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+            seen = {
+                "complaints": complaints(browser),
+                "nameless": nameless(browser),
+                "wide": is_too_wide(browser),
+                "awkward": awkward(browser),
+                "axe": findings(browser, on_another_screen=phone),
+            }
+            if any(seen.values()):
+                wrong[f"{url} on a phone" if phone else url] = seen
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return wrong

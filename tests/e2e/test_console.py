@@ -12,14 +12,12 @@ from selenium.webdriver.support.ui import Select
 
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.web.console.screen import NAVIGATION
-from tests.e2e.clicking import awkward, button, complaints, findings, heading, is_too_wide, nameless, press, wait
+from tests.e2e.clicking import PHONE, button, complaints, faults, heading, is_too_wide, press, wait
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.living import DEBTOR, straks
 
 pytestmark = pytest.mark.browser
-
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 
 @pytest.fixture
@@ -70,24 +68,10 @@ def busy(served: ServedPages) -> list[str]:
     return ["/console", *(f"/console/{path}" for path in places + things)]
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"])
-def test_every_page_fits_names_its_controls_and_draws_no_complaint(
-    served: ServedPages, browser: Chrome, device: str
-) -> None:
+def test_every_page_fits_names_its_controls_and_draws_no_complaint(served: ServedPages, browser: Chrome) -> None:
     pages = busy(served)
     served.control("PUT", "clock", {"mode": "frozen"})  # else a payment progresses, and the page is redrawn
-    if device == "phone":
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    violations: dict[str, object] = {}
-    for page in [*pages, "/docs", "/docs/control"]:
-        browser.get(served.url + page)
-        wrong: dict[str, object] = {"complaints": complaints(browser), "nameless": nameless(browser)}
-        wrong |= {"wide": is_too_wide(browser), "awkward": awkward(browser)}
-        if page.startswith("/console"):
-            wrong["axe"] = findings(browser, on_another_screen=device == "phone")
-        if any(wrong.values()):
-            violations[page] = wrong
-    assert violations == {}
+    assert faults(browser, [served.url + page for page in pages]) == {}
 
 
 @pytest.mark.parametrize("device", ["desktop", "phone"])

@@ -9,12 +9,10 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.e2e.clicking import awkward, complaints, findings, is_too_wide, nameless, press
+from tests.e2e.clicking import faults, press
 from tests.e2e.pages_served import served_pages
 
 pytestmark = pytest.mark.browser
-
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 PAGES = (
     "/docs",
@@ -46,21 +44,8 @@ def browser(window: Chrome) -> Iterator[Chrome]:
     window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"])
-def test_every_kind_of_page_fits_names_its_controls_and_draws_no_complaint(
-    browser: Chrome, url: str, device: str
-) -> None:
-    if device == "phone":
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    violations: dict[str, object] = {}
-    for page in PAGES:
-        browser.get(url + page)
-        wrong = {"complaints": complaints(browser), "nameless": nameless(browser), "wide": is_too_wide(browser)}
-        wrong["awkward"] = awkward(browser)
-        wrong["findings"] = findings(browser, on_another_screen=device == "phone")
-        if any(wrong.values()):
-            violations[page] = wrong
-    assert violations == {}
+def test_every_kind_of_page_fits_names_its_controls_and_draws_no_complaint(browser: Chrome, url: str) -> None:
+    assert faults(browser, [url + page for page in PAGES]) == {}
 
 
 # What a page has: the levels of its headings, its ids, and the number of its scripts.

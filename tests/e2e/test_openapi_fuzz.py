@@ -104,7 +104,12 @@ def test_no_made_up_request_brings_a_server_error_or_an_answer_outside_its_schem
     checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
     @given(case=schema[path][method].as_strategy())
-    @settings(max_examples=12, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=settings.default.max_examples // 4,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     def send(case: Any) -> None:
         case.validate_response(_sent(case, fuzzed), checks=checks)
 

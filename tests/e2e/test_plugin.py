@@ -404,16 +404,16 @@ def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
             assert answer.status == 200
 
 
-def pytest_in(folder: Path, *options: str, installed: bool = False) -> subprocess.CompletedProcess[str]:
-    """A run of its own in a project; `installed`: with every plugin that is installed, as a project has them."""
+def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """A run of its own in a project."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    environment = {**os.environ, **({} if installed else ALONE)}
+    environment = {**os.environ, **ALONE}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
 
 def test_the_example_project_passes_side_by_side(tmp_path: Path) -> None:
     project = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns("__pycache__"))
-    done = pytest_in(project, "-n", "2", installed=True)
+    done = pytest_in(project, "-p", "xdist.plugin", "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout
 

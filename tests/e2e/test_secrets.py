@@ -74,7 +74,7 @@ class Run:
     def walk(self) -> None:
         """Every console page that is linked to from another, and every GET of the control interface."""
         waiting = ["/console", *(f"/console/{place}" for place, _ in PAGES if "{" not in place)]
-        while waiting and len(self.texts) < 250:
+        while waiting and len(self.texts) < 120:
             path = waiting.pop(0)
             if path in self.texts:
                 continue

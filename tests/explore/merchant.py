@@ -44,6 +44,7 @@ class Merchant(Shop):
         self.done: set[int] = self.disk.setdefault("done", set())
         self.flows = self.disk.setdefault("flows", {})
         self.alone = False
+        self.session_over = False
         for name, value in self.disk.get("psu", {}).items():
             setattr(self.tpp, name, value)
 
@@ -107,6 +108,7 @@ class Merchant(Shop):
                 self.back_off(min(attempt, 3))
                 prepared = self.prepare(method, path, headers=headers, **options)
             elif answer is not None and self.usable(answer, wants):
+                self.session_over = "SCA_EXPIRED" in answer.text  # which the customer renews, other than a consent
                 return answer
         raise GaveUp
 
@@ -323,10 +325,15 @@ class Merchant(Shop):
         """Read accounts, balances and all pages of transactions, twice."""
         for attempt in range(2):
             listed = self.log_in() if attempt == 0 else self.ask("GET", "/v1/accounts", wants=("accounts", list))
+            if listed.status == 401 and self.session_over:
+                listed = self.log_in()
             if self.stopped(listed):
                 return
             for account in listed.json()["accounts"][:2]:
-                if self.read_whole(account) != 200:
+                status = self.read_whole(account)
+                if status == 401 and self.session_over:
+                    break
+                if status != 200:
                     return
             self.world.wait(60.0)
 
@@ -336,7 +343,7 @@ class Merchant(Shop):
     def read_whole(self, account: dict[str, Any]) -> int:
         """The balance and every transaction of an account, until two lists in sequence are the same."""
         links = account["_links"]
-        known = self.read_accounts.setdefault(account["resourceId"], {})
+        known = self.known_account(account)
         answer = self.ask("GET", links["balances"]["href"], wants=("balances", list))
         if answer.status != 200:
             return answer.status
@@ -355,10 +362,15 @@ class Merchant(Shop):
             self.world.wait(40.0)
         return 200
 
+    def known_account(self, account: dict[str, Any]) -> dict[str, Any]:
+        """What is known of an account; its IBAN stays when a renewal gives it another id."""
+        self.disk.setdefault("ibans", {})[account["resourceId"]] = account["iban"]
+        return self.read_accounts.setdefault(account["iban"], {})
+
     def keep_balance(self, account: dict[str, Any], answer: TppResponse) -> None:
         """Keep the balance that was read."""
         booked = next(b for b in answer.json()["balances"] if b["balanceType"] == "closingBooked")
-        known = self.read_accounts.setdefault(account["resourceId"], {})
+        known = self.known_account(account)
         known["balance"] = self.balance(booked["balanceAmount"]["amount"])
         self.today = str(booked.get("lastChangeDateTime", ""))
 
@@ -421,7 +433,7 @@ class Merchant(Shop):
                 if order["payment"] == identity:
                     return {"state": order["state"]}
             return None
-        return self.read_accounts.get(identity)
+        return self.read_accounts.get(self.disk.get("ibans", {}).get(identity, ""))
 
 
 def members(answer: TppResponse) -> dict[str, Any]:

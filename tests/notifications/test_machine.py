@@ -16,12 +16,11 @@ from emulator.bank.notifications import DeliveryResult
 from emulator.store import memory_store
 
 PAYMENTS = st.sampled_from("pqr")
-PROCESSES = st.sampled_from(("one", "two"))
 STEPS = ("ACTC", "PDNG", "ACSP", "ACWP")
 
 
 class Notifying(RuleBasedStateMachine):
-    """Two processes send what three payments queue; what is undone and what a receiver has taken is remembered."""
+    """One process after the other sends what three payments queue; what is undone and what was taken is remembered."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,8 +32,7 @@ class Notifying(RuleBasedStateMachine):
             notifications.subscribe(self.bank, target, "payment", tpp=target, uri=uri, content=("PROCESS",))
         self.happened: defaultdict[str, list[str]] = defaultdict(list)
         self.taken: defaultdict[str, list[str]] = defaultdict(list)
-        self.sending: dict[tuple[str, str], None] = {}  # process and notification
-        self.now = 0.0
+        self.sending: set[str] = set()
 
     @rule(payment=PAYMENTS, undone=st.booleans())
     def change(self, payment: str, undone: bool) -> None:
@@ -49,48 +47,36 @@ class Notifying(RuleBasedStateMachine):
             return
         self.happened[payment].append(status)
 
-    @rule(process=PROCESSES, most=st.integers(1, 3))
-    def claim(self, process: str, most: int) -> None:
-        until = self.now + 60
-        for one in notifications.claim(self.bank, by=process, until=until, room={}, most=most, each=1):
-            self.sending[process, one["id"]] = None
+    @rule(most=st.integers(1, 3))
+    def claim(self, most: int) -> None:
+        self.sending |= {one["id"] for one in notifications.claim(self.bank, room={}, most=most, each=1)}
 
     @rule(data=st.data(), taken=st.booleans(), noted=st.booleans())
     def send(self, data: st.DataObject, taken: bool, noted: bool) -> None:
         """The receiver takes it or not; the process notes how it went, or is killed before."""
         if not self.sending:
             return
-        process, identity = data.draw(st.sampled_from(sorted(self.sending)))
-        del self.sending[process, identity]
+        identity = data.draw(st.sampled_from(sorted(self.sending)))
         notification = self.bank.documents.get(NOTIFICATION, identity)
         assert notification is not None
-        if not notifications.is_claimed(self.bank, identity, process):
-            return  # it looks before it sends
+        assert notifications.is_claimed(self.bank, identity)
         if taken:
             self.taken[notification["target"]].append(notification["body"]["transactionStatus"])
         if noted:
-            outcome = DeliveryResult(status=204 if taken else 503)
-            notifications.settle(self.bank, identity, outcome, by=process)
+            self.sending.discard(identity)
+            notifications.settle(self.bank, identity, DeliveryResult(status=204 if taken else 503))
+        else:
+            self.restart()
 
-    @rule(process=PROCESSES)
-    def restart(self, process: str) -> None:
-        """A process is killed with all that it was sending, and looks at what it left behind."""
-        self.sending = {one: None for one in self.sending if one[0] != process}
-        self._take_over(process)
-
-    @rule(seconds=st.sampled_from((30, 61)))
-    def time_passes(self, seconds: int) -> None:
-        self.now += seconds
-        self._take_over("two")
+    @rule()
+    def restart(self) -> None:
+        """The process is killed with all that it was sending, and the next one looks at what it has left."""
+        self.sending.clear()
+        notifications.release_abandoned(self.bank, sending=())
 
     @rule()
     def bank_time_passes(self) -> None:
         self.bank.clock.advance(notifications.GAPS[-1])
-
-    def _take_over(self, process: str) -> None:
-        own = {identity for sender, identity in self.sending if sender == process}
-        for left in notifications.abandoned(self.bank, by=process, sending=own, now=self.now):
-            notifications.release(self.bank, left)
 
     @invariant()
     def what_came_is_what_happened(self) -> None:
@@ -105,15 +91,12 @@ class Notifying(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """In the end everything comes, once its receiver takes it."""
-        self.sending.clear()
-        for process in ("one", "two"):
-            self.now += 120
-            self._take_over(process)
+        self.restart()
         for _ in range(200):
-            claimed = notifications.claim(self.bank, by="one", until=0, room={}, most=9, each=9)
+            claimed = notifications.claim(self.bank, room={}, most=9, each=9)
             for one in claimed:
                 self.taken[one["target"]].append(one["body"]["transactionStatus"])
-                notifications.settle(self.bank, one["id"], DeliveryResult(status=204), by="one")
+                notifications.settle(self.bank, one["id"], DeliveryResult(status=204))
             self.bank.clock.advance(notifications.GAPS[-1])
             if not claimed and notifications.next_due(self.bank) is None:
                 break

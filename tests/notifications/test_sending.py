@@ -28,8 +28,8 @@ def subscribe(bank: Bank, target: str, *, tpp: str = "a", script: tuple[str, flo
     notifications.subscribe(bank, target, "payment", tpp=tpp, uri=uri, content=("PROCESS",), script=script)
 
 
-def claim(bank: Bank, *, by: str = "one", each: int = 100, **room: int) -> list[str]:
-    claimed = notifications.claim(bank, by=by, until=100.0, room=room, most=100, each=each)
+def claim(bank: Bank, *, each: int = 100, **room: int) -> list[str]:
+    claimed = notifications.claim(bank, room=room, most=100, each=each)
     return [one["id"] for one in claimed]
 
 
@@ -65,42 +65,24 @@ def test_one_of_a_lane_is_sent_at_a_time(bank: Bank) -> None:
         notifications.status_changed(bank, "p", status)
     (first,) = claim(bank)
     assert claim(bank) == []
-    notifications.settle(bank, first, DELIVERED, by="one")
+    notifications.settle(bank, first, DELIVERED)
     (second,) = claim(bank)
     assert [status_of(bank, one) for one in (first, second)] == ["ACTC", "ACSP"]
 
 
-def test_no_two_processes_send_the_same(bank: Bank) -> None:
-    for target in "pqr":
+def test_what_a_killed_process_was_sending_is_sent_again_and_nothing_else_is(bank: Bank) -> None:
+    for target in "pq":
         subscribe(bank, target)
         notifications.status_changed(bank, target, "ACTC")
-    one, two = claim(bank, by="one"), claim(bank, by="two")
-    assert (len(one), len(two)) == (3, 0)
-    assert notifications.is_claimed(bank, one[0], "one")
-    assert not notifications.is_claimed(bank, one[0], "two")
-
-
-def test_an_outcome_of_a_process_that_has_lost_its_claim_says_nothing(bank: Bank) -> None:
-    subscribe(bank, "p")
-    notifications.status_changed(bank, "p", "ACTC")
-    (identity,) = claim(bank, by="one")
-    for abandoned in notifications.abandoned(bank, by="two", sending=(), now=101.0):
-        notifications.release(bank, abandoned)
-    assert claim(bank, by="two") == [identity]
-    notifications.settle(bank, identity, FAILED, by="one")
-    assert states(bank) == ["sending"]
-    notifications.settle(bank, identity, DELIVERED, by="two")
-    assert states(bank) == ["delivered"]
-
-
-def test_a_claim_is_void_when_its_time_is_over_or_its_process_knows_nothing_of_it(bank: Bank) -> None:
-    subscribe(bank, "p")
-    notifications.status_changed(bank, "p", "ACTC")
-    (identity,) = claim(bank, by="one")
-    assert notifications.abandoned(bank, by="two", sending=(), now=99.0) == []
-    assert len(notifications.abandoned(bank, by="two", sending=(), now=101.0)) == 1
-    assert notifications.abandoned(bank, by="one", sending={identity}, now=101.0) == []
-    assert len(notifications.abandoned(bank, by="one", sending=(), now=99.0)) == 1
+    left, sending = claim(bank)
+    assert notifications.is_claimed(bank, left)
+    notifications.release_abandoned(bank, sending={sending})
+    assert not notifications.is_claimed(bank, left)
+    notifications.settle(bank, left, FAILED)
+    assert sorted(states(bank)) == ["sending", "waiting"], "an outcome of what is not being sent says nothing"
+    assert claim(bank) == [left]
+    notifications.settle(bank, left, DELIVERED)
+    assert sorted(states(bank)) == ["delivered", "sending"]
 
 
 def test_a_tpp_whose_receiver_is_slow_does_not_hold_up_others(bank: Bank) -> None:
@@ -129,7 +111,7 @@ def test_old_ones_that_are_over_are_dropped_and_none_that_waits(bank: Bank, monk
         notifications.status_changed(bank, "p", status)
     for _ in range(4):
         (identity,) = claim(bank)
-        notifications.settle(bank, identity, DELIVERED, by="one")
+        notifications.settle(bank, identity, DELIVERED)
     assert states(bank) == ["delivered"] * 3 + ["waiting"]
 
 
@@ -138,7 +120,7 @@ def test_a_failing_one_that_comes_twice_is_tried_until_it_was_delivered_twice(ba
     notifications.status_changed(bank, "p", "ACTC")
     for outcome in (FAILED, DELIVERED, FAILED, DELIVERED):
         (identity,) = claim(bank)
-        notifications.settle(bank, identity, outcome, by="one")
+        notifications.settle(bank, identity, outcome)
         bank.clock.advance(notifications.GAPS[1])
     assert states(bank) == ["delivered"]
     assert claim(bank) == []
@@ -151,7 +133,7 @@ def test_every_second_one_overtakes_its_predecessor(bank: Bank) -> None:
         notifications.status_changed(bank, "p", status)
         while claimed := claim(bank):
             sent.append(status_of(bank, claimed[0]))
-            notifications.settle(bank, claimed[0], DELIVERED, by="one")
+            notifications.settle(bank, claimed[0], DELIVERED)
     bank.clock.advance(notifications.HELD)
     sent += [status_of(bank, one) for one in claim(bank)]
     assert sent == ["PDNG", "ACTC", "ACWP", "ACSP", "ACSC"]

@@ -162,23 +162,61 @@ async def test_a_wrong_secret_is_refused_and_logged(one: Process, bank: str, cap
     ways = Ways(b"wrong", one.leases.is_home)
     with pytest.raises(NotDelivered, match=f"the process at {one.leases.address} has another secret"):
         await ways.send(one.leases.address, one.leases.home, bank, request("POST", "clock/advance", bank=bank))
-    assert "an internal request with a wrong secret came from" in caplog.text
+    assert "an internal connection with a wrong secret came from" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "sent", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\2{}", b"\0\0\0\2[]", b"\0\0\0\x0b" + b'{"size":-1}']
-)
-async def test_what_is_no_message_is_refused_in_http_and_ends_its_connection(
-    one: Process, sent: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+async def spoken(one: Process, sent: bytes) -> bytes:
+    """What the internal address answers."""
     host, _, port = one.leases.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
     answer = await reader.read()
     writer.close()
+    return answer
+
+
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"x" * 64, b"GET /" + b"x" * 100_000])
+async def test_who_does_not_know_the_secret_gets_403(
+    one: Process, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await spoken(one, sent)
     assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert answer.endswith(b"know its secret.\n")
+    assert "an internal connection with a wrong secret came from" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "head", [b"{}", b"[]", b'{"size":-1}', b"[" * 200_000], ids=["no request", "a list", "no size", "deep"]
+)
+async def test_what_is_no_message_ends_its_connection(
+    one: Process, head: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await spoken(one, one.homes._secret + len(head).to_bytes(4, "big") + head) == b""
     assert "an internal connection sent something else than a request" in caplog.text
+
+
+async def test_a_wrong_token_is_refused_by_the_process_that_it_has_reached(
+    one: Process, bank: str, tmp_path: Path
+) -> None:
+    """The home of the bank has no token, and is not asked; who waits after wrong ones is the client, by its address."""
+    async with process(one.url, tmp_path / "guarded", control_token="a" * 20) as guarded:
+        for path in ("/_emulator/settings", "/console"):
+            asked = Request("GET", f"/banks/{bank}{path}", HEADERS, peer="192.0.2.1")
+            answer = await guarded.send(asked)
+            assert isinstance(answer, Response)
+            assert answer.status in (303, 401), path
+        wrong = (*HEADERS, ("Authorization", "Bearer " + "b" * 20))
+        statuses = []
+        for _ in range(8):
+            answer = await guarded.send(Request("PUT", "/_emulator/banks/tried", wrong, b"{}", peer="192.0.2.2"))
+            assert isinstance(answer, Response)
+            statuses.append(answer.status)
+        assert statuses[:5] == [401] * 5, "each try counts once"
+        assert statuses[-1] == 429
+        right = (*HEADERS, ("Authorization", "Bearer " + "a" * 20))
+        answer = await guarded.send(Request("GET", f"/banks/{bank}/_emulator/settings", right, peer="192.0.2.3"))
+        assert isinstance(answer, Response)
+        assert answer.status == 200
 
 
 async def elsewhere(one: Process, bank: str, address: str) -> None:

@@ -81,6 +81,20 @@ def test_a_message_that_comes_again_and_again_is_written_some_times_a_minute(pip
     assert seen[-1] == f"again failed ({1000 - logs.REPEATS} more of these were left out)"
 
 
+def test_no_line_goes_to_a_file_that_got_the_number_of_a_closed_log(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    number = os.dup(writing)
+    writer = LineWriter(number)
+    other, others = os.pipe()
+    os.dup2(others, number)  # closes it, and opens another file under its number
+    writer.handle(record("line"))
+    writer.close()
+    for descriptor in (number, others, writing):
+        os.close(descriptor)
+    assert (lines_of(reading), lines_of(other)) == (["line"], [])
+    os.close(other)
+
+
 def test_a_line_has_a_largest_length(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     writer = LineWriter(writing)

@@ -22,7 +22,7 @@ from emulator.bank.errors import Message
 from emulator.bank.formats import BIC, DATE, NOT_BLANK, Format, one_of
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
 from emulator.bank.reference import COUNTRIES
-from emulator.bank.validation import Reads, Unfit, filled, refuse
+from emulator.bank.validation import Mismatch, Reads, filled, refuse
 
 
 def _as_documented(schema: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ class Fits:
             plain = text.translate(removed) if self.without else text
             expected = self.form.check(plain)
             if expected is not None:
-                refuse(Unfit(expected, value=text))
+                refuse(Mismatch(expected, value=text))
             return plain
 
         return core_schema.no_info_after_validator_function(checked, handler(source))
@@ -186,7 +186,7 @@ _LOOSE_AMOUNT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def loose_amount(value: Any) -> Any:
-    """A number, or decimal text, of sandbox data; raises Unfit."""
+    """A number, or decimal text, of sandbox data; raises Mismatch."""
     if isinstance(value, str):
         number = Decimal(value) if len(value) <= 40 and _LOOSE_AMOUNT.fullmatch(value) else None
     elif isinstance(value, int | Decimal) and not isinstance(value, bool):
@@ -196,11 +196,11 @@ def loose_amount(value: Any) -> Any:
     else:
         number = None
     if number is None:
-        raise Unfit(text='An amount was expected, a number or text such as "-100.50"')
+        raise Mismatch(text='An amount was expected, a number or text such as "-100.50"')
     exponent = number.as_tuple().exponent
     fraction = -exponent if isinstance(exponent, int) and exponent < 0 else 0
     if fraction > 5 or number.adjusted() + 1 + fraction > MOST_DIGITS:
-        raise Unfit(text=f"An amount has at most {MOST_DIGITS} digits, 5 of them after the point")
+        raise Mismatch(text=f"An amount has at most {MOST_DIGITS} digits, 5 of them after the point")
     return value if isinstance(value, str | int) else _as_json(number)
 
 
@@ -209,7 +209,7 @@ def _as_json(number: Decimal) -> int | float:
     if number == number.to_integral_value():
         return int(number)
     if Decimal(repr(float(number))) != number:
-        raise Unfit(text="This number has more digits than a JSON number can hold: write the amount as text")
+        raise Mismatch(text="This number has more digits than a JSON number can hold: write the amount as text")
     return float(number)
 
 

@@ -38,7 +38,7 @@ from emulator.bank.accounts.accounts import STATUSES
 from emulator.bank.errors import Message
 from emulator.bank.formats import DATE, NATIONAL_NUMBER, Format, matching, one_of
 from emulator.bank.money import CURRENCIES
-from emulator.bank.validation import Reads, Unfit
+from emulator.bank.validation import Mismatch, Reads
 
 _CUSTOMER_TYPES = ("private", "corporate")
 _ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
@@ -50,24 +50,24 @@ def _limit(value: Any) -> Any:
     if not isinstance(value, dict):
         return loose_amount(value)
     if value.get("currency") not in CURRENCIES:
-        raise Unfit("a known currency in it")
+        raise Mismatch("a known currency in it")
     amount = loose_amount(value.get("amount"))
     if str(amount).startswith("-"):
-        raise Unfit("an amount of 0 or more")
+        raise Mismatch("an amount of 0 or more")
     return {"amount": amount, "currency": value["currency"]}
 
 
 def _one_or_two(value: Any) -> int:
     if value in (1, 2) and type(value) is int:
         return int(value)
-    raise Unfit("1 or 2")
+    raise Mismatch("1 or 2")
 
 
 def _yes_or_no(value: Any) -> Any:
     """true, false, or the empty text that clients of the hosted sandboxes post for an absent value."""
     if isinstance(value, bool) or value == "":
         return value
-    raise Unfit("true or false")
+    raise Mismatch("true or false")
 
 
 _NUMBER = matching(NATIONAL_NUMBER, "a customer number of 8 to 11 digits")

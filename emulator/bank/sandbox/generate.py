@@ -26,7 +26,7 @@ from emulator.bank.reference import (
     synthetic_organisation_number,
 )
 from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
-from emulator.bank.validation import Model, Unfit, refuse
+from emulator.bank.validation import Mismatch, Model, refuse
 
 MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
@@ -60,12 +60,12 @@ class DataPlan(Model):
     def _is_not_too_large(self) -> Self:
         if self.accounts > MOST_ACCOUNTS:
             text = f"{self.accounts} accounts are too many; at once at most {MOST_ACCOUNTS} can be generated."
-            refuse(Unfit(text=text, path=("accountsPerCustomer",)))
+            refuse(Mismatch(text=text, path=("accountsPerCustomer",)))
         if self.transactions > MOST_TRANSACTIONS:
             text = (
                 f"{self.transactions} transactions are too many; at once at most {MOST_TRANSACTIONS} can be generated."
             )
-            refuse(Unfit(text=text, path=("transactionsPerAccount",)))
+            refuse(Mismatch(text=text, path=("transactionsPerAccount",)))
         return self
 
 

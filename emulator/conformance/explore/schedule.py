@@ -13,7 +13,7 @@ import yaml
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank.problems import InputRefused, Problem, unknown
-from emulator.bank.validation import Maybe, Model, Reads, Unfit, refuse, validate
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, validate
 from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.scenario import durations
 from emulator.scenario.loader import from_value, parsed, text_of
@@ -53,9 +53,9 @@ REQUESTS: Mapping[Task, Mapping[str, int]] = {
 def _passes(value: Any) -> str:
     length = durations.exact(value)
     if length is None:
-        raise Unfit(durations.expected(value, calendar=False))
+        raise Mismatch(durations.expected(value, calendar=False))
     if length.days > MOST_PASSING:
-        raise Unfit(text=f"At most {MOST_PASSING} days were expected.")
+        raise Mismatch(text=f"At most {MOST_PASSING} days were expected.")
     return str(value)
 
 
@@ -72,9 +72,9 @@ class Passing(_Part):
 
 def _no_fault(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise Unfit("a mapping")
+        raise Mismatch("a mapping")
     name = value.get("fault", "")
-    refuse(Unfit(text=unknown(str(name), kinds(), "There is no fault"), path=("fault",)))
+    refuse(Mismatch(text=unknown(str(name), kinds(), "There is no fault"), path=("fault",)))
 
 
 def _kind(value: Any) -> str:
@@ -100,7 +100,7 @@ class FaultSchedule(_Part):
 
     model_config = ConfigDict(alias_generator=None, ignored_types=(cached_property,))
 
-    found: Maybe[str] = None
+    found: Omittable[str] = None
     tasks: Annotated[list[Task], Field(min_length=1, max_length=MOST_TASKS)]
     begins: Begins = "now"
     customer: Annotated[list[Behaviour], Field(max_length=50)] = Field([])

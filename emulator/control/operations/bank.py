@@ -17,7 +17,7 @@ from emulator.bank.payment import progression
 from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
-from emulator.bank.validation import Maybe, Model, Text
+from emulator.bank.validation import Model, Omittable, Text
 from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
@@ -28,7 +28,7 @@ from emulator.store import StoreUnwritable, discarded_on_failure
 class ResetBody(Model):
     """The fixture and the scenario to reset to, in place of those that the bank was made with."""
 
-    fixtures: Maybe[Text] = None
+    fixtures: Omittable[Text] = None
     scenario: ScenarioChoice = None
 
 

@@ -15,7 +15,7 @@ from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
-from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
+from emulator.bank.validation import Model, Moment, Omittable, Text, one_of
 from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import MODES
@@ -29,13 +29,13 @@ SEEDS = 10**18
 class NewBank(Model):
     """The contents of a new bank."""
 
-    fixtures: Maybe[Text] = None
+    fixtures: Omittable[Text] = None
     scenario: ScenarioChoice = None
-    seed: Maybe[Annotated[int, Field(ge=-SEEDS, le=SEEDS)]] = None
+    seed: Omittable[Annotated[int, Field(ge=-SEEDS, le=SEEDS)]] = None
     settings: Settings = Field(default_factory=dict)
-    now: Maybe[Moment] = Field(None, description="Bank time; dates in the fixture are relative to it.")
-    clock: Maybe[Annotated[str, one_of("mode of the clock", MODES)]] = None
-    tpp: Maybe[IssueTpp] = Field(None, description="A TPP to issue a new certificate to.")
+    now: Omittable[Moment] = Field(None, description="Bank time; dates in the fixture are relative to it.")
+    clock: Omittable[Annotated[str, one_of("mode of the clock", MODES)]] = None
+    tpp: Omittable[IssueTpp] = Field(None, description="A TPP to issue a new certificate to.")
 
 
 @closed

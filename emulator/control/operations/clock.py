@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
-from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
+from emulator.bank.validation import LATEST_YEAR, Mismatch, Model, Moment, Omittable, Reads, one_of, refuse
 from emulator.control.forms import closed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import durations
@@ -25,13 +25,13 @@ class SetClock(Model):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    now: Maybe[Moment] = None
-    mode: Maybe[Annotated[str, one_of("mode of the clock", MODES)]] = None
+    now: Omittable[Moment] = None
+    mode: Omittable[Annotated[str, one_of("mode of the clock", MODES)]] = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if not self.model_fields_set:
-            refuse(Unfit(text="Expected now, mode or both."))
+            refuse(Mismatch(text="Expected now, mode or both."))
         return self
 
 
@@ -46,7 +46,7 @@ class ClockTime(TypedDict):
 def _duration(value: Any) -> Duration:
     length = durations.parse(value)
     if length is None:
-        raise Unfit(durations.expected(value))
+        raise Mismatch(durations.expected(value))
     return length
 
 

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from emulator.api.query import QueryParameter
 from emulator.bank.errors import BankError
-from emulator.bank.validation import Maybe, Model
+from emulator.bank.validation import Model, Omittable
 from emulator.conformance.observer import Conformance
 from emulator.control.forms import closed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
@@ -30,9 +30,9 @@ class Observation(Model):
 class Belief(Model):
     """What the TPP claims about a payment or an account."""
 
-    state: Maybe[Literal["paid", "open", "failed"]] = None
-    balance: Maybe[str] = None
-    transactions: Maybe[int] = None
+    state: Omittable[Literal["paid", "open", "failed"]] = None
+    balance: Omittable[str] = None
+    transactions: Omittable[int] = None
 
 
 class Beliefs(Model):

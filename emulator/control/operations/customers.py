@@ -15,7 +15,7 @@ from emulator.bank.customers.consents import OwnConsent, Read
 from emulator.bank.payment import self_service
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
-from emulator.bank.validation import Maybe, Model, Text200, Text512
+from emulator.bank.validation import Model, Omittable, Text200, Text512
 from emulator.control.forms import Who, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
@@ -25,7 +25,7 @@ MOST = 1_000_000  # a story searches all of them for the owner of an account
 class Which(Model):
     """`cancels`: decide about the cancellation of the payment, not about the payment."""
 
-    cancels: Maybe[bool] = None
+    cancels: Omittable[bool] = None
 
 
 @closed

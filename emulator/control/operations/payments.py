@@ -10,7 +10,7 @@ from emulator.api.query import QueryParameter
 from emulator.bank import notifications
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
-from emulator.bank.validation import Maybe, Model, one_of
+from emulator.bank.validation import Model, Omittable, one_of
 from emulator.control.forms import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
@@ -18,7 +18,7 @@ from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, ope
 class AdvancePayment(Model):
     """The status to advance to; omitted: the next one."""
 
-    to: Maybe[Annotated[str, one_of("status", tuple(STATUSES))]] = None
+    to: Omittable[Annotated[str, one_of("status", tuple(STATUSES))]] = None
 
 
 @closed

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
-from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
+from emulator.bank.validation import Model, Omittable, Text100, Text200, Text512, one_of
 from emulator.control.forms import Who, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
@@ -19,17 +19,17 @@ from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, ope
 class Approve(Who):
     """Who approves, and how; omitted members get a default."""
 
-    national_id: Maybe[Text200] = None
-    method: Maybe[Annotated[str, one_of("method", sca.METHODS)]] = None
+    national_id: Omittable[Text200] = None
+    method: Omittable[Annotated[str, one_of("method", sca.METHODS)]] = None
 
 
 class Fail(Model):
     """The server error that is reported to the TPP."""
 
-    status: Maybe[Annotated[int, Field(ge=400, le=599)]] = None
-    code: Maybe[Annotated[str, one_of("code", tuple(STATUS))]] = None
-    message: Maybe[Text512] = None
-    system: Maybe[Text100] = None
+    status: Omittable[Annotated[int, Field(ge=400, le=599)]] = None
+    code: Omittable[Annotated[str, one_of("code", tuple(STATUS))]] = None
+    message: Omittable[Text512] = None
+    system: Omittable[Text100] = None
 
 
 @closed

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
-from emulator.bank.validation import Maybe, Model, filled, one_of
+from emulator.bank.validation import Model, Omittable, filled, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control.forms import closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
@@ -25,12 +25,12 @@ class IssueTpp(Model):
     """A TPP to issue a certificate to."""
 
     name: _Name
-    subject: Maybe[_Name] = Field(None, description="The common name in the certificate; omitted: name.")
+    subject: Omittable[_Name] = Field(None, description="The common name in the certificate; omitted: name.")
     roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
         default_factory=lambda: list(ROLES)
     )
-    organization_identifier: Maybe[Annotated[str, filled(256)]] = None
-    flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
+    organization_identifier: Omittable[Annotated[str, filled(256)]] = None
+    flaw: Omittable[Annotated[str, one_of("flaw", FLAWS)]] = None
     replace: bool = Field(False, description="Replace the TPP of this name.")
     keystore: bool = Field(
         False, description="Also return certificate and key as PKCS #12 in base64; its password is bank-emulator."

@@ -16,7 +16,7 @@ from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
 from emulator.bank.formats import HEADER_NAME
 from emulator.bank.problems import guess
-from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, filled, matching, one_of, refuse
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, filled, matching, one_of, refuse
 from emulator.scenario.effects import Effect, EffectKind
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _leads_to_sca(call: Call) -> bool:
 def _header(value: Any) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool) and _VALUE.fullmatch(str(value)):
         return str(value)
-    raise Unfit("one line of ASCII text")
+    raise Mismatch("one line of ASCII text")
 
 
 def _header_values(value: Any) -> list[str]:
@@ -62,13 +62,13 @@ def _header_values(value: Any) -> list[str]:
     if not isinstance(value, list):
         return [_header(value)]
     if not 1 <= len(value) <= MOST_VALUES:
-        raise Unfit(text=f"Expected a value, or a list of 1 to {MOST_VALUES}.")
+        raise Mismatch(text=f"Expected a value, or a list of 1 to {MOST_VALUES}.")
     values = []
     for index, one in enumerate(value):
         try:
             values.append(_header(one))
-        except Unfit as unfit:
-            raise Unfit(unfit.expected, path=(index,), value=one) from None
+        except Mismatch as mismatch:
+            raise Mismatch(mismatch.expected, path=(index,), value=one) from None
     return values
 
 
@@ -80,9 +80,9 @@ _HEADER_VALUES = {
 
 def _check_names(headers: dict[str, list[str]]) -> dict[str, list[str]]:
     wrong = [
-        Unfit(text="This is not the name of a header.", path=(name,))
+        Mismatch(text="This is not the name of a header.", path=(name,))
         if not HEADER_NAME.fullmatch(name)
-        else Unfit(text=f"{name} is set by the bank itself.", path=(name,))
+        else Mismatch(text=f"{name} is set by the bank itself.", path=(name,))
         for name in headers
         if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS
     ]
@@ -99,10 +99,10 @@ class ScriptedAnswer(Model):
         json_schema_extra={"anyOf": [{"required": [name]} for name in ("status", "code", "json")]},
     )
 
-    status: Maybe[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
-    code: Maybe[Annotated[str, matching(_CODE, "a code of 3 to 64 capital letters and underscores")]] = None
-    text: Maybe[Annotated[str, filled(TEXT_LIMIT)]] = None
-    category: Maybe[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
+    status: Omittable[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
+    code: Omittable[Annotated[str, matching(_CODE, "a code of 3 to 64 capital letters and underscores")]] = None
+    text: Omittable[Annotated[str, filled(TEXT_LIMIT)]] = None
+    category: Omittable[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
     headers: Annotated[
         dict[str, Annotated[list[str], Reads(_header_values, _HEADER_VALUES)]],
         AfterValidator(_check_names),
@@ -117,13 +117,13 @@ class ScriptedAnswer(Model):
         with_json = "json_body" in self.model_fields_set
         wrong = []
         if not with_json and self.status is None and self.code is None:
-            wrong.append(Unfit(text="An answer requires status, code or json."))
+            wrong.append(Mismatch(text="An answer requires status, code or json."))
         if with_json:
             text = "{} has no effect beside json, which is the whole answer."
-            wrong += [Unfit(text=text.format(name), path=(name,)) for name in given]
+            wrong += [Mismatch(text=text.format(name), path=(name,)) for name in given]
         if self.known_status in WITHOUT_BODY:
             text = f"An answer with status {self.known_status} has no body."
-            wrong += [Unfit(text=text, path=(name,)) for name in [*(["json"] if with_json else []), *given]]
+            wrong += [Mismatch(text=text, path=(name,)) for name in [*(["json"] if with_json else []), *given]]
         if wrong:
             refuse(*wrong)
         return self

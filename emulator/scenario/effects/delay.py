@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import model_validator
 
 from emulator.api.messages import Response
-from emulator.bank.validation import Model, Unfit, refuse
+from emulator.bank.validation import Mismatch, Model, refuse
 from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration, either
 
@@ -26,7 +26,7 @@ class Between(Model):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.max < self.min:
-            refuse(Unfit(text="max is shorter than min.", value=self))
+            refuse(Mismatch(text="max is shorter than min.", value=self))
         return self
 
 

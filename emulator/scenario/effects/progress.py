@@ -21,7 +21,7 @@ from emulator.bank.payment import flows
 from emulator.bank.problems import Path
 from emulator.bank.products import Product
 from emulator.bank.scheme.transitions import FINAL, STATUSES
-from emulator.bank.validation import Model, Reads, Unfit, refuse
+from emulator.bank.validation import Mismatch, Model, Reads, refuse
 from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
@@ -41,13 +41,13 @@ def _step(value: Any) -> tuple[str, timedelta]:
         path = (value,)
         try:
             wait = _WAIT.read(given)
-        except Unfit as unfit:
-            raise Unfit(unfit.expected, unfit.text, path=path, value=given) from None
+        except Mismatch as mismatch:
+            raise Mismatch(mismatch.expected, mismatch.text, path=path, value=given) from None
     elif not isinstance(value, str):
-        raise Unfit("a status such as ACTC, or a status with its wait such as {PDNG: 30s}")
+        raise Mismatch("a status such as ACTC, or a status with its wait such as {PDNG: 30s}")
     if not _CODE.fullmatch(value):
         text = "A status has four capital letters; there is no"
-        raise Unfit(text=text, path=path, known=STATUSES, value=value)
+        raise Mismatch(text=text, path=path, known=STATUSES, value=value)
     return value, wait
 
 
@@ -68,7 +68,7 @@ _SCHEMA: Mapping[str, Any] = {
 def _ends_once(steps: list[tuple[str, timedelta]]) -> list[tuple[str, timedelta]]:
     for index, (status, _) in enumerate(steps[:-1]):
         if status in FINAL:
-            refuse(Unfit(text=f"{status} is final; nothing follows it.", path=(index + 1,)))
+            refuse(Mismatch(text=f"{status} is final; nothing follows it.", path=(index + 1,)))
     return steps
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from emulator.bank.validation import Adds, Maybe, Model, Unfit, filled, refuse
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, filled, refuse
 from emulator.discovery import discover
 from emulator.scenario.actors import Actors, As, Persona
 from emulator.scenario.expectation import Expect
@@ -19,7 +19,7 @@ from emulator.scenario.variables import NAME
 
 def _check_names(save: dict[str, str]) -> dict[str, str]:
     text = "A saved name has letters, digits, - and _, and starts with a letter."
-    wrong = [Unfit(text=text, path=(name,)) for name in save if not NAME.fullmatch(name)]
+    wrong = [Mismatch(text=text, path=(name,)) for name in save if not NAME.fullmatch(name)]
     if wrong:
         refuse(*wrong)
     return save
@@ -43,9 +43,9 @@ class Step(Model):
     summary: ClassVar[str]
     example: ClassVar[Mapping[str, Any]]
 
-    expect: Maybe[Expect] = None
+    expect: Omittable[Expect] = None
     save: Save = Field({}, description="Name: path in the answer.")
-    as_: Maybe[As] = Field(None, alias="as")
+    as_: Omittable[As] = Field(None, alias="as")
 
     def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         """Play the step as `persona`; returns the answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
-from emulator.bank.validation import Moment, Reads, Unfit, validate_as
+from emulator.bank.validation import Mismatch, Moment, Reads, validate_as
 from emulator.scenario import durations
 from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
@@ -16,18 +16,18 @@ WORDS = ("advance", "set")
 
 def _change(text: Any) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise Unfit("text")
+        raise Mismatch("text")
     word, _, value = text.partition(" ")
     if word not in WORDS:
-        raise Unfit(text="A clock cannot", known=WORDS, value=word)
+        raise Mismatch(text="A clock cannot", known=WORDS, value=word)
     if "${" in value:
         return text
     if word == "set":
         _, problems = validate_as(Moment, value.strip())
         if problems:
-            raise Unfit(text=problems[0].text)
+            raise Mismatch(text=problems[0].text)
     elif durations.parse(value.strip()) is None:
-        raise Unfit(text=f"Expected advance and {durations.expected(value.strip())}.")
+        raise Mismatch(text=f"Expected advance and {durations.expected(value.strip())}.")
     return text
 
 

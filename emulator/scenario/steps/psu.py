@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
 from emulator.bank.errors import STATUS
-from emulator.bank.validation import Maybe, Reads, Text512, Unfit, one_of, refuse
+from emulator.bank.validation import Mismatch, Omittable, Reads, Text512, one_of, refuse
 from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
@@ -28,27 +28,27 @@ TAKES: Mapping[str, tuple[str, ...]] = {
 
 def _action(text: Any) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise Unfit("text")
+        raise Mismatch("text")
     word, _, target = text.partition(" ")
     if word not in TAKES:
-        raise Unfit(text="A customer cannot", known=tuple(TAKES), value=word)
+        raise Mismatch(text="A customer cannot", known=tuple(TAKES), value=word)
     if len(target.split()) != 1:
-        raise Unfit(text=f"Expected {word} and its target, such as {word} ${{payment}} or {word} latest.")
+        raise Mismatch(text=f"Expected {word} and its target, such as {word} ${{payment}} or {word} latest.")
     return text
 
 
 def _status(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
         return value
-    raise Unfit("a whole number from 400 to 599")
+    raise Mismatch("a whole number from 400 to 599")
 
 
 def _accounts(value: Any) -> list[str]:
     if not isinstance(value, list):
-        raise Unfit("a list")
+        raise Mismatch("a list")
     for index, name in enumerate(value):
         if not isinstance(name, str) or not name.strip():
-            raise Unfit("text", path=(index,), value=name)
+            raise Mismatch("text", path=(index,), value=name)
     return value
 
 
@@ -70,21 +70,21 @@ class PsuStep(Step):
     example: ClassVar = {"psu": "approve ${payment}"}
 
     psu: Annotated[str, Reads(_action, {"type": "string", "pattern": rf"^({'|'.join(TAKES)}) \S+$"})]
-    method: Maybe[Annotated[str, or_saved(one_of("method", METHODS))]] = None
-    context: Maybe[Annotated[str, or_saved(one_of("context", CONTEXTS))]] = None
-    agreement: Maybe[Text512] = None
+    method: Omittable[Annotated[str, or_saved(one_of("method", METHODS))]] = None
+    context: Omittable[Annotated[str, or_saved(one_of("context", CONTEXTS))]] = None
+    agreement: Omittable[Text512] = None
     accounts: Annotated[Any, or_saved(_ACCOUNTS)] = Field(None, description="iban, bban or resourceId of each.")
     status: Annotated[Any, or_saved(_STATUS)] = None
-    code: Maybe[Annotated[str, or_saved(one_of("code", tuple(STATUS)))]] = None
-    message: Maybe[Text512] = None
-    system: Maybe[Text512] = None
+    code: Omittable[Annotated[str, or_saved(one_of("code", tuple(STATUS)))]] = None
+    message: Omittable[Text512] = None
+    system: Omittable[Text512] = None
 
     @model_validator(mode="after")
     def _takes_its_own(self) -> Self:
         word = self.psu.partition(" ")[0]
         others = {name for names in TAKES.values() for name in names} - set(TAKES[word])
         wrong = [
-            Unfit(text=f"{word} takes no {name}.", path=(name,)) for name in sorted(others & self.model_fields_set)
+            Mismatch(text=f"{word} takes no {name}.", path=(name,)) for name in sorted(others & self.model_fields_set)
         ]
         if wrong:
             refuse(*wrong)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from emulator.bank.validation import Maybe, Reads, Unfit, filled, one_of, refuse
+from emulator.bank.validation import Mismatch, Omittable, Reads, filled, one_of, refuse
 from emulator.client import TAMPERINGS
 from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
@@ -17,7 +17,7 @@ from emulator.scenario.values import address
 
 def _header(value: Any) -> Any:
     if isinstance(value, dict | list | bool):
-        raise Unfit("text, or null to omit the header")
+        raise Mismatch("text, or null to omit the header")
     return value
 
 
@@ -33,16 +33,16 @@ class TppStep(Step):
 
     tpp: Annotated[str, address()]
     json_body: Any = Field(None, alias="json", description="The body, as JSON.")
-    body: Maybe[Annotated[str, filled(1_000_000)]] = Field(None, description="The body as text, instead of json.")
+    body: Omittable[Annotated[str, filled(1_000_000)]] = Field(None, description="The body as text, instead of json.")
     headers: dict[str, _Header] = Field({}, description="Further headers, signed if they must be; null omits one.")
-    tamper: Maybe[Annotated[str, one_of("tampering", sorted(TAMPERINGS))]] = Field(
+    tamper: Omittable[Annotated[str, one_of("tampering", sorted(TAMPERINGS))]] = Field(
         None, description="A change of the request after it was signed."
     )
 
     @model_validator(mode="after")
     def _has_one_body(self) -> Self:
         if self.body is not None and "json_body" in self.model_fields_set:
-            refuse(Unfit(text="A request has json or body, not both.", path=("body",)))
+            refuse(Mismatch(text="A request has json or body, not both.", path=("body",)))
         return self
 
     def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:

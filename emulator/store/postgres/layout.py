@@ -115,11 +115,14 @@ async def prepare(
     for attempt in range(ATTEMPTS):
         try:
             async with connection.transaction():
-                if not await _is_empty(connection, schema):
-                    await _migrate(connection, schema, version, steps)
-                    await _check(connection, schema)
-                else:
+                if await _is_empty(connection, schema):
                     await _make(connection, schema, version)
+                    return
+                before = await _version(connection, schema, version, lock=" FOR UPDATE")
+                for older in range(before, version):
+                    for statement in (*steps[older], "UPDATE {schema}.layout SET version = {version}"):
+                        await connection.execute(_in_schema(statement, schema, version))
+                await _check(connection, schema)
             return
         except (errors.UndefinedTable, errors.UndefinedColumn):  # a layout of something else has a version, too
             raise _foreign(schema) from None
@@ -173,17 +176,6 @@ async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int
             " use the version that wrote them, or later"
         )
     return row[0]
-
-
-async def _migrate(
-    connection: AsyncConnection[TupleRow], schema: str, version: int, steps: Mapping[int, Sequence[str]]
-) -> None:
-    before = await _version(connection, schema, version, lock=" FOR UPDATE")
-    for older in range(before, version):
-        for statement in steps[older]:
-            await connection.execute(_in_schema(statement, schema, version))
-    if before < version:
-        await connection.execute(_in_schema("UPDATE {schema}.layout SET version = {version}", schema, version))
 
 
 async def _check(connection: AsyncConnection[TupleRow], schema: str, *, writes: bool = True) -> None:

@@ -97,6 +97,11 @@ class Lease:
     damage: StoredDataDamaged | None = None
 
     @property
+    def replaces(self) -> bool:
+        """Whether something may be stored of another bank of this name: one that is damaged, or was deleted."""
+        return self.damage is not None or (not self.sequence and self.made > 0)
+
+    @property
     def valid(self) -> bool:
         """Whether no other process can be the home."""
         return elapsed() < self.until

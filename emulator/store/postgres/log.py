@@ -24,20 +24,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
+from math import inf
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
 from typing import Any, NamedTuple
 
 import orjson
+import psycopg
 
 from emulator.store.changes import Change, content_named
 from emulator.store.documents import Documents as Store
+from emulator.store.documents import Log
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
@@ -73,13 +76,22 @@ _COMMIT_ONE = (
     " WHERE name = %s AND epoch = %s AND sequence = %s RETURNING name, sequence)"
     " INSERT INTO {schema}.change (bank, sequence, body) SELECT name, sequence, %b FROM advanced RETURNING bank"
 )
+# What a statement deletes is what was there when it began: a commit or a snapshot that was under way leaves its rows
+# behind. The new epoch lets nothing come after that, and CLEAR deletes them before there is another bank of this name.
 DELETE = (
-    "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL,"
-    " home = CASE WHEN %s THEN home END, until = CASE WHEN %s THEN until ELSE now() - interval '1 microsecond' END"
-    " WHERE name = %s AND epoch = %s RETURNING name),"
+    "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL, home = NULL,"
+    " epoch = epoch + 1, until = now() - interval '1 microsecond' WHERE name = %s AND epoch = %s RETURNING name),"
     " a AS (DELETE FROM {schema}.change c USING gone g WHERE c.bank = g.name),"
     " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name),"
     " c AS (DELETE FROM {schema}.snapshot s USING gone g WHERE s.bank = g.name) SELECT name FROM gone"
+)
+CLEAR = (
+    "WITH own AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, memory = NULL,"
+    " made = made + CASE WHEN sequence > 0 THEN 1 ELSE 0 END WHERE name = %s AND epoch = %s RETURNING name),"
+    " a AS (DELETE FROM {schema}.change c USING own o WHERE c.bank = o.name),"
+    " b AS (DELETE FROM {schema}.checkpoint c USING own o WHERE c.bank = o.name"
+    " AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)),"
+    " c AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name) SELECT name FROM own"
 )
 _STAGE = (
     "INSERT INTO {schema}.checkpoint (bank, sequence, part, body)"
@@ -175,7 +187,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
     return sizes
 
 
-class PostgresLog:
+class PostgresLog(Log):
     """The log of a bank of which this process is the home."""
 
     confirms = True
@@ -186,14 +198,14 @@ class PostgresLog:
         self.pending: list[Change] = []
         self.synced = content.sequence
         self.written = lease.written / 1e6
-        self.replaces = lease.damage is not None  # the first commit of a bank deletes a damaged one of its name
+        self.replaces = lease.replaces  # the first commit deletes what is there of another bank of its name
         self.size = 0
         self.compacting = False
         self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
         self._commits = commits
         self._content: Content | None = content
         self._weight = 0
-        self._contents: dict[str, StoredContent] = {}
+        self.contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
@@ -206,7 +218,7 @@ class PostgresLog:
             self.size += len(body)
             if (file := content_named(body)) is not None:
                 self.size += sizes[file]
-                self._contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
+                self.contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
 
     def load_anew(self, _documents: Store) -> None:
         """Give the bank up: the next request takes it again, which loads it."""
@@ -256,12 +268,7 @@ class PostgresLog:
         self.synced = sequence
         self.pending = [change for change in self.pending if change.sequence > sequence]
         self._store.confirm(sequence)
-        waiting, self._waiting = self._waiting, []
-        for change, stored in waiting:
-            if change > sequence:
-                self._waiting.append((change, stored))
-            elif not stored.done():
-                stored.set_result(None)
+        self._wake(sequence, lambda stored: stored.set_result(None))
 
     def refused(self, error: StoreUnwritable) -> None:
         """The changes that are not stored will not be: undo them."""
@@ -269,10 +276,16 @@ class PostgresLog:
             self._refusal = error
         self.pending.clear()
         self._store.revert(self.synced, str(error))
+        self._wake(inf, lambda stored: stored.set_exception(error))
+
+    def _wake(self, sequence: float, tell: Callable[[asyncio.Future[None]], None]) -> None:
+        """Tell those who wait for changes up to this one."""
         waiting, self._waiting = self._waiting, []
-        for _, stored in waiting:
-            if not stored.done():
-                stored.set_exception(error)
+        for change, stored in waiting:
+            if change > sequence:
+                self._waiting.append((change, stored))
+            elif not stored.done():
+                tell(stored)
 
     def end(self, error: StoreUnwritable) -> None:
         """This process has the bank no more."""
@@ -297,14 +310,14 @@ class PostgresLog:
             body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
             staged = await self.stage(body)
             await self.durable(sequence)  # a checkpoint must not be ahead of what is stored
-            used = [file for file, content in self._contents.items() if 0 < content.sequence <= sequence]
+            used = [file for file, content in self.contents.items() if 0 < content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
                 *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
                 within=LOADING,
             )
             for file in used:
-                del self._contents[file]
+                del self.contents[file]
             self.size -= size
             self._weight = len(body)
         except Abandoned:
@@ -333,10 +346,10 @@ class PostgresLog:
             raise StoreUnwritable(str(error)) from error
 
         def remove() -> None:
-            if self._contents.pop(file, None) is not None:
+            if self.contents.pop(file, None) is not None:
                 self._commits.spawn(server.rows(_UNSTAGE, self.name, int(file)))
 
-        stored = self._contents[file] = StoredContent(file, size=len(body), remove=remove)
+        stored = self.contents[file] = StoredContent(file, size=len(body), remove=remove)
         self.size += len(body)
         return stored
 
@@ -347,6 +360,10 @@ class PostgresLog:
     def discard(self) -> None:
         """Refuse changes: the bank is deleted, or lost."""
         self.end(StoreLost("another process has the bank"))
+
+
+Batch = Sequence[tuple[PostgresLog, Sequence[Change]]]
+"""Logs with the changes that one commit carries."""
 
 
 class Commits:
@@ -380,9 +397,12 @@ class Commits:
     async def _run(self) -> None:
         try:
             tries = 0
-            while self._noted:
-                logs, self._noted = list(self._noted), {}
-                batch = [(log, tuple(log.pending)) for log in logs if log.pending and log.ended is None]
+            batches: deque[Batch] = deque()
+            while batches or self._noted:
+                if not batches:
+                    logs, self._noted = list(self._noted), {}
+                    batches.append([(log, tuple(log.pending)) for log in logs])
+                batch = [one for one in batches.popleft() if one[1] and one[0].ended is None]
                 if not batch:
                     continue
                 try:
@@ -392,6 +412,9 @@ class Commits:
                     tries += 1
                     await self._look_up(batch, error, again=tries < TRIES)
                 except StoreUnreachable as error:
+                    if len(batch) > 1 and isinstance(error.__cause__, psycopg.IntegrityError):
+                        batches.extend([one] for one in batch)  # the others need not suffer from the rows of one
+                        continue
                     for log, _ in batch:
                         log.refused(StoreUnwritable(str(error)))
                         if not log.synced:
@@ -399,11 +422,12 @@ class Commits:
         finally:
             self._running = None
 
-    async def _store(self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]]) -> None:
+    async def _store(self, batch: Batch) -> None:
         """Store the changes; StoreUnreachable."""
         for log, _ in batch:
             if log.replaces:
-                await self.server.rows(DELETE, True, True, log.name, log.lease.epoch, within=LOADING, again=False)
+                staged = orjson.dumps(list(log.contents)).decode()
+                await self.server.rows(CLEAR, log.name, log.lease.epoch, staged, within=LOADING)
                 log.replaces = False
         now = int(time() * 1e6)
         bodies = [change.payload for _, changes in batch for change in changes]
@@ -424,9 +448,7 @@ class Commits:
             else:
                 self.drop(log, StoreLost("another process has the bank"))
 
-    async def _look_up(
-        self, batch: Sequence[tuple[PostgresLog, Sequence[Change]]], error: OutcomeUnknown, *, again: bool
-    ) -> None:
+    async def _look_up(self, batch: Batch, error: OutcomeUnknown, *, again: bool) -> None:
         """Find out what became of a commit without an answer."""
         logger.warning("a commit got no answer (%s), and is looked up", error)
         until = asyncio.get_running_loop().time() + UNKNOWN

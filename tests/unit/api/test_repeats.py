@@ -119,9 +119,9 @@ def test_what_is_not_a_day_old_stays(bank: Bank) -> None:
 
 def test_an_id_that_is_free_again_does_not_keep_others_from_going(bank: Bank) -> None:
     """What is stored again becomes the newest; otherwise the oldest behind it would never be deleted."""
+    bank.clock.set(now=bank.clock.now(), mode="frozen")
     create(bank, "one", Reply(201, {"first": True}))
     create(bank, "two", Reply(201, {}))
-    bank.clock.set(now=bank.clock.now(), mode="frozen")
     bank.clock.advance(WINDOW - timedelta(seconds=1))
     assert create(bank, "one", NEVER).body == b'{"first":true}'
     bank.clock.advance(timedelta(seconds=1))

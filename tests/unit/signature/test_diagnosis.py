@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Callable
@@ -18,9 +17,9 @@ from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.mistakes import groups
 from emulator.api.signature.result import Terms
 from emulator.ca import Credentials
-from emulator.httpsig.signing import CANDIDATES, digest_value, signing_string
+from emulator.httpsig.signing import CANDIDATES, signing_string
 from tests.unit.effort import calls
-from tests.unit.signature.making import BODY, NOW, TARGET, Lines, Making
+from tests.unit.signature.making import NOW, TARGET, Lines, Making
 
 PATH = TARGET.partition("?")[0]
 OVER = "The signature was made over a signing string "
@@ -58,12 +57,6 @@ def test_the_bank_shows_both_strings_and_where_they_part(making: Making) -> None
     assert json.loads(json.dumps(shown)) == shown
 
 
-def test_the_sandbox_prefix_and_that_of_a_bank_are_recognised(making: Making) -> None:
-    for prefix in ("/api-sandbox", "/banks/a"):
-        refused = making.but(target=prefix + TARGET, text=target(f"post {TARGET}")).refused()
-        assert str(refused).startswith(f"{OVER}without {prefix} before the path (")
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("X-Forwarded-Prefix", "/psd2"), ("X-Forwarded-Prefix", "/psd2/"), ("X-Envoy-Original-Path", "/psd2" + TARGET)],
@@ -83,89 +76,6 @@ def test_a_host_that_a_proxy_has_changed_is_recognised_where_the_proxy_tells_it(
 
     whole = sent.but(text=target(f"post https://bank.example{TARGET}")).refused()
     assert str(whole).startswith(f"{OVER}with the whole https address as target (")
-
-
-@pytest.mark.parametrize(
-    ("sent", "signed"),
-    [
-        ("application/json; charset=utf-8", "application/json"),
-        ("application/json", "application/json;charset=UTF-8"),
-    ],
-)
-def test_a_charset_that_a_library_has_added_or_taken_off_is_named(making: Making, sent: str, signed: str) -> None:
-    names = [*(name for name in CANDIDATES if name != "psu-corporate-id"), "content-type"]
-    refused = making.with_header("Content-Type", sent).but(names=names, text=value("content-type", signed)).refused()
-    phrase = f"with the content-type {signed}: the library that sends it writes another charset or none ("
-    assert str(refused).startswith(OVER + phrase)
-
-
-@pytest.mark.parametrize(
-    ("signed", "phrase"),
-    [
-        ("a=3&b=1&c=2", "with the query sorted"),
-        ("b=1&a=3&c=2", "with the parameters of the query in another order: b=1&a=3&c=2"),
-    ],
-)
-def test_a_query_put_together_in_another_order_is_named(making: Making, signed: str, phrase: str) -> None:
-    asked = making.but(target="/v1/accounts?c=2&b=1&a=3")
-    refused = asked.but(text=target(f"post /v1/accounts?{signed}")).refused()
-    assert str(refused).startswith(f"{OVER}{phrase} (")
-
-
-def test_encoded_and_decoded_targets_are_recognised(making: Making) -> None:
-    encoded = making.but(target="/v1/accounts/enc!!%C3%B8%3D/balances?x=a%20b")
-    decoded = encoded.but(text=target("post /v1/accounts/enc!!ø=/balances?x=a b")).refused()
-    assert str(decoded).startswith(f"{OVER}with the target decoded (")
-    plus = encoded.but(text=target("post /v1/accounts/enc!!%C3%B8%3D/balances?x=a+b")).refused()
-    assert str(plus).startswith(f"{OVER}with the query encoded otherwise (")
-
-
-@pytest.mark.parametrize(
-    ("sent", "signed", "phrase"),
-    [
-        ("/v1/sandbox/customers/enc!!ab=", "/v1/sandbox/customers/enc%21%21ab%3D", "with the path encoded"),
-        ("/v1/accounts/enc!!ab=?x=a=b", "/v1/accounts/enc%21%21ab%3D?x=a=b", "with the path encoded"),
-        ("/v1/accounts/a%2fb?x=%c3%b8", "/v1/accounts/a%2Fb?x=%C3%B8", "with the escapes in upper case"),
-        ("/v1/accounts/A%2Fb?x=%C3%B8", "/v1/accounts/A%2fb?x=%c3%b8", "with the escapes in lower case"),
-    ],
-)
-def test_targets_that_a_library_has_encoded_its_own_way_are_recognised(
-    making: Making, sent: str, signed: str, phrase: str
-) -> None:
-    refused = making.but(target=sent, text=target(f"post {signed}")).refused()
-    assert str(refused).startswith(f"{OVER}{phrase} (")
-
-
-@pytest.mark.parametrize(("spell", "phrase"), [(str.upper, "in upper case"), (str.title, "in title case")])
-def test_a_case_that_takes_the_request_target_along_is_recognised(
-    making: Making, spell: Callable[[str], str], phrase: str
-) -> None:
-    refused = making.but(text=each(lambda n, v: (spell(n), v))).refused()
-    assert str(refused).startswith(f"{OVER}with the names {phrase}, (request-target) too (")
-
-
-@pytest.mark.parametrize(
-    ("signed", "phrase"),
-    [
-        ("second", "with the last x-request-id of 2"),
-        ("first, second", "with the 2 values of x-request-id joined by"),
-        ("first,second", "with the 2 values of x-request-id joined by"),
-    ],
-)
-def test_the_value_signed_of_a_header_sent_twice_is_named(making: Making, signed: str, phrase: str) -> None:
-    twice = making.with_header("X-Request-ID", "first").but(text=value("x-request-id", signed))
-    refused = twice.refused([*twice.sent(), ("X-Request-ID", " second")])
-    assert str(refused) == "The signed header X-Request-ID appears more than once."
-    assert refused.messages[-1].text.startswith(OVER + phrase)
-
-
-def test_two_mistakes_together_are_named(making: Making) -> None:
-    def both(lines: Lines) -> str:
-        return target(f"post {PATH}")(lines) + "\n"
-
-    refused = making.but(text=both).refused()
-    assert str(refused).startswith(f"{OVER}without the query, and that ends in a newline (")
-    assert refused.diagnosis()["mistake"] == "query-left-out+final-newline"
 
 
 @pytest.mark.parametrize(
@@ -241,24 +151,6 @@ def test_a_key_of_another_size_is_named(making: Making) -> None:
     )
 
 
-@pytest.mark.parametrize("hash_name", ["SHA1", "SHA384", "SHA512", "MD5"])
-def test_another_hash_is_named(making: Making, hash_name: str) -> None:
-    algorithm = getattr(hashes, hash_name)()
-    refused = making.but(sign=lambda key, data: key.sign(data, padding.PKCS1v15(), algorithm)).refused()
-    shown = hash_name if hash_name == "MD5" else f"SHA-{hash_name[3:]}"
-    assert str(refused) == f"The signature was made with {shown}; the parameter algorithm means SHA-256."
-
-
-def test_another_hash_over_another_text_is_named(making: Making) -> None:
-    def sign(key: Any, data: bytes) -> bytes:
-        raw: bytes = key.sign(data + b"\n", padding.PKCS1v15(), hashes.SHA1())
-        return raw
-
-    text = str(making.but(sign=sign).refused())
-    assert text.startswith(f"{OVER}that ends in a newline (first")
-    assert text.endswith("), and with SHA-1 instead of SHA-256.")
-
-
 def test_pss_padding_is_named(making: Making) -> None:
     pss = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
     refused = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256())).refused()
@@ -273,70 +165,12 @@ def test_pss_padding_is_named(making: Making) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("hashed", "phrase"),
-    [
-        (lambda data: hashlib.sha256(data).digest(), "the hash of the signing string"),
-        (lambda data: hashlib.sha256(data).hexdigest().encode(), "the hexadecimal hash of the signing string"),
-        (lambda data: base64.b64encode(hashlib.sha256(data).digest()), "the base64 of the hash of the signing string"),
-    ],
-)
-def test_hashing_twice_is_named(making: Making, hashed: Any, phrase: str) -> None:
-    def sign(key: Any, data: bytes) -> bytes:
-        raw: bytes = key.sign(hashed(data), padding.PKCS1v15(), hashes.SHA256())
-        return raw
-
-    refused = making.but(sign=sign).refused()
-    assert str(refused) == f"The signature was made over {phrase}: sign the string itself, which signing hashes."
-
-
-@pytest.mark.parametrize(
-    ("signed", "phrase"),
-    [
-        (BODY, "the body: sign the signing string, in which the Digest represents the body"),
-        (digest_value(BODY), "the value of Digest: sign the signing string, of which it is one line"),
-        ("", "no bytes at all"),
-    ],
-)
-def test_what_is_signed_in_place_of_the_signing_string_is_named(
-    making: Making, signed: str | bytes, phrase: str
-) -> None:
-    assert str(making.but(text=lambda lines: signed).refused()) == f"The signature was made over {phrase}."
-    empty = making.but(text=lambda lines: "", method="GET", body=b"", wanted=False)
-    assert str(empty.refused()) == "The signature was made over no bytes at all."
-
-
 def test_a_prehashed_signature_is_an_ordinary_one(making: Making) -> None:
     def sign(key: Any, data: bytes) -> bytes:
         raw: bytes = key.sign(hashlib.sha256(data).digest(), padding.PKCS1v15(), Prehashed(hashes.SHA256()))
         return raw
 
     assert making.but(sign=sign).check()
-
-
-def test_a_hash_without_digest_info_is_named(making: Making) -> None:
-    def sign(key: rsa.RSAPrivateKey, data: bytes) -> bytes:
-        """What encrypting the hash with the private key gives."""
-        numbers = key.private_numbers()
-        inside = hashlib.sha256(data).digest()
-        block = b"\0\1" + b"\xff" * (256 - 3 - len(inside)) + b"\0" + inside
-        return pow(int.from_bytes(block, "big"), numbers.d, numbers.public_numbers.n).to_bytes(256, "big")
-
-    assert str(making.but(sign=sign).refused()) == (
-        "The key was applied to 32 bytes as they are, without hashing and DigestInfo: sign with a function for "
-        "RSA-SHA256 signatures, not with one that encrypts with the private key."
-    )
-
-
-@pytest.mark.parametrize(
-    "encode",
-    [
-        lambda raw: base64.b64encode(base64.b64encode(raw)).decode(),
-        lambda raw: base64.b64encode(raw[:-9]).decode(),
-    ],
-)
-def test_a_signature_of_the_wrong_length_is_named(making: Making, encode: Any) -> None:
-    assert str(making.but(encode=encode).refused()).startswith("The signature has ")
 
 
 def test_an_unknown_text_is_admitted(making: Making) -> None:

@@ -125,10 +125,6 @@ class TroubledDisk(Disk):
         self._about_to("sync_directory")
         super().sync_directory(path)
 
-    def duplicate(self, file: int) -> int:
-        self._about_to("duplicate")
-        return super().duplicate(file)
-
     def rename(self, old: Path, new: Path) -> None:
         self._about_to("rename")
         super().rename(old, new)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 
 from emulator.store import Document, Kind, Ordered, Store, memory_store
-from emulator.store.changes import Change, MemoryLog
+from emulator.store.changes import Change
+from emulator.store.documents import Log
 from emulator.store.table import DocumentTable
 
 CARD = Kind[Document](
@@ -30,7 +31,7 @@ STEPS = st.one_of(
 )
 
 
-class Taped(MemoryLog):
+class Taped(Log):
     """Keeps the payloads."""
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tinydb.table import Document as Numbered
 from tinydb.table import Table
 
 from emulator.store import Store, StoreDamaged, open_store
+from emulator.store.check import disagreement
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
@@ -137,3 +139,19 @@ def test_what_tinydb_wrote_survives_a_kill(directory: Path) -> None:
     table(store).remove(where("id") == "b0")
     table(store).insert(Numbered({"id": "b8"}, doc_id=20))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
+def test_a_file_in_another_order_is_read_in_that_of_the_numbers(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for document in some_books():
+        store.put(BOOK, document)
+    before = answers(store)
+    store.close()
+    file = directory / "documents.json"
+    whole = json.loads(file.read_bytes())
+    whole["book"] = dict(reversed(whole["book"].items()))
+    file.write_text(json.dumps(whole))
+    again = open_store(directory, KINDS)
+    assert answers(again) == before
+    assert disagreement(again.tables["book"]) is None
+    again.close()

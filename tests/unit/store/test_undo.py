@@ -26,15 +26,16 @@ from emulator.store import (
     open_store,
     table,
 )
-from emulator.store.changes import Change, MemoryLog
+from emulator.store.changes import Change
 from emulator.store.check import disagreement
+from emulator.store.documents import Log
 from emulator.store.table import DocumentTable, Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 CODE = str(Path(package.__file__).parent)
 
 
-class Tape(MemoryLog):
+class Tape(Log):
     """A log in memory, and what to do once a change is stored."""
 
     def __init__(self, confirms: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.bank.validation import Maybe
+from emulator.bank.validation import Omittable
 from emulator.conformance.explore.faults import FaultKind, RequestFault
 
 
@@ -14,7 +14,7 @@ class Fee(RequestFault):
     If it is missing, each fault has another: two equal bookings of a day would look like one that is shown twice.
     """
 
-    amount: Maybe[str] = None
+    amount: Omittable[str] = None
 
     @property
     def fee(self) -> str:

@@ -26,6 +26,6 @@ FAULT = FaultKind(
     summary="An answer comes late, in real time.",
     effects=("delay",),
     form=SlowAnswer,
-    draws={"ms": (50, 200)},
+    draws={"ms": (20, 100)},
     example={"of": "createPayment", "at": 1, "ms": 200},
 )

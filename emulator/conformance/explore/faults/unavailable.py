@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from emulator.bank.validation import Maybe
+from emulator.bank.validation import Omittable
 from emulator.conformance.explore.faults import COUNTS, FaultKind, RequestFault
 
 
@@ -14,7 +14,7 @@ class Unavailable(RequestFault):
     """`retry`: the seconds of Retry-After."""
 
     status: Literal[503, 429] = 503
-    retry: Maybe[Annotated[int, Field(ge=1, le=86400)]] = None
+    retry: Omittable[Annotated[int, Field(ge=1, le=86400)]] = None
 
     def then(self) -> dict[str, Any]:
         text = "The bank is unavailable for a moment." if self.status == 503 else "Too many requests."
