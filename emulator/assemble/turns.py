@@ -161,7 +161,10 @@ class Turns:
         for request, answer, shown in handled:
             documents = self._documents_of(request) if shown is None else shown
             if documents is not None and documents in failed:
-                refuse(answer, failed[documents])
+                error = failed[documents]
+                if isinstance(error, StoreLost) and request.unfinished is not None and request.unfinished.begun:
+                    error = StoreUncertain("a part of the work is stored")  # which nobody may do once more
+                refuse(answer, error)
                 refused[documents] += 1
         for documents, count in refused.items():
             if not isinstance(failed[documents], StoreLost):

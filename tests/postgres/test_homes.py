@@ -14,7 +14,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from emulator.api.messages import Answered, Request, Response
+from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
 from emulator.assemble import homes, registry
 from emulator.assemble.joining import assembled
 from emulator.bank.clock import LIVE
@@ -589,6 +589,30 @@ async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_store
     assert isinstance(answer, Response)
     assert answer.status >= 400
     assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
+
+
+async def test_long_work_whose_lease_is_over_when_it_ends_is_not_done_again(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody has taken the bank, and this process goes on to be its home."""
+    service = one.registry.opened(bank)
+    assert service is not None
+    lease = one.leases.held[bank]
+    steps = Unfinished.step
+
+    def over_at_the_end(work: Unfinished) -> Any:
+        answer = steps(work)
+        if isinstance(answer, Response):
+            lease.until = 0.0
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Unfinished, "step", over_at_the_end)
+        asked = one.ask("POST", "generate", {"customers": 3, "accountsPerCustomer": 1}, bank=bank)
+        answer = await asked
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
+    assert len((await one.control("GET", "people", bank=bank))["people"]) == 3
 
 
 async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQL, tmp_path: Path) -> None:
