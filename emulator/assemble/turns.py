@@ -8,7 +8,7 @@ undone and its answers become 503; the changes of that bank are then written one
     failure                                  what becomes of the answers about that bank; others are not touched
     `handle` raises                          that request alone has failed; what its transactions changed is stored
     the record cannot be written             undone; 503 in place (`refuse`), in the request log, too
-    an fsync fails                           the same, with the turns computed since; changes are refused until a restart
+    an fsync fails                           the same, with the turns computed since; refuses changes until a restart
     a commit is refused                      the same; the next change is tried again
     StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; HANG_UP if a part is stored already
     StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer

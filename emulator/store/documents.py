@@ -228,7 +228,7 @@ class Documents:
     """The documents of a bank, for one thread; every change is given to `log` before its call returns, or at `flush`.
 
     Returned documents are new copies. All methods raise KeyError for a kind that is not declared. `sequence` is the
-    number of the last change ; a `revert` sets it back, and numbers are used again.
+    number of the last change; a `revert` sets it back, and numbers are used again.
     """
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:

@@ -14,7 +14,7 @@ snapshot beside the old one. Until the rename the state is the old snapshot with
 snapshot with the newest file, while older files, and the contents that they name, are of no use any more. So a crash
 between any two system calls loses nothing.
 
-A write that failed is cut off again, at the latest before the next one (`_spoilt`). After a failed fsync what is not
+A write that failed is cut off again, at the latest before the next one. After a failed fsync what is not
 synced is undone, and every change refused until a restart (`refusal`). A failed compaction leaves the old files valid,
 and is tried again after as much has been written.
 """

@@ -4,9 +4,9 @@ A bank has one home at a time, the process that has its documents in memory and 
 LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`.
 
     a row is                becomes   by
-    free: `until` is past   held      `take`: epoch + 1 (`locate` in homes.py, for a request or for one of the `orphans`)
+    free: `until` is past   held      `take`: epoch + 1 (`locate` in homes.py, for a request or an orphan)
     held                    held      `renew`: `until`; `take_again`: `until`, epoch + 1 (log.py)
-    held                    free      `give_back`, which leaves `home` where the bank is active; DELETE; or time
+    held                    free      `give_back`, which leaves `home` if the bank is active; DELETE; time
 `orphans` are free rows that still name a home.
 
     what fails     consequence
