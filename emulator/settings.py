@@ -43,7 +43,7 @@ class ServeSettings:
     advertise: str | None = None
     workers: int = 1
     data: Path | None = None
-    fixtures: str = "known-state"
+    fixtures: str | None = None  # as named; see `fixture`
     scenario: tuple[str, ...] = ()
     profile: str = "documented"
     links: str = "relative"
@@ -61,6 +61,11 @@ class ServeSettings:
     log_format: str = "text"
     ready_file: Path | None = None
     print_env: bool = False
+
+    @property
+    def fixture(self) -> str:
+        """What new banks start with."""
+        return self.fixtures or "known-state"
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -92,7 +97,7 @@ class Flag:
     @property
     def default(self) -> str | None:
         """The default as it is shown; None if there is none, or if it is a switch."""
-        default = getattr(ServeSettings(), self.member)
+        default = getattr(ServeSettings(), "fixture" if self.member == "fixtures" else self.member)
         values = default if isinstance(default, tuple) else (default,)
         return ", ".join(map(str, values)) if default not in (None, (), False) else None
 

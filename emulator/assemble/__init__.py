@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator import packaged
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of, apply_all, registry_for
+from emulator.assemble.composition import application_of, apply_flags, registry_for
 from emulator.assemble.folders import complete
 from emulator.bank import fixtures
 from emulator.bank.clock import LIVE, Beginning, real_now
@@ -66,7 +66,7 @@ def assemble(
         complete(settings.state)
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
-        fixtures.check(settings.fixtures)  # with stored documents, it would only be read at the next reset
+        fixtures.check(settings.fixture)  # with stored documents, it would only be read at the next reset
         registry = registry_for(settings, authority, begins, progress)
         with ExitStack() as undo:
             undo.callback(registry.close)
@@ -75,7 +75,7 @@ def assemble(
                 listed = ", ".join(f"{name} {value}" for name, value in changed.items())
                 logger.info("settings of an earlier run, until the next reset: %s", listed)
             application = application_of(registry, BankApplication)
-            apply_all(settings.scenario, application.scenario_target(registry.default))
+            apply_flags(settings, application.scenario_target(registry.default))
             undo.pop_all()
         return application
     except (StoreDamaged, AuthorityDamaged) as error:

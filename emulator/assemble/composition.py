@@ -85,6 +85,18 @@ def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Trans
     return InProcess(handle)
 
 
+def apply_flags(settings: ServeSettings, scenario_target: ScenarioTarget, *, applied: list[str] | None = None) -> None:
+    """What --fixtures and --scenario name is from now on what the default bank is made with; apply the scenarios.
+
+    A flag that is not named leaves that as it is, and so do scenarios that are `applied` already.
+    """
+    with scenario_target.bank.documents.transaction():
+        if settings.fixtures is not None:
+            fixtures.remember_fixture(scenario_target.bank, settings.fixtures)
+        if settings.scenario and list(settings.scenario) != applied:
+            apply_all(settings.scenario, scenario_target)
+
+
 def apply_all(
     scenarios: Iterable[str], scenario_target: ScenarioTarget, settings: Mapping[str, Any] | None = None
 ) -> None:

@@ -24,7 +24,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of, apply_all, registry_for
+from emulator.assemble.composition import application_of, apply_flags, registry_for
 from emulator.assemble.homes import Homes, HomeStorage
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority
@@ -72,7 +72,7 @@ class SharedApplication(BankApplication):
 
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
     """Everything that `serve` needs; raises as `assemble.assemble` does, StoreShared for the store."""
-    fixtures.check(settings.fixtures)
+    fixtures.check(settings.fixture)
     try:
         return asyncio.run(_assembled(settings, begins))
     except StoreUnwritable as error:
@@ -152,12 +152,11 @@ async def _begin(
         return
     if registry.opened(DEFAULT) is None:
         await _run(registry.making(DEFAULT, BankSpec()))
-    if settings.scenario and begun != list(settings.scenario):
-        apply_all(settings.scenario, application.scenario_target(registry.default))
+    apply_flags(settings, application.scenario_target(registry.default), applied=begun)
     documents = registry.documents()
     if documents is not None:
         await documents.log.durable(documents.sequence)
-    if begun != list(settings.scenario):
+    if settings.scenario and begun != list(settings.scenario):
         await homes.server.rows(KEEP, SERVICE, "", _about(_flags_of(settings), settings.scenario), True)
 
 
@@ -226,7 +225,7 @@ def _about(flags: Flags, scenarios: Sequence[str]) -> bytes:
 
 def _flags_of(settings: ServeSettings) -> Flags:
     """What a process was started with."""
-    return {name: getattr(settings, name) for name in SHARED}
+    return {name: settings.fixture if name == "fixtures" else getattr(settings, name) for name in SHARED}
 
 
 def _with_seed(settings: ServeSettings, stored: Flags) -> ServeSettings:

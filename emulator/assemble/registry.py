@@ -203,9 +203,7 @@ class BankRegistry:
             undo.callback(documents.discard)
             service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
-                fixtures.make(service.bank, self.settings.fixtures)
-            elif name == DEFAULT:
-                fixtures.remember_fixture(service.bank, self.settings.fixtures)
+                fixtures.make(service.bank, self.settings.fixture)
             undo.pop_all()
         self._enter(name, service, documents)
         return service
@@ -313,7 +311,7 @@ class BankRegistry:
     def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:
         return fixtures.prepare(
             documents,
-            {"fixtures": spec.fixture or self.settings.fixtures},
+            {"fixtures": spec.fixture or self.settings.fixture},
             today=fixtures.first_day(self._begins, spec.restored),
             ids_form=self.settings.ids,
             report=spec.report,

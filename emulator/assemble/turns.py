@@ -1,11 +1,22 @@
-"""Turns over documents in journals, and the fsyncs and compactions between them.
+"""Turns over the documents of banks, whatever their log is, and the fsyncs, commits and compactions between them.
 
 The requests of a turn are handled one after the other, and their changes are written as one record per bank, which
 costs a fraction of a record per request. Later requests of a turn see changes that are not written yet, so no answer
 leaves before the end of the turn. If the record of a bank cannot be written, all changes of the turn to that bank are
 undone and its answers become 503; the changes of that bank are then written one by one until one succeeds.
 
-With `--durability power` the end of a turn also waits for the fsync of its changes. Fsyncs and compactions run in a
+    failure                                  what becomes of the answers about that bank; others are not touched
+    `handle` raises                          that request alone has failed; what its transactions changed is stored
+    the record cannot be written             undone; 503 in place (`refuse`), in the request log, too
+    an fsync fails                           the same, with the turns computed since; refuses changes until a restart
+    a commit is refused                      the same; the next change is tried again
+    StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; HANG_UP if a part is stored already
+    StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer
+    long work, whatever failed               its next step raises the error
+    work outside of a turn (`change`)        only logged
+
+With `--durability power` the end of a turn also waits for the fsync of its changes, and with `--store` for its commit;
+the next turn is computed meanwhile. Fsyncs and compactions run in a
 thread, so that no other request waits for the disk. As Python runs one thread at a time, a compaction pauses after each
 piece of work: requests get most of the processor time. While the process does little else its pauses are short, so that
 most of a compaction falls where nobody waits.
@@ -161,7 +172,10 @@ class Turns:
         for request, answer, shown in handled:
             documents = self._documents_of(request) if shown is None else shown
             if documents is not None and documents in failed:
-                refuse(answer, failed[documents])
+                error = failed[documents]
+                if isinstance(error, StoreLost) and request.unfinished is not None and request.unfinished.begun:
+                    error = StoreUncertain("a part of the work is stored")  # which nobody may do once more
+                refuse(answer, error)
                 refused[documents] += 1
         for documents, count in refused.items():
             if not isinstance(failed[documents], StoreLost):
@@ -182,7 +196,9 @@ class Turns:
         self._upkeep.end()
 
     async def change(self, work: Callable[[], T], name: str) -> T:
-        """Change documents of a bank by `work`; returns its result once the change is durable."""
+        """Change documents of a bank by `work`; returns its result once the change is durable, or was undone, which is
+        only logged: who needs to know looks at the documents afterwards.
+        """
         result = work()
         await self._last([name])
         return result

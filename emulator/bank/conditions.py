@@ -165,9 +165,12 @@ class Operators(Model):
         return self
 
 
+NO_NULL = "No request has null here; {absent: true} means that there is nothing."
+
+
 def _fact(value: Any) -> Any:
     if value is None:
-        raise Mismatch(text="No request has null here; {absent: true} means that there is nothing.")
+        raise Mismatch(text=NO_NULL)
     return _scalar(value)
 
 

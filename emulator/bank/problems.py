@@ -89,7 +89,7 @@ def path_of(text: str) -> Path:
 
 
 def described(value: Any) -> str:
-    """A description of a value: `the number 5`, `the text 'x'`, `a list`."""
+    """A description of a value: `the number 5`, `the text 'x'`, `a list`, `an empty list`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -98,7 +98,8 @@ def described(value: Any) -> str:
         return f"the number {value}"
     if isinstance(value, str):
         return f"the text {value[:60]!r}"
-    return "a list" if isinstance(value, list) else "a mapping"
+    kind = "list" if isinstance(value, list) else "mapping"
+    return f"a {kind}" if value else f"an empty {kind}"
 
 
 def beginning(value: Any, most: int) -> Any:

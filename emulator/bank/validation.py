@@ -260,7 +260,7 @@ def sentence(detail: Mapping[str, Any]) -> str:
     if detail["type"] == "mismatch":
         if ctx["known"]:
             return unknown(detail["input"], ctx["known"], ctx["text"])
-        return str(ctx["text"]) or f"Expected {ctx['expected']}, found {described(detail['input'])}."
+        return str(ctx["text"]) or f"{_expected(ctx['expected'], detail['input'])}."
     if detail["type"] == "missing":
         return f"The member {detail['loc'][-1]} is missing."
     if detail["type"] == "string_type" and isinstance(detail["input"], bool | int | float):
@@ -269,9 +269,15 @@ def sentence(detail: Mapping[str, Any]) -> str:
     if what is not None:
         words = re.findall("'([^']*)'", ctx["expected"]) if detail["type"] == "literal_error" else ()
         end = guess(detail["input"], words) if isinstance(detail["input"], str) else ""
-        return f"Expected {what}, found {described(detail['input'])}{end or '.'}"
+        return f"{_expected(what, detail['input'])}{end or '.'}"
     text = str(detail["msg"]).removeprefix("Value error, ")
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _expected(what: str, value: Any) -> str:
+    """`Expected ..., found ...`; a text that is refused where text is expected is blank."""
+    what = "text that is not blank" if what == "text" and isinstance(value, str) else what
+    return f"Expected {what}, found {described(value)}"
 
 
 def expected(detail: Mapping[str, Any]) -> str | None:
@@ -312,31 +318,30 @@ def expected(detail: Mapping[str, Any]) -> str | None:
 
 def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
     """The members that a form allows at pydantic's path `loc`."""
-    here = list(_arms(form))
+    aliases: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a string
+    here = list(_arms(form, aliases))
     for part in loc:
-        here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner)]
+        here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner, aliases)]
     models = [one for one, _ in here if isinstance(one, type) and issubclass(one, BaseModel)]
     return [field.alias or name for model in models for name, field in model.model_fields.items()]
 
 
 _Arm = tuple[Any, str]  # a member type of a union, and its tag
-_ALIASES: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a string
 
 
-def _arms(form: Any, tag: str = "") -> Iterator[_Arm]:
+def _arms(form: Any, aliases: dict[str, TypeAliasType], tag: str = "") -> Iterator[_Arm]:
     """The types inside a union, an alias or Annotated; a plain type itself."""
     origin = get_origin(form)
-    if isinstance(form, str) and form in _ALIASES:
-        form = _ALIASES[form]
+    form = aliases.get(form, form) if isinstance(form, str) else form
     if isinstance(form, TypeAliasType):
-        _ALIASES[form.__name__] = form
-        yield from _arms(form.__value__, tag)
+        aliases[form.__name__] = form
+        yield from _arms(form.__value__, aliases, tag)
     elif origin is Annotated:
         inner, *extras = get_args(form)
-        yield from _arms(inner, next((one.tag for one in extras if isinstance(one, Tag)), tag))
+        yield from _arms(inner, aliases, next((one.tag for one in extras if isinstance(one, Tag)), tag))
     elif origin is Union or origin is UnionType:
         for arm in get_args(form):
-            yield from _arms(arm, tag)
+            yield from _arms(arm, aliases, tag)
     else:
         yield form, tag
 

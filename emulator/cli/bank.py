@@ -155,14 +155,13 @@ def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
 def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
     """Print members of entries in columns; a dash stands for a missing one.
 
-    On a terminal there is also a heading, or the line "no <noun>" (on stderr) if there are no entries.
+    On a terminal there is also a heading. If there are no entries, stderr has the line "no <noun>".
     """
     table = [[_cell(entry.get(column)) for column in columns] for entry in entries]
-    if sys.stdout is not None and sys.stdout.isatty():
-        if table:
-            table.insert(0, list(columns))
-        else:
-            click.echo(f"no {noun}", err=True)
+    if not table:
+        click.echo(f"no {noun}", err=True)
+    elif sys.stdout is not None and sys.stdout.isatty():
+        table.insert(0, list(columns))
     widths = [max((len(row[index]) for row in table), default=0) for index in range(len(columns))]
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from emulator import packaged
 from emulator.bank import fixtures
 from emulator.bank.errors import counted
+from emulator.bank.problems import InputRefused
 from emulator.cli.bank import ask, bank_options, control_token, echo_notes, progress, rows, show, write_file
 from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.forward import ControlCommand, percent, table
@@ -96,16 +98,20 @@ def _bank() -> str:
 
 
 @command.command(epilog="Example: bank-emulator scenario check scenarios/*.yaml")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1)
 @output_option
 @data_option
 def check(files: tuple[str, ...], output: str) -> None:
     """Check FILES without a running bank. Prints every problem with line and column; exit 1 if there is any.
 
-    A file whose `from` names a fixture is also applied to a new bank in this process; its story is not played.
+    Without FILES it checks the fixtures and scenarios of --data. A file whose `from` names a fixture is also applied to
+    a new bank in this process; its story is not played.
     """
-    from emulator.scenario.loader import ScenarioMissing, ScenarioRefused
+    from emulator.scenario.loader import ScenarioMissing
 
+    files = files or tuple(str(path) for kind in packaged.NAMES for path in packaged.own(kind).values())
+    if not files:
+        raise click.UsageError("name the FILES, or a folder of your own with --data")
     results: list[dict[str, Any]] = []
     for file in files:
         problems: list[dict[str, Any]] = []
@@ -114,7 +120,7 @@ def check(files: tuple[str, ...], output: str) -> None:
             notes = _check(file)
         except ScenarioMissing as missing:
             raise _failed(missing) from missing
-        except ScenarioRefused as refused:
+        except InputRefused as refused:
             problems = [
                 {"line": problem.line, "column": problem.column, "path": problem.where(), "text": problem.text}
                 for problem in refused.problems
@@ -132,10 +138,15 @@ def check(files: tuple[str, ...], output: str) -> None:
 
 
 def _check(file: str) -> list[str]:
-    """The notes on a file; raises ScenarioRefused if it cannot be read or applied to the fixture that it names."""
+    """The notes on a file; raises InputRefused if it cannot be read, or applied to the fixture that it names."""
     from emulator.scenario import loader
 
-    scenario = loader.named_or_file(file)
+    own = {str(path): (kind, name) for kind in packaged.NAMES for name, path in packaged.own(kind).items()}
+    kind, name = own.get(file, ("scenarios", file))
+    if kind == "fixtures":
+        fixtures.check(file)
+        return []
+    scenario = loader.named_or_file(name)
     if scenario.start.base in fixtures.names() and not scenario.play_only:
         transport = _transports(None)()  # creating the bank takes most of the time
         answer = transport.control("POST", "/scenario", dict(scenario.source))

@@ -162,6 +162,7 @@ def _listen_and_run(settings: ServeSettings) -> None:
         from emulator.cli import workers
 
         ready = workers.fork(settings.workers, ready)
+        logs.configure(settings.log_format)  # the thread that writes the log has stayed in the parent process
     application = _starting(settings, plain)
     documents = "memory" if settings.ephemeral else settings.state.absolute()
     if settings.store is not None:

@@ -138,9 +138,10 @@ def too_large(value: Any, path: Path = ()) -> Iterator[Problem]:
         for index, inner in enumerate(value):
             yield from too_large(inner, (*path, index))
     elif isinstance(value, float | int) and not isinstance(value, bool):
-        fits = math.isfinite(value) if isinstance(value, float) else LEAST <= value <= MOST
-        if not fits:
-            yield Problem(path, "This number is too large; write it in quotes, as text.")
+        if isinstance(value, int) and not LEAST <= value <= MOST:
+            yield Problem(path, f"Whole numbers are from {LEAST} to {MOST}; what is text stands in quotes.")
+        elif not math.isfinite(value):
+            yield Problem(path, "This number is too large.")
 
 
 def from_value(value: Any, values: Mapping[str, Any] | None = None) -> Scenario:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import parse_qsl
 
@@ -36,6 +36,7 @@ from emulator.api.router import split_target
 from emulator.bank import conditions, products
 from emulator.bank.conditions import (
     ABSENT,
+    NO_NULL,
     Condition,
     Constant,
     Every,
@@ -52,6 +53,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
 from emulator.bank.problems import Path
+from emulator.bank.reference import digits_of
 from emulator.bank.text import composed
 from emulator.bank.tpp import AuthenticatedTpp
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
@@ -324,6 +326,18 @@ def _check_names(named: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
+def _nulls(stated: Any, path: Path) -> Iterator[Path]:
+    """The places of null in a condition."""
+    if isinstance(stated, Operators):
+        stated = {} if stated.in_ is None else {"in": stated.in_}
+    if stated is None:
+        yield path
+    elif isinstance(stated, dict | list):
+        for part, inner in stated.items() if isinstance(stated, dict) else enumerate(stated):
+            yield from _nulls(inner, (*path, part))
+
+
+_NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`
 _PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII)
 
 # The facts that depend on the operation and its address.
@@ -405,7 +419,8 @@ class When(Model):
         for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
             stated = getattr(self, name)
             if name in SINGLE:
-                pairs.append((SINGLE[name], compiled(_spelled("psu-id", stated) if name == "psu" else stated)))
+                stated = _SPELLED[name](stated) if name in _SPELLED else stated
+                pairs.append((SINGLE[name], compiled(stated)))
                 anchors += _anchors(name, pairs[-1][1], (name,))
             elif name == "body":
                 pairs.append((lambda facts: (facts.body,), compiled(stated)))
@@ -440,6 +455,9 @@ class When(Model):
     @model_validator(mode="after")
     def _can_match(self) -> Self:
         """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
+        nulls = [path for name in self.model_fields_set for path in _nulls(getattr(self, name), (name,))]
+        if nulls:
+            refuse(*(Mismatch(text=NO_NULL, path=path) for path in nulls))
         if not self._of_the_log and not self.variants:
             stated = [name for name in _OF_ROUTES if name in self.model_fields_set]
             alone = next((name for name in stated if not any(self._variants([name]))), None)
@@ -477,6 +495,25 @@ def _spelled(header: str, stated: Any) -> Any:
     if isinstance(stated, Operators) and isinstance(stated.in_, list):
         return stated.model_copy(update={"in_": [_spelled(header, word) for word in stated.in_]})
     return stated
+
+
+def _account_spelled(stated: Any) -> Any:
+    """A condition on the account that an IBAN or BBAN with blanks, dots or small letters meets too."""
+    if isinstance(stated, Operators):
+        listed = stated.in_ if isinstance(stated.in_, list) else []
+        return stated.model_copy(update={"in_": [*listed, *_plain_numbers(listed)]}) if listed else stated
+    plain = _plain_numbers([stated])
+    return Operators.model_validate({"in": [stated, *plain]}) if plain else stated
+
+
+def _plain_numbers(stated: Iterable[Any]) -> list[str]:
+    """Those of the texts that are account numbers, as the bank writes them."""
+    plain = [digits_of(text).upper() for text in stated if isinstance(text, str)]
+    return [text for text in plain if _NUMBER.fullmatch(text) and text not in stated]
+
+
+# How the bank spells what a condition on a fact states.
+_SPELLED: Mapping[str, Callable[[Any], Any]] = {"psu": partial(_spelled, "psu-id"), "account": _account_spelled}
 
 
 def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:

@@ -57,7 +57,7 @@ class ScenarioFile(Model):
     model_config = ConfigDict(alias_generator=None, title="Scenario of the bank emulator")
 
     scenario: Annotated[
-        str, matching(FILE_NAME, "a name of lower-case letters, digits and dashes, such as slow-bank")
+        str, matching(FILE_NAME, "a name of 1 to 63 small letters, digits and dashes, such as slow-bank")
     ] = Field(description="Its name.")
     summary: Omittable[Annotated[str, filled(500)]] = Field(None, description="What it shows, in one sentence.")
     play: Omittable[Literal["only"]] = Field(

@@ -88,7 +88,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.torn = None
     documents = memory_store(kinds)
     try:
-        found = recover(report.directory, documents)
+        recovered = recover(report.directory, documents)
     except StoreDamaged as damaged:
         report.findings.append(damaged)
         return
@@ -98,8 +98,8 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
             reason = f"the documents of kind {kind}: {wrong}"
             report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, reason, intact=True))
     report.sequence = documents.sequence
-    if found.torn is not None:
-        file, offset, size = found.torn
+    if recovered.torn is not None:
+        file, offset, size = recovered.torn
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
 
 

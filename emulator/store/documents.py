@@ -6,6 +6,18 @@ events are dropped. Within a turn, a finished transaction waits for `flush`, whi
 change. With a log that `confirms`, a change that was written can still be undone until `confirm` or `revert`, and its
 events wait until then.
 
+    a change is   where                         until
+    open          `steps`, from its mark on     the end of the outermost block; an exception: undone back to the mark
+    waiting       `steps`, in `group.waiting`   `flush`; earlier `write_waiting`, or a change that cannot wait
+    unconfirmed   `_unconfirmed`                `confirm` or `revert`; only with a log that `confirms`
+    lasting       the log                       a later change
+
+    failure                            consequence
+    an exception in a block            its changes are undone, its events dropped; the blocks around it may go on
+    the log refuses an append          all waiting changes are undone, and `flush` raises, also if they were written
+                                       early (`_undone`); changes are then written one by one until one succeeds
+    fsync or commit fails (`revert`)   every later change is undone, too, and their numbers are used again
+
 Where even the undoing fails, for which memory must be very short, the documents are `lost`: nothing is read or changed,
 and open blocks and the turn fail with all that they have changed. The next access after them finishes the undoing, or
 loads the documents anew from the log. So no later change is ever written with the rest of an earlier one.
@@ -76,20 +88,20 @@ def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
     yield b"}"
 
 
-class _Lost(Mapping[str, DocumentTable]):
+class _LostTables(Mapping[str, DocumentTable]):
     """The tables of lost documents: every access has to find them first, or raises StoreUnwritable."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
     def __getitem__(self, name: str) -> DocumentTable:
-        return self._documents.found()[name]
+        return self._documents.regained()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._documents.found())
+        return iter(self._documents.regained())
 
     def __len__(self) -> int:
-        return len(self._documents.found())
+        return len(self._documents.regained())
 
 
 class _Transaction:
@@ -216,7 +228,7 @@ class Documents:
     """The documents of a bank, for one thread; every change is given to `log` before its call returns, or at `flush`.
 
     Returned documents are new copies. All methods raise KeyError for a kind that is not declared. `sequence` is the
-    number of the last change and never decreases.
+    number of the last change; a `revert` sets it back, and numbers are used again.
     """
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
@@ -231,7 +243,7 @@ class Documents:
         self.tables: Mapping[str, DocumentTable] = self._tables
         # set before anything is undone, as nothing may fail between: then there is no memory, perhaps, even for a call
         self.lost = False
-        self.lost_tables = _Lost(self)
+        self.lost_tables = _LostTables(self)
         # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
@@ -526,7 +538,7 @@ class Documents:
                 raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
 
-    def found(self) -> Mapping[str, DocumentTable]:
+    def regained(self) -> Mapping[str, DocumentTable]:
         """The tables of lost documents, by finishing the undoing or loading them anew; StoreUnwritable."""
         if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
             raise StoreUnwritable(LOST)

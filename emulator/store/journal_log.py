@@ -13,6 +13,10 @@ A journal that has outgrown the snapshot is compacted: new changes go to a new j
 snapshot beside the old one. Until the rename the state is the old snapshot with all journal files; after it, the new
 snapshot with the newest file, while older files, and the contents that they name, are of no use any more. So a crash
 between any two system calls loses nothing.
+
+A write that failed is cut off again, at the latest before the next one. After a failed fsync what is not
+synced is undone, and every change refused until a restart (`refusal`). A failed compaction leaves the old files valid,
+and is tried again after as much has been written.
 """
 
 from __future__ import annotations
@@ -221,27 +225,27 @@ class JournalLog(Log):
         self._read(documents)
 
     def _read(self, documents: Documents) -> None:
-        found, disk = recover(self.directory, documents, self._progress), self._disk
+        recovered, disk = recover(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
-        for path in found.stale:
+        for path in recovered.stale:
             disk.remove(path)
-        if found.torn is not None:
-            path, offset, size = found.torn
+        if recovered.torn is not None:
+            path, offset, size = recovered.torn
             logger.warning("%s: dropped %d bytes at %d, a last record that is torn or damaged", path, size, offset)
             with closing(disk, disk.open_to_append(path)) as file:
                 disk.cut(file, offset)
         if self.confirms:  # changes that a killed process wrote will be served, so they must be durable too
-            for path in found.journals:
+            for path in recovered.journals:
                 with closing(disk, disk.open_to_append(path)) as file:
                     disk.sync(file)
-        path = found.journals[-1] if found.journals else self.directory / journal_name(documents.sequence + 1)
-        self._journal, self._open = Journal(disk, path, found.end), True
-        self.size = found.size
-        self.written = max((path.stat().st_mtime for path in found.sources), default=0.0)
-        self._contents = found.contents
-        self._synced, self._synced_end = documents.sequence, found.end
+        path = recovered.journals[-1] if recovered.journals else self.directory / journal_name(documents.sequence + 1)
+        self._journal, self._open = Journal(disk, path, recovered.end), True
+        self.size = recovered.size
+        self.written = max((path.stat().st_mtime for path in recovered.sources), default=0.0)
+        self._contents = recovered.contents
+        self._synced, self._synced_end = documents.sequence, recovered.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
-        self._snapshot_size = found.snapshot_size
+        self._snapshot_size = recovered.snapshot_size
         self._compact_at = -1 if self.size > SLOW_JOURNAL else self._threshold()
 
     def append(self, change: Change) -> None:
@@ -442,16 +446,22 @@ class JournalLog(Log):
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory.
+
+        Once `pause` has cancelled it, the disk is not used for anything that can be left out: it may be slow, and
+        thousands of banks may be closed.
+        """
         self._abandon_compaction()
+        hurried = True
         with suppress(Abandoned):
             if pause is not None:
                 pause()
+            hurried = False
             if self.size > 0 and self.refusal is None:
                 self._attempt(lambda: self.compact(pause))
         if self._open:
             self._attempt(self.sync)
-        self._release()
+        self._release(hurried=hurried)
 
     def _attempt(self, last_step: Callable[[], None]) -> None:
         try:
@@ -464,14 +474,14 @@ class JournalLog(Log):
         self._abandon_compaction()
         self._release()
 
-    def _release(self) -> None:
+    def _release(self, *, hurried: bool = False) -> None:
         if self in _open_logs:
             _open_logs.discard(self)
             self.refusal = self.refusal or "the documents are closed"
             if self._gave_up:  # the failing disk may have prevented it before
                 self._journal.cut_back(self._synced_end)
             self._drop_journal()
-            self._lock.release()
+            self._lock.release(hurried=hurried)
 
     def _drop_journal(self) -> None:
         if self._open:

@@ -61,13 +61,13 @@ def _unsealed(data: bytes, offset: int) -> tuple[bytes | None, int]:
 
 def records(data: bytes) -> tuple[list[Record], int]:
     """The valid records in a journal file, and the offset after the last of them."""
-    found: list[Record] = []
+    read: list[Record] = []
     offset = 0
     while True:
         change, end = _unsealed(data, offset)
         if change is None:
-            return found, offset
-        found.append((offset, change))
+            return read, offset
+        read.append((offset, change))
         offset = end
 
 
@@ -140,10 +140,10 @@ class _Reading:
         self._done = self._total = 0  # bytes
         self._reported = -REPORTED
         self._unreadable: StoreDamaged | None = None  # the last content that a change names
-        self._found = Recovered()
+        self._recovered = Recovered()
 
     def read(self) -> Recovered:
-        found, directory, documents = self._found, self._directory, self._documents
+        recovered, directory, documents = self._recovered, self._directory, self._documents
         names = sorted(os.listdir(directory))
         firsts = {directory / name: first for name in names if (first := journal_first(name)) is not None}
         journals = sorted(firsts, key=firsts.__getitem__)
@@ -151,25 +151,25 @@ class _Reading:
         self._total = sum(path.stat().st_size for path in (*snapshot, *journals))
         self._advance(0)
         for file in snapshot:
-            found.snapshot_size = file.stat().st_size
+            recovered.snapshot_size = file.stat().st_size
             content = load(pieces(file), file, documents.kinds)
             documents.replace(content.image, content.sequence)
-            found.sources.append(file)
-            self._advance(found.snapshot_size)
+            recovered.sources.append(file)
+            self._advance(recovered.snapshot_size)
         # a journal is not needed if the next one begins no later than the first change that the snapshot does not have
         while len(journals) > 1 and firsts[journals[1]] <= documents.sequence + 1:
-            found.stale.append(journals.pop(0))
-        while journals and found.torn is None:
+            recovered.stale.append(journals.pop(0))
+        while journals and recovered.torn is None:
             path = journals.pop(0)
             self._journal(path, firsts[path], journals)
         if self._unreadable is not None:
             raise self._unreadable
-        found.sources += [directory / name for name in found.contents if name in names]
-        found.stale += journals
+        recovered.sources += [directory / name for name in recovered.contents if name in names]
+        recovered.stale += journals
         for name in names:
-            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in found.contents):
-                found.stale.append(directory / name)
-        return found
+            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in recovered.contents):
+                recovered.stale.append(directory / name)
+        return recovered
 
     def _advance(self, size: int) -> None:
         self._done += size
@@ -179,7 +179,7 @@ class _Reading:
 
     def _journal(self, path: Path, first: int, later: list[Path]) -> None:
         """Apply the changes of a journal file that the documents do not have yet."""
-        found, documents, known = self._found, self._documents, self._documents.sequence
+        recovered, documents, known = self._recovered, self._documents, self._documents.sequence
         if first > known + 1:
             raise StoreDamaged(path, 0, f"changes {known + 1} to {first - 1} are missing before this file")
         data = path.read_bytes()
@@ -188,16 +188,16 @@ class _Reading:
         for offset, change in valid:
             self._apply(path, offset, change, following)
             following += 1
-        found.sources.append(path)
+        recovered.sources.append(path)
         if end < len(data):
             self._examine_tear(path, data, end, following, later)
-            found.torn = (path, end, len(data) - end)
-        is_last = found.torn is not None or not later
+            recovered.torn = (path, end, len(data) - end)
+        is_last = recovered.torn is not None or not later
         if documents.sequence > known or (is_last and first <= known + 1 <= following):
-            found.journals.append(path)
-            found.size, found.end = found.size + end, end
+            recovered.journals.append(path)
+            recovered.size, recovered.end = recovered.size + end, end
         else:
-            found.stale.append(path)
+            recovered.stale.append(path)
 
     def _apply(self, path: Path, offset: int, change: bytes, expected: int) -> None:
         """Apply the change of the record at `offset`, unless the snapshot has it."""
@@ -214,7 +214,7 @@ class _Reading:
         try:
             if (content := content_named(change)) is not None:
                 size = self._load_content(self._directory / content, path, offset)
-                self._found.contents[content] = StoredContent(content, size, sequence=sequence)
+                self._recovered.contents[content] = StoredContent(content, size, sequence=sequence)
             if self._unreadable is None:
                 documents.apply(change)
             else:

@@ -100,7 +100,7 @@ class RunningBank:
 
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
-            fixtures.reset(self._service.bank, settings.fixtures)
+            fixtures.reset(self._service.bank, settings.fixture)
         apply_all(settings.scenario, self._application.scenario_target(self._service), changes)
         _freeze(self._service)
 

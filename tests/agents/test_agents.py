@@ -76,9 +76,12 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
 async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) -> None:
     """Requests, explanations, scenarios, and what only `confirm` does."""
     with banks() as begin:
-        url = begin(seed=1).url
+        bank = begin(seed=1)
+        url = bank.url
+        bank.tpp(name="shop").files(tmp_path / "tpps" / "shop")
         async with agent("--url", url, "--state", str(tmp_path)) as ask:
             assert "agent/certificate.pem" in await ask("open_bank")
+            assert f"sign with {tmp_path}/tpps/shop/certificate.pem" in await ask("open_bank", tpp="shop")
             assert "--state DIR" in await ask("open_bank", tpp="demo")
             assert "HTTP 401" in await ask("send_request", method="GET", path="/v1/accounts")
             link = re.search(r'"href":"(http[^"]+/sca/[^"]+)"', ask.calls[-1].text)

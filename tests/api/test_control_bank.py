@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.api.messages import Request, Stream, finished
+from emulator.api.messages import Request, Response, Stream, finished
+from emulator.assemble import assemble
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
@@ -25,7 +26,7 @@ from emulator.control.operation import BankSpec
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
-from tests.api.desk import NOW, DeskClient
+from tests.api.desk import BASE, NOW, DeskClient
 from tests.known_state import DOMESTIC, KARI, PAYMENT
 
 
@@ -281,6 +282,31 @@ def test_a_reset_and_a_restart_restore_all_that_the_bank_was_made_with(
     assert desk.do("POST", "/reset") == {"fixtures": fixture, "scenario": "own"}
     assert shown(desk) == first
     registry.close()
+
+
+RESET = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+
+
+@pytest.mark.parametrize(
+    ("later", "made_with"),
+    [
+        ({}, ("two-signatures", "slow-bank")),
+        ({"fixtures": "household"}, ("household", "slow-bank")),
+        ({"scenario": ("lost-answer",)}, ("two-signatures", "lost-answer")),
+    ],
+)
+def test_a_start_changes_what_the_default_bank_is_made_with_by_flags_that_it_names(
+    tmp_path: Path, authority: CertificateAuthority, later: dict[str, Any], made_with: tuple[str, str]
+) -> None:
+    first: dict[str, Any] = {"fixtures": "two-signatures", "scenario": ("slow-bank",)}
+    for flags in (first, later, {}):
+        application = assemble(ServeSettings(state=tmp_path, **flags), authority=authority)
+        body = b'{"fixtures": "empty"}' if flags is first else b""
+        answer = finished(application.handle(Request("POST", "/_emulator/reset", RESET, body, base=BASE)))
+        application.close()
+        if flags is not first:
+            assert isinstance(answer, Response)
+            assert json.loads(answer.body) == dict(zip(("fixtures", "scenario"), made_with, strict=True))
 
 
 def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(

@@ -244,12 +244,14 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
 
 
 def test_columns_have_headings_in_a_terminal_and_none_for_programs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for nothing, words in (("payments list", "payments"), ("scenario status", "rules of scenarios")):
+        assert run(*nothing.split()) == (0, "", f"no {words}\n"), "an empty list says so, and stdout stays empty"
+        assert run(*nothing.split(), "--output", "json") == (0, "[]\n", "")
     plain = run("ledger")[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     heading, *lines = run("ledger")[1].splitlines()
     assert heading.split() == ["iban", "currency", "opening", "bookings", "balance", "reserved"]
     assert [line.split() for line in lines] == [line.split() for line in plain.splitlines()]
-    assert run("payments", "list")[1:] == ("", "no payments\n"), "an empty list says so, to people alone"
     monkeypatch.setattr(sys, "stdout", None)  # as `>&-` leaves it
     assert main.run(["ledger"]) == 0
 

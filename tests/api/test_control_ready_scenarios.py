@@ -725,7 +725,7 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
     [
         ({"name": "lost-answer", "parameters": {"creditr": "x"}}, "parameters.creditr", "did you mean creditor?"),
         ({"name": "consent-expired", "parameters": {"x": "y"}}, "parameters.x", "The scenario has no parameters."),
-        ({"name": "lost-answer", "parameters": []}, "parameters", "Expected a mapping, found a list."),
+        ({"name": "lost-answer", "parameters": []}, "parameters", "Expected a mapping, found an empty list."),
         ({"name": "lost-answer", "parameters": {"creditor": None}}, "parameters.creditor", "Expected a value"),
         ({"name": "bank-down", "parameters": {"outage": "soon"}}, "rules[0].times.for", "Expected a duration"),
         ({"name": "lost-answer", "parameters": {"creditor": []}}, "parameters.creditor.default", "Expected one value"),

@@ -703,13 +703,26 @@ def test_the_right_name_of_an_operation_is_guessed(desk: ControlDesk, misspelt: 
         assert f"did you mean {meant}?" in refused.texts()
 
 
-@pytest.mark.parametrize("member", ["resourceId", "iban", "bban"])
-def test_a_rule_knows_an_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient, member: str) -> None:
+@pytest.mark.parametrize(
+    "account",
+    [
+        "{resourceId}",
+        "{iban}",
+        "{bban}",
+        "no8599901000014",
+        "NO85 9990 1000 014",
+        "9990.10.00014",
+        "no85 9990 1000 01*",
+        {"in": ["x", "9990.10.00014"]},
+    ],
+)
+def test_a_rule_knows_an_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient, account: Any) -> None:
     mine, other = kari.get("/v1/accounts").json()["accounts"]
-    desk.do("POST", "/rules", {"when": {"account": mine[member]}, **DOWN})
+    account = account.format(**mine) if isinstance(account, str) else account
+    desk.do("POST", "/rules", {"when": {"account": account}, **DOWN})
     assert kari.get(f"/v1/accounts/{mine['resourceId']}").status == 503
     assert kari.get(f"/v1/accounts/{other['resourceId']}").status == 200
-    assert desk.do("POST", "/requests/count", {"match": {"account": mine[member]}})["count"] == 1
+    assert desk.do("POST", "/requests/count", {"match": {"account": account}})["count"] == 1
 
 
 @pytest.mark.parametrize("member", ["resourceId", "maskedPan"])
@@ -735,6 +748,10 @@ def test_a_rule_knows_a_card_account_by_each_of_its_numbers(desk: ControlDesk, k
         ({"operation": "getUser", "path": "/v1/accounts"}, "path"),
         ({"path": {"absent": True}}, "path"),
         ({"account": None}, "account"),
+        ({"account": {"in": ["x", None]}}, "account.in[1]"),
+        ({"body": None}, "body"),
+        ({"body": {"creditorAccount": {"iban": None}}}, "body.creditorAccount.iban"),
+        ({"body": {"payments": [{"creditorName": {"in": [None]}}]}}, "body.payments[0].creditorName.in[0]"),
         ({"headers": {"X-Request-ID": None}}, "headers.X-Request-ID"),
         ({"headers": {"PSU ID": "x"}}, "headers.PSU ID"),
         ({"query": {"limit": {"gt": 5, "lt": 5}}}, "query.limit"),

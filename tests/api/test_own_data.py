@@ -124,6 +124,15 @@ def test_the_commands_about_scenarios_know_them(
     assert "bad.yaml:2:1: There is no member 'rule'" in output.err
     assert len(output.err.splitlines()) == 1
     assert main.run(["scenario", "check", "our-outage", "--data", str(data)]) == 0
+    (data / "fixtures" / "bad.yaml").write_text("customer: []\n")
+    capsys.readouterr()
+    assert main.run(["scenario", "check", "--data", str(data)]) == 1
+    checked = capsys.readouterr().out
+    assert f"{data}/fixtures/bad.yaml:1:1: There is no member 'customer'" in checked
+    assert f"{data}/scenarios/bad.yaml:2:1: There is no member 'rule'" in checked
+    assert f"{data}/fixtures/our-customers.yaml: fine" in checked
+    assert f"{data}/scenarios/our-outage.yml: fine" in checked
+    assert main.run(["scenario", "check"]) == 2
     assert main.run(["scenario", "show", "our-outage"]) == 2
     monkeypatch.setenv("BANK_EMULATOR_DATA", str(data))
     assert main.run(["scenario", "show", "our-outage"]) == 0

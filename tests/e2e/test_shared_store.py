@@ -25,9 +25,12 @@ pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
 
 
 @contextmanager
-def serving(state: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+def serving(
+    state: Path, *flags: str, log: Path = Path(os.devnull)
+) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     command = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(state), *flags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with log.open("w") as stderr:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
     assert process.stdout is not None
     try:
         url = process.stdout.readline().removeprefix("READY ").strip()
@@ -153,9 +156,9 @@ def test_without_the_server_nothing_is_answered_but_health_until_it_is_back(
 
 
 def test_workers_serve_one_port_and_one_that_dies_is_replaced(store_url: str, tmp_path: Path) -> None:
-    file = tmp_path / "ready.json"
+    file, log = tmp_path / "ready.json", tmp_path / "log"
     flags = ("--store", store_url, "--workers", "2", "--ready-file", str(file))
-    with serving(tmp_path / "a", *flags) as (process, client):
+    with serving(tmp_path / "a", *flags, log=log) as (process, client):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         assert len(children) == 2
         os.kill(int(children[0]), signal.SIGKILL)
@@ -163,6 +166,9 @@ def test_workers_serve_one_port_and_one_that_dies_is_replaced(store_url: str, tm
             eventually(lambda: later.get("/v1/accounts").status_code == 400)
         assert json.loads(file.read_text())["pid"] == process.pid
     assert (process.returncode, file.exists()) == (0, False)
+    lines = log.read_text()
+    assert lines.count("documents in PostgreSQL") >= 2
+    assert "stopped; every connection is closed" in lines
 
 
 def test_workers_end_with_the_process_that_started_them(store_url: str, tmp_path: Path) -> None:

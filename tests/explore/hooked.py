@@ -128,7 +128,7 @@ def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterat
 class Brief(HttpMerchant):
     """It gives a payment up after a few reads, and looks at it again at the end."""
 
-    most_reads = 3
+    most_reads = 2
 
 
 if __name__ == "__main__":

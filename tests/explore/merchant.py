@@ -44,6 +44,7 @@ class Merchant(Shop):
         self.done: set[int] = self.disk.setdefault("done", set())
         self.flows = self.disk.setdefault("flows", {})
         self.alone = False
+        self.session_over = False
         for name, value in self.disk.get("psu", {}).items():
             setattr(self.tpp, name, value)
 
@@ -107,6 +108,7 @@ class Merchant(Shop):
                 self.back_off(min(attempt, 3))
                 prepared = self.prepare(method, path, headers=headers, **options)
             elif answer is not None and self.usable(answer, wants):
+                self.session_over = "SCA_EXPIRED" in answer.text  # which the customer renews, other than a consent
                 return answer
         raise GaveUp
 
@@ -323,21 +325,17 @@ class Merchant(Shop):
         """Read accounts, balances and all pages of transactions, twice."""
         for attempt in range(2):
             listed = self.log_in() if attempt == 0 else self.ask("GET", "/v1/accounts", wants=("accounts", list))
-            if self.is_over(listed):
+            if listed.status == 401 and self.session_over:
                 listed = self.log_in()
             if self.stopped(listed):
                 return
             for account in listed.json()["accounts"][:2]:
                 status = self.read_whole(account)
-                if status == 401:
-                    break  # perhaps only the session is over
+                if status == 401 and self.session_over:
+                    break
                 if status != 200:
                     return
             self.world.wait(60.0)
-
-    def is_over(self, answer: TppResponse) -> bool:
-        """Whether only the session is over, which the customer renews."""
-        return answer.status == 401 and "SCA_EXPIRED" in answer.text
 
     def stopped(self, answer: TppResponse) -> bool:
         return answer.status != 200

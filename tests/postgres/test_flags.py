@@ -55,6 +55,22 @@ async def test_a_scenario_is_applied_once_for_all_and_by_a_process_that_has_the_
         assert await progression(later) == "time"
 
 
+async def test_a_process_that_takes_the_bank_over_leaves_what_it_was_made_with(tmp_path: Path, store_url: str) -> None:
+    made_with = {"fixtures": "two-signatures", "scenario": "slow-bank"}
+    async with (
+        process(store_url, tmp_path / "one", fixtures="two-signatures", scenario=("slow-bank",)) as one,
+        process(store_url, tmp_path / "two") as two,
+    ):
+        await one.end()
+        assert await two.control("POST", "reset") == made_with
+        await two.end()
+    async with process(store_url, tmp_path / "three") as three:
+        assert await three.control("POST", "reset") == made_with
+        await three.end()
+    async with process(store_url, tmp_path / "four", fixtures="household") as four:
+        assert await four.control("POST", "reset") == {**made_with, "fixtures": "household"}
+
+
 def test_other_flags_are_logged_by_the_process_that_starts_later(
     tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

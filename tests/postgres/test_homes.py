@@ -14,13 +14,14 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from emulator.api.messages import Answered, Request, Response
+from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
 from emulator.assemble import homes, registry
 from emulator.assemble.joining import assembled
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
 from emulator.settings import ServeSettings
+from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
@@ -590,6 +591,30 @@ async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_store
     assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
 
 
+async def test_long_work_whose_lease_is_over_when_it_ends_is_not_done_again(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody has taken the bank, and this process goes on to be its home."""
+    service = one.registry.opened(bank)
+    assert service is not None
+    lease = one.leases.held[bank]
+    steps = Unfinished.step
+
+    def over_at_the_end(work: Unfinished) -> Any:
+        answer = steps(work)
+        if isinstance(answer, Response):
+            lease.until = 0.0
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Unfinished, "step", over_at_the_end)
+        asked = one.ask("POST", "generate", {"customers": 3, "accountsPerCustomer": 1}, bank=bank)
+        answer = await asked
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
+    assert len((await one.control("GET", "people", bank=bank))["people"]) == 3
+
+
 async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQL, tmp_path: Path) -> None:
     """Waiting for a free one is no error, though the server has no fourth."""
     url = postgresql.database()
@@ -608,8 +633,32 @@ async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQ
             ]
             snapshots = [narrow.ask("PUT", "snapshots/s", bank=name) for name in names]
             assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
-            assert {answer.status for answer in await asyncio.gather(*snapshots)} == {201}
+            # 200: on a machine that is too busy to renew leases in time, one is saved again
+            assert {answer.status for answer in await asyncio.gather(*snapshots)} <= {200, 201}
     finally:
         postgresql.drop(url)
         with postgresql.admin() as admin:
             admin.execute("DROP ROLE narrow")
+
+
+async def test_a_bank_whose_change_cannot_be_undone_is_taken_again_and_loaded(one: Process, bank: str) -> None:
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    before, documents = await now(one, bank), one.registry.documents(bank)
+    assert documents is not None
+    customers = documents.tables[CUSTOMER.name]
+
+    def change() -> None:
+        with documents.transaction():
+            documents.put(CUSTOMER, cast(Any, {"id": "never"}))
+            setattr(customers, "place", lambda *_: 1 / 0)  # noqa: B010
+            raise MemoryError
+
+    with pytest.raises(StoreUnwritable, match="could not be undone"):
+        change()
+    assert await now(one, bank) == before
+    again = one.registry.documents(bank)
+    assert again is not None
+    assert again is not documents
+    assert not again.exists(CUSTOMER, "never")
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert await now(one, bank) == before + timedelta(hours=1)

@@ -21,7 +21,7 @@ def test_without_flags_and_variables_the_documented_defaults_hold() -> None:
         tls_port=None,
         state=Path(".bank-emulator"),
         ephemeral=False,
-        fixtures="known-state",
+        fixtures=None,
         scenario=(),
         profile="documented",
         links="relative",
@@ -36,6 +36,10 @@ def test_without_flags_and_variables_the_documented_defaults_hold() -> None:
         frame_ancestors=(),
         log_format="text",
     )
+
+
+def test_a_new_bank_has_the_known_state_unless_fixtures_are_named() -> None:
+    assert (read({}, {}).fixture, read({"fixtures": "empty"}, {}).fixture) == ("known-state", "empty")
 
 
 def test_the_flags_are_those_of_the_manual_and_each_has_its_variable() -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from emulator.api.operation import routes
@@ -21,6 +20,7 @@ from emulator.api.signature.result import Inspection, SignaturePolicy, Terms
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
+_EMPTY_LINE = re.compile(r"\r\n\r\n|\n\n")
 _LENGTH = re.compile(r"[0-9]{1,9}")
 # Begins with the line end of the chunk before.
 _CHUNK_SIZE = re.compile(rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
@@ -32,8 +32,7 @@ class CaptureUnreadable(ValueError):
     """The text is not a captured request; the argument says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(NamedTuple):
     """A request as it was sent; `body` is None if the capture does not contain all of it."""
 
     method: str
@@ -42,8 +41,7 @@ class Capture:
     body: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(NamedTuple):
     """`valid`, the diagnosis as a JSON object (as in the request log), and the diagnosis as lines of text."""
 
     valid: bool
@@ -70,15 +68,11 @@ def explain(
         return explain_verdict(verdict)
     seen = read_capture(captured)
     if body is not None:
-        seen = Capture(seen.method, seen.target, seen.headers, body)
-    return _judged(seen, now, policy or SignaturePolicy())
-
-
-def _judged(seen: Capture, now: datetime, rules: SignaturePolicy) -> Explanation:
+        seen = seen._replace(body=body)
+    rules = policy or SignaturePolicy()
     inspection = collect(seen.method, seen.target, seen.headers, seen.body)
     sent_at = _sent_at(inspection)
     holds = inspect(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None))
-    remarks = list(_remarks(seen, inspection, sent_at, now, rules))
     if holds and inspection.certificate is not None:
         tpp = inspection.certificate.tpp
         data: dict[str, Any] = {
@@ -90,10 +84,25 @@ def _judged(seen: Capture, now: datetime, rules: SignaturePolicy) -> Explanation
         }
     else:
         data = {"valid": False, **refusal(inspection).diagnosis()}
-    if remarks:
-        data["remarks"] = remarks
-    data["assumed"] = list(_assumed(sent_at, rules))
-    return _explanation(data)
+    return _explanation(data | _around(seen, inspection, sent_at, now, rules))
+
+
+def _around(
+    seen: Capture, inspection: Inspection, sent_at: datetime | None, now: datetime, rules: SignaturePolicy
+) -> dict[str, Any]:
+    """What the verdict leaves out, and the facts that only the bank that received the request can know."""
+    remarks = []
+    if seen.body is None and "digest" in inspection.present:
+        remarks.append("The capture does not contain the complete body, so the Digest was not compared with it.")
+    if sent_at is not None and abs((now - sent_at).total_seconds()) > rules.date_skew:
+        when = f"{sent_at:%Y-%m-%d %H:%M:%S} UTC"
+        remarks.append(f"The request was sent at {when}; sent again now, its Date would be refused.")
+    received = "now, as it has no usable Date" if sent_at is None else f"at its Date, {sent_at:%Y-%m-%d %H:%M:%S} UTC"
+    assumed = [
+        f"The bank has the settings profile={rules.profile}, trust={rules.trust}, date_skew={rules.date_skew}.",
+        f"The bank received the request {received}, and exactly as in the capture.",
+    ]
+    return {**({"remarks": remarks} if remarks else {}), "assumed": assumed}
 
 
 def explain_verdict(verdict: dict[str, Any]) -> Explanation:
@@ -135,22 +144,6 @@ def _wants_digest(seen: Capture) -> bool:
         return False
 
 
-def _remarks(
-    seen: Capture, inspection: Inspection, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
-) -> Iterator[str]:
-    if seen.body is None and "digest" in inspection.present:
-        yield "The capture does not contain the complete body, so the Digest was not compared with it."
-    if sent_at is not None and abs((now - sent_at).total_seconds()) > policy.date_skew:
-        yield f"The request was sent at {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."
-
-
-def _assumed(sent_at: datetime | None, policy: SignaturePolicy) -> Iterator[str]:
-    """The facts that only the bank that received the request can know, and that are assumed here."""
-    yield f"The bank has the settings profile={policy.profile}, trust={policy.trust}, date_skew={policy.date_skew}."
-    received = "now, as it has no usable Date" if sent_at is None else f"at its Date, {sent_at:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"The bank received the request {received}, and exactly as in the capture."
-
-
 def _lines(data: dict[str, Any]) -> Iterator[str]:
     if data["valid"]:
         yield f"The signature is valid. TPP {data['tpp']}, roles {', '.join(data['roles']) or 'none'}."
@@ -158,11 +151,20 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
         yield "The bank refuses this request:"
         for message in data["messages"]:
             yield f"  {message['path']}: {message['text']}"
-    yield from _text_block("The bank's signing string:", data.get("signingString"))
-    likely = data.get("likelySent")
-    if likely is not None and likely != data.get("signingString"):
-        yield from _text_block("The signing string that was signed instead:", likely)
-        yield from _difference(data.get("firstDifference"))
+    own, likely = data.get("signingString"), data.get("likelySent")
+    for title, text in (
+        ("The bank's signing string:", own),
+        ("The signing string that was signed instead:", likely if likely != own else None),
+    ):
+        if text is not None:
+            yield from ("", title, *(f"  {_visible(line)}" for line in text.split("\n")))
+    place = data.get("firstDifference") if likely != own else None
+    if place is not None:
+        yield ""
+        yield f"First difference: line {place['line']}, column {place['column']}"
+        yield f"  bank    {_visible(place['expected'])}"
+        yield f"  client  {_visible(place['sent'])}"
+        yield f"          {' ' * (len(_visible((place['sent'] or '')[: place['column'] - 1])))}^"
     key_id = data.get("keyId", {})
     if "firstDifference" in key_id:
         yield ""
@@ -176,25 +178,7 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
         ("Assumed, because no bank was asked:", "assumed"),
     ):
         if data.get(member):
-            yield ""
-            yield title
-            yield from (f"  {line}" for line in data[member])
-
-
-def _text_block(title: str, text: str | None) -> Iterator[str]:
-    if text is not None:
-        yield ""
-        yield title
-        yield from (f"  {_visible(line)}" for line in text.split("\n"))
-
-
-def _difference(place: dict[str, Any] | None) -> Iterator[str]:
-    if place is not None:
-        yield ""
-        yield f"First difference: line {place['line']}, column {place['column']}"
-        yield f"  bank    {_visible(place['expected'])}"
-        yield f"  client  {_visible(place['sent'])}"
-        yield f"          {' ' * (len(_visible((place['sent'] or '')[: place['column'] - 1])))}^"
+            yield from ("", title, *(f"  {line}" for line in data[member]))
 
 
 def _visible(line: str | None) -> str:
@@ -242,11 +226,7 @@ def _has_body(headers: Iterable[tuple[str, str]]) -> bool:
 
 def _from_http(text: str) -> Capture:
     """A request line, headers, an empty line, and the body."""
-    at = text.find("\r\n\r\n")
-    plain = text.find("\n\n")
-    crlf = at >= 0 and (plain < 0 or at < plain)
-    cut = at if crlf else plain
-    head, body = (text, "") if cut < 0 else (text[:cut], text[cut + (4 if crlf else 2) :])
+    head, body = [*_EMPTY_LINE.split(text, maxsplit=1), ""][:2]
     first, *rest = head.splitlines() or [""]
     method, target = _request_line(first)
     headers = _headers(rest)

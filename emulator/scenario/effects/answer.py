@@ -100,7 +100,7 @@ class ScriptedAnswer(Model):
     )
 
     status: Omittable[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
-    code: Omittable[Annotated[str, matching(_CODE, "a code of capital letters and underscores")]] = None
+    code: Omittable[Annotated[str, matching(_CODE, "a code of 3 to 64 capital letters and underscores")]] = None
     text: Omittable[Annotated[str, filled(TEXT_LIMIT)]] = None
     category: Omittable[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
     headers: Annotated[

@@ -3,6 +3,18 @@
 A bank has one home at a time, the process that has its documents in memory and answers for it. A home holds a lease of
 LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`.
 
+    a row is                becomes   by
+    free: `until` is past   held      `take`: epoch + 1 (`locate` in homes.py, for a request or an orphan)
+    held                    held      `renew`: `until`; `take_again`: `until`, epoch + 1 (log.py)
+    held                    free      `give_back`, which leaves `home` if the bank is active; DELETE; time
+`orphans` are free rows that still name a home.
+
+    what fails     consequence
+    `take`         nothing is changed; the request gets 503
+    `renew`        tried each second; after `until` answers are thrown away; a bank that it does not return is dropped
+    `give_back`    the lease is forgotten here already, and runs out; request log and counters of the bank are lost
+    `take_again`   tried for UNKNOWN seconds (log.py); then the bank is dropped
+
 Only the clock of the database decides who may take a lease. A process measures nothing but how long ago it *began* its
 last renewal, with a clock that does not stand still while the machine is suspended, and takes MARGIN off. So it stops
 to answer before anybody else may begin, and wrong clocks of the processes do no harm. Why no two homes answer:

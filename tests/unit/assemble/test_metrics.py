@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from emulator.api.messages import Request, Response, Unfinished
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import application_of
+from emulator.assemble.composition import application_of, registry_for
 from emulator.assemble.metric_table import METRICS, PROCESS
-from emulator.assemble.registry import BankRegistry
 from emulator.bank.clock import real_now
 from emulator.bank.sandbox import data
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
-from tests.api.desk import DeskClient, seeded_registry
+from tests.api.desk import DeskClient
 from tests.known_state import KARI, PAYMENT, STRAKS
 
 ORDER = {**PAYMENT, "creditorAddress": {"country": "NO"}}
@@ -39,18 +37,12 @@ def authority() -> CertificateAuthority:
     return authority
 
 
-@pytest.fixture
-def registry(authority: CertificateAuthority) -> BankRegistry:
-    return seeded_registry(authority)
-
-
 class Process:
     """A process without sockets: each request is a turn of its own."""
 
-    def __init__(self, registry: BankRegistry, authority: CertificateAuthority, **settings: Any) -> None:
-        self.registry = registry
-        chosen = ServeSettings(state=Path(), ephemeral=True, **settings)
-        self.application = application_of(registry, chosen, authority, BankApplication)
+    def __init__(self, authority: CertificateAuthority, **settings: Any) -> None:
+        self.registry = registry_for(ServeSettings(ephemeral=True, seed=1, **settings), authority)
+        self.application = application_of(self.registry, BankApplication)
 
     def send(self, *requests: Request) -> list[Response]:
         turn, answers = self.application.turn(), []
@@ -81,8 +73,8 @@ class Process:
 
 
 @pytest.fixture
-def process(registry: BankRegistry, authority: CertificateAuthority) -> Process:
-    return Process(registry, authority)
+def process(authority: CertificateAuthority) -> Process:
+    return Process(authority)
 
 
 def requests(samples: Samples, bank: str = "default") -> dict[tuple[str, ...], float]:
@@ -114,11 +106,9 @@ def test_requests_are_counted_once_by_operation_and_status_from_before_the_first
     assert after["process_resident_memory_bytes",] > 1_000_000
 
 
-def test_a_request_in_the_turn_of_the_first_scrape_counts_once(
-    registry: BankRegistry, authority: CertificateAuthority
-) -> None:
+def test_a_request_in_the_turn_of_the_first_scrape_counts_once(authority: CertificateAuthority) -> None:
     """The lines of the log have the same requests at the end of the turn."""
-    process = Process(registry, authority, log_format="json")
+    process = Process(authority, log_format="json")
     process.send(Request("GET", "/v1/accounts"), Request("GET", "/metrics"))
     assert requests(process.scrape()) == {("getAccounts", "400"): 1.0}
 
@@ -192,8 +182,8 @@ def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Proces
     assert (late in last, last["other"]) == (False, after["other"])
 
 
-def test_one_of_several_workers_says_which_it_is(registry: BankRegistry, authority: CertificateAuthority) -> None:
-    shown = Process(registry, authority, workers=2).scrape()
+def test_one_of_several_workers_says_which_it_is(authority: CertificateAuthority) -> None:
+    shown = Process(authority, workers=2).scrape()
     own = [key for key in shown if key[0].startswith("bank_emulator_")]
     assert len(own) > 20
     assert all(str(os.getpid()) in key for key in own)
@@ -209,9 +199,9 @@ def test_one_of_several_workers_says_which_it_is(registry: BankRegistry, authori
     ],
 )
 def test_a_token_is_required_where_there_is_one(
-    registry: BankRegistry, authority: CertificateAuthority, settings: dict[str, str], opens: list[str]
+    authority: CertificateAuthority, settings: dict[str, str], opens: list[str]
 ) -> None:
-    process = Process(registry, authority, **settings)
+    process = Process(authority, **settings)
     for token in ("", "c", "m", "anything"):
         for target in ("/metrics", "/metrics/dashboard.json"):
             answer = process.get(target, *([("Authorization", f"Bearer {token}")] if token else []))
@@ -221,10 +211,8 @@ def test_a_token_is_required_where_there_is_one(
     assert control.status == (401 if "control_token" in settings else 200)
 
 
-def test_what_is_asked_for_wrongly_is_told_in_a_line(
-    process: Process, registry: BankRegistry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry.make("a", BankSpec(fixture="empty"))
+def test_what_is_asked_for_wrongly_is_told_in_a_line(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    process.registry.make("a", BankSpec(fixture="empty"))
     for target in ("/banks/a/metrics", "/metrics/more"):
         answer = process.get(target)
         assert (answer.status, b"/metrics, for all banks" in answer.body) == (404, True)

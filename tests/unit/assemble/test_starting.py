@@ -67,7 +67,7 @@ def test_a_recovery_tells_how_far_it_is(directory: Path, monkeypatch: pytest.Mon
     done = [at for at, _ in progress]
     assert done == sorted(done)
     assert done[0] == 0
-    assert len(done) == 6
+    assert len(done) == 7
     assert done[-1] < total
 
 

@@ -116,7 +116,7 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
     [
         ({"gte": 5}, ["gte: There is no member 'gte'; did you mean gt?"]),
         ({"gt": "much"}, ["gt: Expected a number, found the text 'much'."]),
-        ({"in": []}, ["in: Expected a list of at least 1 entry, found a list."]),
+        ({"in": []}, ["in: Expected a list of at least 1 entry, found an empty list."]),
         ({"in": "x"}, ["in: Expected a list, found the text 'x'."]),
         ({"absent": "yes"}, ["absent: Expected true or false, found the text 'yes'."]),
         ({"regex": "(a"}, ["regex: This is not a regular expression of RE2: missing ): (a."]),
