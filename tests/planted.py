@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+PATIENCE = 600  # seconds: with some faults a test waits for ever
 COPIED = ("emulator", "tests", "fixtures", "scenarios", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
 
 
@@ -420,13 +421,6 @@ FAULTS = (
         "api/test_control_bank.py api/test_isolation.py",
     ),
     Fault(
-        "assemble/notifier.py",
-        "if not bank.settings.notifications:\n                return []",
-        "if bank.settings.notifications:\n                return []",
-        "notifications are sent while they are off only",
-        "notifications",
-    ),
-    Fault(
         "bank/notifications.py",
         "if sending.get(tpp, 0) >= each:",
         "if sending.get(tpp, 0) > each:",
@@ -656,7 +650,10 @@ def found_by(tree: Path, tests: list[str]) -> str | None:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=no", "-m", "not long", *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return f"no end after {PATIENCE} s"
     if done.returncode == 0:
         return None
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
