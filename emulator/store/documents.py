@@ -104,7 +104,7 @@ class _LostTables(Mapping[str, DocumentTable]):
         return len(self._documents.regained())
 
 
-class _Transaction:
+class _OpenTransaction:
     """One `with` block of `Documents.transaction`."""
 
     _depth = 0  # 0: not entered, or ended
@@ -474,7 +474,7 @@ class Documents:
         An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
         StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
-        return _Transaction(self)
+        return _OpenTransaction(self)
 
     def image(self) -> Image:
         """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
