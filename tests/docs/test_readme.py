@@ -42,7 +42,7 @@ def shown_commands() -> list[str]:
 @pytest.mark.parametrize("line", shown_commands())
 def test_a_shown_command_is_one_that_exists(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "team-data").mkdir()
+    (tmp_path / "team-data" / "fixtures").mkdir(parents=True)
     words = [word for word in shlex.split(line) if word != "..."]
     context = click.Context(group, info_name="bank-emulator")
     command: click.Command = group
