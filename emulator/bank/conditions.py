@@ -175,22 +175,22 @@ def _fact(value: Any) -> Any:
 
 
 Value = Annotated[Scalar, Tag("(value)")]
+_Fact = Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]}), Tag("(value)")]
 _Condition = Annotated[Operators, Tag("(condition)")]
 
 # One value: text with `*`, a number, true or false, or Operators.
 Single = Annotated[
-    Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]}), Tag("(value)")]
-    | _Condition
-    | Annotated[Any, Reads(_no_list, {"not": {}}), Tag("(list)")],
+    _Fact | _Condition | Annotated[Any, Reads(_no_list, {"not": {}}), Tag("(list)")],
     Discriminator(_single_kind),
 ]
 
 _NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
 
 _MOST_ENTRIES = 1000  # of a list
-# A condition, or members and entries that are themselves conditions.
+# A condition, or members and entries that are themselves conditions; of what a request has, where no null is.
 if TYPE_CHECKING:
     Nested = Any
+    NestedFacts = Any
 else:
     Nested = TypeAliasType(
         "Nested",
@@ -199,6 +199,16 @@ else:
             | _Condition
             | Annotated[list["Nested"], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
             | Annotated[dict[str, "Nested"], _NO_OPERATORS, Tag("(members)")],
+            Discriminator(_kind),
+        ],
+    )
+    NestedFacts = TypeAliasType(
+        "NestedFacts",
+        Annotated[
+            _Fact
+            | _Condition
+            | Annotated[list["NestedFacts"], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
+            | Annotated[dict[str, "NestedFacts"], _NO_OPERATORS, Tag("(members)")],
             Discriminator(_kind),
         ],
     )

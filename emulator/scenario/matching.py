@@ -42,7 +42,7 @@ from emulator.bank.conditions import (
     Every,
     Exactly,
     Members,
-    Nested,
+    NestedFacts,
     OneOf,
     Operators,
     Single,
@@ -408,7 +408,7 @@ class When(Model):
         ]
     ] = None
     query: Omittable[dict[str, Single]] = None
-    body: Omittable[Nested] = Field(None, description="Members of the body, nested as in the body.")
+    body: Omittable[NestedFacts] = Field(None, description="Members of the body, nested as in the body.")
     status: Annotated[Any, Reads(_no_status, {"not": {}})] = None
 
     @cached_property

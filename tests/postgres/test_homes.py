@@ -145,6 +145,7 @@ async def test_no_answer_leaves_before_the_commit_of_what_it_shows(
     one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the next turn is computed meanwhile: its changes are in the next commit."""
+    await one.control("PUT", f"banks/{bank}-calm", {"fixtures": "empty", "now": MONDAY, "clock": "frozen"}, status=201)
     commits, goes_on, batches = one.homes.commits, asyncio.Event(), list[Any]()
     store = commits._store
 
@@ -166,7 +167,7 @@ async def test_no_answer_leaves_before_the_commit_of_what_it_shows(
         asked += [changed(one, "immediate"), changed(two, "immediate")]
         asked += [each.ask("GET", "settings", bank=bank) for each in (one, two)]
         await eventually(lambda: service.bank.settings.progression == "immediate")
-        await two.control("GET", "settings")  # that of another bank waits for nothing
+        await two.control("GET", "settings", bank=f"{bank}-calm")  # of which nothing is to be stored: it does not wait
         assert not any(answer.done() for answer in asked)
     finally:
         goes_on.set()

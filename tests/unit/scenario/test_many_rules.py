@@ -17,7 +17,6 @@ from emulator.scenario.rule import Rule
 
 WORDS = ["ACME", "Acme*", "*", "10", "10.00", "true"]
 FACTS = st.sampled_from([*WORDS, 10, 10.5, True, {"in": ["ACME", "Nett"]}, {"in": ["A*"]}, {"absent": True}])
-CONSTANTS = FACTS | st.none()
 BODIES = st.recursive(
     st.sampled_from(["ACME", "Acme AS", "Nett", "10", "10.00", 10, 10.0, True, None, "", "true"]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "amount"]), inner, max_size=2),
@@ -27,7 +26,7 @@ CONDITIONS = st.fixed_dictionaries(
     {},
     optional={
         "body": st.recursive(
-            st.dictionaries(st.sampled_from(["name", "amount"]), CONSTANTS, min_size=1, max_size=2),
+            st.dictionaries(st.sampled_from(["name", "amount"]), FACTS, min_size=1, max_size=2),
             lambda inner: st.dictionaries(st.sampled_from(["name", "amount"]), inner, min_size=1, max_size=2),
             max_leaves=3,
         ),
