@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -213,10 +214,16 @@ def _bank(url: str | None) -> Iterator[str]:
         yield bank_url(url)
         return
     serve = [sys.executable, "-m", "emulator", "serve", "--ephemeral", "--port", "0", "--allow-notify", "127.0.0.1"]
+    # the flags of somebody's own bank are not for this one
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BANK_EMULATOR_")}
     with (
         tempfile.TemporaryDirectory(prefix="conformance-bank-") as folder,
         subprocess.Popen(
-            [*serve, "--state", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [*serve, "--state", folder],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
         ) as process,
     ):
         try:

@@ -132,8 +132,11 @@ def test_what_can_never_run_is_refused_before_anything_runs(arguments: tuple[str
     assert "not-seen" not in ended.stderr
 
 
-def test_a_plan_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_leaves_nothing_behind_and_its_bank_has_no_flags_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BANK_EMULATOR_STORE", "postgresql://127.0.0.1:1/none")
     ended = plan("--only", "honest-clock", "--command", "true")
     assert "1 not seen" in ended.stdout
     assert list(tmp_path.iterdir()) == []
