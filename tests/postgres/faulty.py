@@ -25,8 +25,10 @@ def trusting_its_lease() -> None:
     lost, renew = Homes._lost, Leases.renew
 
     async def late(self: Leases) -> list[str]:
-        await asyncio.sleep(LATE)
-        return await renew(self)
+        gone = await renew(self)
+        if gone:
+            await asyncio.sleep(LATE)
+        return gone
 
     def lost_later(self: Homes, owner: PostgresLog) -> None:
         asyncio.get_running_loop().call_later(LATE, lost, self, owner)
