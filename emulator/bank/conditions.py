@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Protocol, Self
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeAliasType
@@ -192,26 +192,19 @@ if TYPE_CHECKING:
     Nested = Any
     NestedFacts = Any
 else:
-    Nested = TypeAliasType(
-        "Nested",
-        Annotated[
-            Value
+
+    def _nested(name: str, value: Any) -> Any:
+        inner = ForwardRef(name)
+        form = (
+            value
             | _Condition
-            | Annotated[list["Nested"], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
-            | Annotated[dict[str, "Nested"], _NO_OPERATORS, Tag("(members)")],
-            Discriminator(_kind),
-        ],
-    )
-    NestedFacts = TypeAliasType(
-        "NestedFacts",
-        Annotated[
-            _Fact
-            | _Condition
-            | Annotated[list["NestedFacts"], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
-            | Annotated[dict[str, "NestedFacts"], _NO_OPERATORS, Tag("(members)")],
-            Discriminator(_kind),
-        ],
-    )
+            | Annotated[list[inner], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
+            | Annotated[dict[str, inner], _NO_OPERATORS, Tag("(members)")]
+        )
+        return TypeAliasType(name, Annotated[form, Discriminator(_kind)])
+
+    Nested = _nested("Nested", Value)
+    NestedFacts = _nested("NestedFacts", _Fact)
 
 
 # evaluation
