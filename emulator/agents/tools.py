@@ -196,7 +196,9 @@ class Tools:
         signature = entry.get("signature")
         codes = [one["code"] for one in entry.get("messages", ()) if one["code"] in STATUS]
         lines = [_request_line(entry), *(f"  {message}" for message in _messages(entry))]
-        lines += [f"  {name}: {value}" for name, value in entry["request"]["headers"] if name.lower() in _TOLD]
+        lines += [
+            f"  {name}: {value}" for name, value in entry["request"]["headers"] if name.lower() in _DISTINGUISHING
+        ]
         if entry["request"]["body"]:
             lines.append(f"  body: {_cut(one_line(entry['request']['body']), 500)}")
         lines += [f"  rule that did not act: {note}" for note in entry.get("notes", ())]
@@ -333,8 +335,8 @@ class Tools:
     ) -> str:
         """Make the bank behave as a scenario says: lost answers, refusals, empty accounts, late statuses.
 
-        One that has problems changes nothing, and all are told with their lines. One that replaces data of the bank
-        (documents, clock, rules) is applied with confirm: true only, else the answer says what would be lost.
+        One with problems changes nothing, and the answer lists them all with their lines. One that replaces data of the
+        bank (documents, clock, rules) is applied with confirm: true only, else the answer says what would be lost.
         """
         body = _scenario_body(scenario, parameters)
         try:
@@ -500,7 +502,7 @@ class Tools:
         return "more: " + "/".join([f"{self._desk.url}/console", *(quote(part, safe="!=") for part in path)])
 
 
-_TOLD = ("x-request-id", "psu-id", "tpp-session-id")  # headers by which requests are told apart
+_DISTINGUISHING = ("x-request-id", "psu-id", "tpp-session-id")  # headers by which requests are told apart
 _CLEARED = {
     "rules": ("DELETE", "scenario", "the rules of all scenarios"),
     "requests": ("DELETE", "requests", "the request log"),

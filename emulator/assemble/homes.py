@@ -566,7 +566,7 @@ class HomeStorage(Storage):
 
     @contextmanager
     def put_aside(self, name: str) -> Iterator[None]:
-        """For as long as the block, nobody is told of the bank."""
+        """For as long as the block the bank is not listed."""
         where = self._homes.known.pop(name)
         try:
             yield

@@ -187,7 +187,7 @@ Text200 = Annotated[str, filled(200)]
 Text512 = Annotated[str, filled(512)]
 
 
-_MOST_TOLD = 1000  # errors of pydantic that are told before any is left out
+_MOST_ERRORS = 1000  # errors of pydantic that are shown before any is left out
 
 
 def validate(form: type[M], value: Any) -> tuple[M | None, list[Problem]]:
@@ -209,7 +209,7 @@ def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
 
 def _first(check: Callable[[Any], Any], error: Invalid, value: Any) -> Invalid:
     """The error about the beginning of `value`, if telling all of it would take long."""
-    if error.error_count() > _MOST_TOLD:
+    if error.error_count() > _MOST_ERRORS:
         try:
             check(beginning(value, MOST_SHOWN))
         except Invalid as first:
