@@ -192,6 +192,7 @@ async function read() {
       if (answer.value.tppMessages?.[0].code === "SCA_EXPIRED") break;
       if (answer.status !== 200) return;
     }
+    await sleep(1); // here bank time passes
   }
 }
 
