@@ -11,7 +11,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
 from emulator.bank.sandbox.patterns import TRANSFER_OUT
 from emulator.bank.threads import run_to_end
-from tests.api.desk import DeskClient, advance, messages, ok
+from tests.api.desk import DeskClient, advance, approve, messages, ok
 from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 from tests.unit.payments.world import domestic
 
@@ -563,6 +563,24 @@ def test_a_blocked_or_deleted_account_stays_in_lists_and_refuses_payments(
     assert owner.get(f"{path}/balances").status == (200 if status == "blocked" else 404)
     listed_cards = ok(owner.get("/v1/card-accounts?withBalance=true"))["cardAccounts"]
     assert listed_cards[0]["status"] == status.lower()
+
+
+@pytest.mark.parametrize("status", ["blocked", "Deleted"])
+def test_a_blocked_or_deleted_card_pays_nothing(kari: DeskClient, service: BankService, status: str) -> None:
+    """Neither a new payment nor one that waits; the account that it is settled through still pays."""
+    (card,) = [one for one in ok(kari.get("/v1/sandbox/card-accounts")) if one["customerNumber"] == KARI]
+    other = {"identification": card["accountNumber"], "schemeNameProprietary": "creditCardAccount"}
+    by_card = {**PAYMENT, "debtorAccount": {"other": other, "currency": "NOK"}}
+    waiting = ok(kari.post(DOMESTIC, json=by_card), 201)["paymentId"]
+    posted = {name: card[name] for name in ("customerNumber", "maskedPan", "currency", "accountNumber")}
+    address = f"/v1/sandbox/card-accounts/{card['resourceId']}"
+    ok(kari.put(address, json={**posted, "status": status}))
+    refused = kari.post(DOMESTIC, json=by_card)
+    assert (refused.status, messages(refused)) == (403, [("FORBIDDEN", "debtorAccount")])
+    assert approve(service, waiting)["code"] == "FORBIDDEN"
+    ok(kari.post(DOMESTIC, json={**PAYMENT, "debtorAccount": {"bban": card["accountNumber"], "currency": "NOK"}}), 201)
+    ok(kari.put(address, json=posted))
+    ok(kari.post(DOMESTIC, json=by_card), 201)
 
 
 def test_a_joint_account_belongs_to_each_of_its_owners(tpp: DeskClient, service: BankService) -> None:
