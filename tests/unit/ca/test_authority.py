@@ -240,10 +240,12 @@ def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
         authority(tmp_path).demo()
 
 
-def test_a_missing_tpp_key_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["certificate", "key"])
+def test_a_missing_file_of_a_tpp_is_named(tmp_path: Path, what: str) -> None:
     authority(tmp_path).demo()
-    (tmp_path / "tpps" / "demo" / "key.pem").unlink()
-    with pytest.raises(AuthorityDamaged, match=r"key\.pem: the key is missing"):
+    file = tmp_path / "tpps" / "demo" / f"{what}.pem"
+    file.unlink()
+    with pytest.raises(AuthorityDamaged, match=f"{file}: the {what} is missing"):
         authority(tmp_path).demo()
 
 
