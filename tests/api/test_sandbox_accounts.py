@@ -608,3 +608,17 @@ def test_a_joint_account_belongs_to_each_of_its_owners(tpp: DeskClient, service:
     assert "owners" not in ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
     ok(tpp.put(f"{ACCOUNTS}/{created['id']}", json=POSTED))
     assert "owners" not in ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
+
+
+@pytest.mark.parametrize("leaving", [KARI, EVEN])
+def test_a_customer_that_becomes_corporate_has_no_joint_account_any_more(tpp: DeskClient, leaving: str) -> None:
+    created = ok(tpp.post(ACCOUNTS, json={**POSTED, "customerNumber": KARI, "owners": [EVEN]}), 201)
+    customer = next(one for one in ok(tpp.get("/v1/sandbox/customers")) if one["customerNumber"] == leaving)
+    firm = {"customerNumber": "310009999", "name": "A Firm", "type": "corporate"}
+    ok(tpp.put(f"/v1/sandbox/customers/{customer['customerId']}", json=firm))
+    shown = ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
+    assert "owners" not in shown
+    ok(tpp.put(f"{ACCOUNTS}/{created['id']}", json={n: v for n, v in shown.items() if n not in ("id", "_links")}))
+    if leaving == KARI:
+        listed = ok(tpp.log_in(EVEN).get("/v1/accounts"))["accounts"]
+        assert created["id"] not in [one["resourceId"] for one in listed]
