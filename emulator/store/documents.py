@@ -19,8 +19,8 @@ events wait until then.
     fsync or commit fails (`revert`)   every later change is undone, too, and their numbers are used again
 
 Where even the undoing fails, for which memory must be very short, the documents are `lost`: nothing is read or changed,
-and open blocks and the turn fail with all that they have changed. The next access after them finishes the undoing, or
-loads the documents anew from the log. So no later change is ever written with the rest of an earlier one.
+and open blocks and the turn fail with all that they have changed. The next access after them loads the documents anew
+from the log. So no later change is ever written with the rest of an earlier one. Documents in memory only stay lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE = 256  # rows
 LOST = "a change could not be undone, and everything since then is undone with it"
-RESERVED = ("_store", "_index")  # names of tables in a snapshot
 
 Event = dict[str, Any]
 """An event for listeners: `{"type": ..., ...}`, JSON."""
@@ -121,13 +120,13 @@ class _OpenTransaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         documents, depth, self._depth = self._documents, self._depth, 0
-        if kind is not None or depth != documents.depth or documents.lost:  # or a block in it did not end
-            documents.lost, documents.tables, documents.depth = True, documents.lost_tables, depth - 1
+        if depth != documents.depth:  # a block in it did not end
+            documents.lose()
+        documents.depth = depth - 1
+        if kind is not None or documents.lost:
+            documents.tables = documents.lost_tables
             del documents.outbox[self._events :]
             documents.undo(self._steps)
-            if kind is None:
-                raise StoreUnwritable(LOST)
-        documents.depth = depth - 1
         if depth == 1:
             if documents.steps:
                 if kind is None:
@@ -136,10 +135,9 @@ class _OpenTransaction:
                 documents.deliver()
 
     def __del__(self) -> None:
-        """Undo a block for whose `__exit__` there was no memory."""
-        if 0 < self._depth <= self._documents.depth:  # else the block around it has ended
-            with suppress(StoreUnwritable):
-                self.__exit__(MemoryError, None, None)
+        if 0 < self._depth <= self._documents.depth:  # there was no memory for `__exit__`
+            self._documents.lose()
+            self._documents.depth = self._depth - 1
 
 
 class Log:
@@ -176,11 +174,13 @@ class Log:
         return False
 
     def load(self, documents: Documents) -> None:
-        """Load all changes into the empty `documents`, with its `replace` and `apply`."""
+        """Load all changes into the empty `documents`, with its `replace` and `apply`.
 
-    def load_anew(self, documents: Documents) -> None:  # noqa: ARG002
-        """Load all changes once more, as `documents` that were lost; StoreUnwritable if that is not possible."""
-        raise StoreUnwritable("the documents were in memory only, and are lost")
+        It is called once more, with other documents, if those of the bank were lost; StoreUnwritable if that is not
+        possible.
+        """
+        if documents.log is not self:
+            raise StoreUnwritable("the documents were in memory only, and are lost")
 
     def append(self, change: Change) -> None:
         """Append a change; if it raises StoreUnwritable, the change was not stored."""
@@ -233,17 +233,16 @@ class Documents:
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds = by_name(kinds)
-        for name in RESERVED:
-            if name in self.kinds:
-                raise ValueError(f"the name {name} is reserved for snapshots")
+        if "_store" in self.kinds:
+            raise ValueError("the name _store is reserved for snapshots")
         self.sequence = 0
         self.discarded = False  # changes are no longer stored
         self.log = log
         self._tables: dict[str, DocumentTable] = {}
         self.tables: Mapping[str, DocumentTable] = self._tables
-        # set before anything is undone, as nothing may fail between: then there is no memory, perhaps, even for a call
-        self.lost = False
+        # the tables until something is undone, as the call for it may fail; once it is `lost`, it cannot be undone
         self.lost_tables = _LostTables(self)
+        self.lost = False
         # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
@@ -437,20 +436,14 @@ class Documents:
 
     def put(self, kind: Kind[D], document: D) -> None:
         """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
-        table, raw, was = self.tables[kind.name], encoded(document), None
+        table, raw = self.tables[kind.name], encoded(document)
         identity: str = document["id"]
         number = table.numbers.get(identity)
-        if number is not None and (was := table.rows[number]) == raw:
+        if number is None:
+            number = table.next_number
+        elif table.rows[number] == raw:
             return
-        steps = self.steps
-        before = len(steps)
-        try:
-            steps.append((table, identity, number, was))
-            table.place(identity, table.next_number if number is None else number, raw, document)
-        except BaseException:
-            self.lost, self.tables = True, self.lost_tables
-            self.undo(before)
-            raise
+        self._change(table, identity, number, raw, document)
         if not self.depth:
             self.commit()
 
@@ -505,19 +498,35 @@ class Documents:
             table = self.table(name)
             yield table, contents.get(name) or TableContent.empty(table.kind)
 
-    def _change(self, table: DocumentTable, identity: str, number: int | None, raw: bytes | None) -> None:
-        """Change one document of an open transaction, after noting what it was."""
-        was = table.numbers.get(identity)
-        self.steps.append((table, identity, was, None if was is None else table.rows[was]))
-        table.place(identity, number, raw)
+    def _change(
+        self,
+        table: DocumentTable,
+        identity: str,
+        number: int | None,
+        raw: bytes | None,
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Change one document, after noting what it was; raises as `DocumentTable.place`."""
+        was, steps = table.numbers.get(identity), self.steps
+        steps.append((table, identity, was, None if was is None else table.rows[was]))
+        try:
+            table.place(identity, number, raw, document)
+        except ValueError:
+            steps.pop()
+            raise
+        except BaseException:
+            self.lose()
+            raise
 
     # Undoing
 
     def undo(self, down_to: int) -> None:
-        """Undo the steps after the first `down_to`; if that fails, the documents are lost: StoreUnwritable."""
+        """Undo the steps after the first `down_to`; raises StoreUnwritable if the documents are lost."""
+        if self.lost:
+            raise StoreUnwritable(LOST)
         steps = self.steps
+        self.tables = self._tables  # followers read them
         try:
-            self.tables = self._tables  # followers read them
             while len(steps) > down_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
@@ -528,34 +537,27 @@ class Documents:
                     table, identity, number, raw = step
                     table.place(identity, number, raw)
                 del steps[-1]
-            for table in self._tables.values():
-                if not table.sound:
-                    table.reindex()
-            self.lost = False
         except BaseException as error:
-            self.lost, self.tables = True, self.lost_tables
+            self.lose()
             if not isinstance(error, Exception):
                 raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
 
+    def lose(self) -> None:
+        """Refuse to read or change anything until the documents are loaded anew."""
+        self.lost, self.tables = True, self.lost_tables
+
     def regained(self) -> Mapping[str, DocumentTable]:
-        """The tables of lost documents, by finishing the undoing or loading them anew; StoreUnwritable."""
+        """The tables of lost documents, loaded anew from the log; StoreUnwritable."""
         if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
             raise StoreUnwritable(LOST)
         try:
-            self.undo(0)
-        except StoreUnwritable:
-            self._load_anew()
-        return self._tables
-
-    def _load_anew(self) -> None:
-        try:
             loaded = memory_store(self.kinds.values())
-            self.log.load_anew(loaded)
+            self.log.load(loaded)
             self.tables = self._tables
             self._replace({name: table.content for name, table in loaded.tables.items()})
         except Exception as error:
-            self.tables = self.lost_tables
+            self.lose()
             if isinstance(error, StoreUnwritable):
                 raise
             raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
@@ -563,6 +565,7 @@ class Documents:
         self.steps.clear()
         self.outbox.clear()
         self.confirm(self.sequence)
+        return self._tables
 
     # Events
 
@@ -646,7 +649,7 @@ class Documents:
         waited, self.waiting = self.waiting, False
         sequence, unconfirmed = self.sequence + 1, self._unconfirmed
         try:
-            if self.lost:
+            if self.tables is self.lost_tables:
                 raise StoreUnwritable(LOST)
             change = payload(sequence, self.steps)
             if change is not None:
@@ -654,7 +657,7 @@ class Documents:
                     unconfirmed.append((sequence, self.steps[:], self.outbox[:]))
                 self.log.append(Change(sequence, change))
         except BaseException as failed:
-            self.lost, self.tables = True, self.lost_tables
+            self.tables = self.lost_tables
             if unconfirmed and unconfirmed[-1][0] == sequence:
                 del unconfirmed[-1]
             if waited:  # waiting changes were undone with one that could not wait
@@ -688,7 +691,7 @@ class Documents:
             self._undone = StoreUnwritable(reason)
         while self._unconfirmed and self._unconfirmed[-1][0] > sequence:
             self.steps[:0] = self._unconfirmed.pop()[1]
-        self.sequence = sequence
+        self.sequence, self.tables = sequence, self.lost_tables
         with suppress(StoreUnwritable):  # they are lost, and the log has no more than the changes up to this one
             self._undo_waiting()
 

@@ -214,17 +214,11 @@ class JournalLog(Log):
 
     def load(self, documents: Documents) -> None:
         """Read the directory into `documents`, and remove unfinished files of a killed process."""
-        self._documents = documents
-        self._read(documents)
-
-    def load_anew(self, documents: Documents) -> None:
-        """Read the directory once more."""
-        if self not in _open_logs:
+        if documents.log is self:
+            self._documents = documents
+        elif self not in _open_logs:
             raise StoreUnwritable("the documents are closed")
         self._abandon_compaction()
-        self._read(documents)
-
-    def _read(self, documents: Documents) -> None:
         recovered, disk = recover(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:

@@ -210,8 +210,13 @@ class PostgresLog(Log):
         self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
     def load(self, store: Store) -> None:
-        """Load the bank as it is stored."""
-        content, self._store, self._content = self._content or EMPTY, store, None
+        """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
+        content, self._content = self._content, None
+        if content is None:
+            lost = StoreLost("the bank is to be loaded anew")
+            self._commits.drop(self, lost)
+            raise lost
+        self._store = store
         sizes = fill(store, self.name, content)
         self._weight = sizes[str(content.checkpoint)]
         for sequence, body in content.changes:
@@ -219,12 +224,6 @@ class PostgresLog(Log):
             if (file := content_named(body)) is not None:
                 self.size += sizes[file]
                 self.contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
-
-    def load_anew(self, _documents: Store) -> None:
-        """Give the bank up: the next request takes it again, which loads it."""
-        lost = StoreLost("the bank is to be loaded anew")
-        self._commits.drop(self, lost)
-        raise lost
 
     @property
     def owned(self) -> bool:

@@ -9,7 +9,6 @@ import stat
 from pathlib import Path
 from zlib import crc32
 
-import orjson
 import pytest
 
 from emulator.store import (
@@ -378,36 +377,3 @@ def test_a_discarded_store_leaves_its_directory_as_it_is(directory: Path, caplog
     assert caplog.records == []
     open_store(gone, KINDS).close()
     memory_store(KINDS).discard()
-
-
-def _of_format_1(directory: Path) -> bytes:
-    """The snapshot in `directory` as earlier versions wrote it, with an index and a checksum of its own for it."""
-    head, _, body = (directory / "documents.json").read_bytes().partition(b"\n")
-    rows = body.removesuffix(b"}\n")
-    index = b',"_index":{"1":{"id":"book","kind":[[],{}],"next":6,"numbers":[[1,5]],"starts":[],"sizes":[]}\n}}\n'
-    form = b'{"_store":{"1":{"id":"snapshot","format":1,"sequence":%b,"rows":"%08x","index":"%016x","crc":"%08x"}}\n'
-    sequence = str(orjson.loads(head + b"}")["_store"]["1"]["sequence"]).encode()
-    fields = (sequence, crc32(rows), len(form % (sequence, 0, 0, 0)) + len(rows))
-    return form % (*fields, crc32(form % (*fields, 0), crc32(index))) + rows + index
-
-
-def test_a_snapshot_of_format_1_is_read_and_every_byte_of_it_checked(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
-    before, sequence = answers(store), store.sequence
-    store.close()
-    old = _of_format_1(directory)
-    assert orjson.loads(old)["_index"]
-    (directory / "documents.json").write_bytes(old)
-    store = open_store(copy_of(directory), KINDS)
-    assert (answers(store), store.sequence) == (before, sequence)
-    store.put(NOTE, {"id": "later"})
-    store.close()
-    again = open_store(store.log.directory, KINDS)
-    assert (answers(again)["dump"]["book"], again.exists(NOTE, "later")) == (before["dump"]["book"], True)
-    again.close()
-    for at in range(0, len(old), 7):
-        (directory / "documents.json").write_bytes(old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
-        with pytest.raises((StoreDamaged, StoreTooNew)):
-            open_store(directory, KINDS)
