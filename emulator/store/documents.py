@@ -511,11 +511,11 @@ class Documents:
         steps.append((table, identity, was, None if was is None else table.rows[was]))
         try:
             table.place(identity, number, raw, document)
-        except ValueError:
-            steps.pop()
-            raise
         except BaseException:
-            self.lose()
+            if table.sound:
+                steps.pop()
+            else:
+                self.lose()
             raise
 
     # Undoing

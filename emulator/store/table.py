@@ -5,8 +5,8 @@ document id, a number that is also its place in the order of insertion, so that 
 replaces one document. TinyDB's own methods (search, update, remove, ...) are based on that.
 
 `place` is the only function that changes a document: it serves changes, their undoing, the replay of a log and the
-loading of a snapshot. It raises ValueError with nothing changed; after any other exception, for which memory must be
-very short, the table is not to be used any more.
+loading of a snapshot. If it fails midway, for which memory must be very short, the table is not `sound`, and not to be
+used any more.
 """
 
 from __future__ import annotations
@@ -119,6 +119,10 @@ def _is_value(value: object) -> bool:
     return isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value))
 
 
+class Unsortable(ValueError):
+    """A document that cannot be compared with others; a part of its change has been made."""
+
+
 class Keys:
     """The indexes and orders of one kind. The methods take `of(document)`, the values of `members`.
 
@@ -175,7 +179,7 @@ class Keys:
     def change(self, was: list[Any] | None, becomes: list[Any] | None, number: int, identity: str) -> None:
         """Change the values of a document, which were checked; None: it does not exist.
 
-        Raises TypeError for one that cannot be compared with the others of its order.
+        Raises Unsortable for one that cannot be compared with the others of its order.
         """
         was, becomes = was or self._nothing, becomes or self._nothing
         for place, buckets in self._indexed:
@@ -193,8 +197,12 @@ class Keys:
             if was[by] != becomes[by] or (group is not None and was[group] != becomes[group]):
                 if (old := _entry(was, by, group, identity)) is not None:
                     order.remove(old)
-                if (new := _entry(becomes, by, group, identity)) is not None:
-                    order.add(new)
+                try:
+                    if (new := _entry(becomes, by, group, identity)) is not None:
+                        order.add(new)
+                except TypeError:
+                    text = f"the member {self.members[by]!r} cannot be sorted among the others of its order"
+                    raise Unsortable(text) from None
 
     def numbers(self, equals: Mapping[str, Value | None]) -> Sequence[int]:
         """The numbers of the documents whose indexed member has the value; ValueError unless one index is named."""
@@ -260,7 +268,7 @@ class DocumentTable(Table):
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
         self.rows, self.numbers, self.next_number, self.keys = TableContent.empty(kind)
-        self.in_order = True
+        self.in_order = self.sound = True
         self._change = change or DocumentTable.place
         self._changing = changing
 
@@ -269,8 +277,8 @@ class DocumentTable(Table):
     ) -> None:
         """Make `raw` the document with this id, under this number; without a text there is no such document.
 
-        `document` is the decoded text, if it is known. Raises ValueError, with nothing changed, for one that cannot be
-        indexed, or under the number of another one.
+        `document` is the decoded text, if it is known. Raises ValueError for one that cannot be indexed, or under the
+        number of another one. After any exception nothing has changed, unless the table is not `sound` any more.
         """
         rows, numbers, keys = self.rows, self.numbers, self.keys
         old = numbers.get(identity)
@@ -288,29 +296,33 @@ class DocumentTable(Table):
                     keys.check(becomes)
             if old is not None:
                 was = keys.of(decoded(rows[old]))
-            try:
-                if old is not None and old != number:
-                    keys.change(was, None, old, identity)
-                    was = None
-                if number is not None and was != becomes:
-                    keys.change(was, becomes, number, identity)
-            except TypeError:
-                self.keys = Keys(self.kind)  # anew, as a part of them may have changed
-                for each, at in numbers.items():
-                    self.keys.change(None, keys.of(decoded(rows[at])), at, each)
-                members = " or ".join(repr(rule.by) for rule in self.kind.ordered.values())
-                raise ValueError(f"{identity!r} cannot be sorted among the others, by {members}") from None
-        if old is not None and old != number:
-            del rows[old], numbers[identity]
-        if number is not None and raw is not None:
-            if number >= self.next_number:
-                self.next_number = number + 1
-            elif number not in rows:
-                self.in_order = False
-            numbers[identity] = number
-            rows[number] = raw
-        if self.dependants:
-            self.changed()
+        try:
+            if was is not None and old is not None and old != number:
+                keys.change(was, None, old, identity)
+                was = None
+            if number is not None and was != becomes:
+                keys.change(was, becomes, number, identity)
+            if old is not None and old != number:
+                del rows[old], numbers[identity]
+            if number is not None and raw is not None:
+                if number >= self.next_number:
+                    self.next_number = number + 1
+                elif number not in rows:
+                    self.in_order = False
+                numbers[identity] = number
+                rows[number] = raw
+            if self.dependants:
+                self.changed()
+        except Unsortable:
+            self.sound = False
+            self.keys = Keys(self.kind)  # anew, as a part of them may have changed
+            for each, at in numbers.items():
+                self.keys.change(None, keys.of(decoded(rows[at])), at, each)
+            self.sound = True
+            raise
+        except BaseException:
+            self.sound = False
+            raise
 
     # As a whole
 
@@ -322,7 +334,7 @@ class DocumentTable(Table):
     @content.setter
     def content(self, content: TableContent) -> None:
         self.rows, self.numbers, self.next_number, self.keys = content
-        self.in_order = True
+        self.in_order = self.sound = True
         self.changed()
 
     def changed(self) -> None:

@@ -10,6 +10,7 @@ from linecache import getline
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -375,3 +376,15 @@ def test_what_is_in_memory_only_and_can_never_be_undone_is_refused(monkeypatch: 
         for access in (lambda: store.get(BOOK, "b1"), lambda: store.put(NOTE, {"id": "n"})):
             with pytest.raises(StoreUnwritable, match="in memory only"):
                 access()
+
+
+def test_a_change_that_fails_before_it_begins_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory_store(KINDS)
+    store.put(BOOK, book("b1", author="first"))
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "decoded", Mock(side_effect=MemoryError))
+        for change in (lambda: store.put(BOOK, book("b1", author="second")), lambda: store.delete(BOOK, "b1")):
+            with pytest.raises(MemoryError):
+                change()
+    assert store.find(BOOK, author="first") == [book("b1", author="first")]
+    store.put(NOTE, {"id": "n"})
