@@ -44,7 +44,6 @@ from emulator.store import (
     StoreLost,
     StoreShared,
     WriteGroup,
-    discarded_on_failure,
     memory_store,
 )
 from emulator.store.journal_log import Abandoned
@@ -294,17 +293,16 @@ class BankRegistry:
         if seed != known.bank.ids.seed:
             _refuse_default(name)
         ready = yield from self._prepared(spec, known.bank.documents)
-        with discarded_on_failure(ready.content):
-            if self.find(name) is not known:
-                raise changed_meanwhile(name)
-            ids = known.bank.ids
-            before = ids.seed
-            ids.reseed(seed)
-            try:
-                self._fill(known, self._stores[name], spec, ready)
-            except BaseException:
-                ids.reseed(before)
-                raise
+        if self.find(name) is not known:
+            raise changed_meanwhile(name)
+        ids = known.bank.ids
+        before = ids.seed
+        ids.reseed(seed)
+        try:
+            self._fill(known, self._stores[name], spec, ready)
+        except BaseException:
+            ids.reseed(before)
+            raise
         known.log.clear()
         return known
 

@@ -22,7 +22,7 @@ from emulator.store.errors import (
     StoreUncertain,
     StoreUnwritable,
 )
-from emulator.store.image import Image, PreparedImage, discarded_on_failure
+from emulator.store.image import Image
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
 
@@ -40,7 +40,6 @@ __all__ = [
     "Kind",
     "Log",
     "Ordered",
-    "PreparedImage",
     "Store",
     "StoreDamaged",
     "StoreError",
@@ -52,7 +51,6 @@ __all__ = [
     "StoreUncertain",
     "StoreUnwritable",
     "WriteGroup",
-    "discarded_on_failure",
     "memory_store",
     "open_store",
 ]

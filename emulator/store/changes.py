@@ -19,10 +19,11 @@ from emulator.store.table import DocumentTable, TableContent
 
 
 class Change(NamedTuple):
-    """One change: its number, and its content as JSON."""
+    """One change: its number, itself as JSON, and the whole content that it names."""
 
     sequence: int
     payload: bytes
+    content: StoredContent | None = None
 
 
 _NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
@@ -48,17 +49,18 @@ After a StoredContent, the steps before it need not be written.
 """
 
 
-def payload(sequence: int, steps: list[Step]) -> bytes | None:
+def difference(sequence: int, steps: list[Step]) -> Change | None:
     """The change from what was before the first step to what is now; None if there is no difference."""
     head = b'{"sequence":%d,' % sequence
     if StoredContent not in (types := set(map(type, steps))):
-        return _differences(head, steps, single=types == {tuple} and len(set(map(_document, steps))) == len(steps))
+        single = types == {tuple} and len(set(map(_document, steps))) == len(steps)
+        payload = _differences(head, steps, single=single)
+        return None if payload is None else Change(sequence, payload)
     for place, step in enumerate(steps):
         if isinstance(step, StoredContent):
-            step.sequence = sequence
             content, since = step, steps[place + 1 :]
     then = _differences(b"{", since, single=False) or b'{"put":[]}'
-    return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
+    return Change(sequence, b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then), content)
 
 
 _document: Callable[[Any], Any] = itemgetter(0, 1)

@@ -35,9 +35,9 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from emulator.store.changes import Change, Replaced, Step, payload
+from emulator.store.changes import Change, Replaced, Step, difference
 from emulator.store.errors import StoreUnwritable
-from emulator.store.image import Image, PreparedImage, StoredContent
+from emulator.store.image import Image, StoredContent
 from emulator.store.kinds import D, Document, Kind, by_name
 from emulator.store.table import DocumentTable, TableContent, Value, decoded, encoded
 
@@ -183,7 +183,7 @@ class Log:
             raise StoreUnwritable("the documents were in memory only, and are lost")
 
     def append(self, change: Change) -> None:
-        """Append a change; if it raises StoreUnwritable, the change was not stored."""
+        """Append a change; if it raises, the change was not stored. From then on its content belongs to the log."""
 
     async def durable(self, sequence: int) -> None:
         """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
@@ -475,17 +475,16 @@ class Documents:
             self.write_waiting()
         return Image({name: table.content.copy() for name, table in self.tables.items()})
 
-    def prepare(self, image: Image) -> PreparedImage:
-        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
-        return PreparedImage(image.contents(), self.log.store_content(image))
+    def prepare(self, image: Image) -> Image:
+        """Prepare an image of any size for one short `restore`; may run in any thread. Raises StoreUnwritable."""
+        return image.copy(self.log.store_content(image))
 
-    def restore(self, image: Image | PreparedImage) -> None:
+    def restore(self, image: Image) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
-        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(), None)
         with self.transaction():
-            self._replace(prepared.tables)
-            if prepared.stored is not None:
-                self.steps.append(prepared.stored)
+            self._replace(image.tables if image.stored is not None else image.copy(None).tables)
+            if image.stored is not None:
+                self.steps.append(image.stored)
 
     def _replace(self, contents: Mapping[str, TableContent]) -> None:
         for table, content in self._with_contents(contents):
@@ -531,9 +530,7 @@ class Documents:
                 step = steps[-1]
                 if isinstance(step, Replaced):
                     step.table.content = step.before
-                elif isinstance(step, StoredContent):
-                    step.remove()
-                else:
+                elif not isinstance(step, StoredContent):
                     table, identity, number, raw = step
                     table.place(identity, number, raw)
                 del steps[-1]
@@ -651,11 +648,11 @@ class Documents:
         try:
             if self.tables is self.lost_tables:
                 raise StoreUnwritable(LOST)
-            change = payload(sequence, self.steps)
+            change = difference(sequence, self.steps)
             if change is not None:
                 if self.log.confirms:  # before it is stored, as nothing may fail after that
                     unconfirmed.append((sequence, self.steps[:], self.outbox[:]))
-                self.log.append(Change(sequence, change))
+                self.log.append(change)
         except BaseException as failed:
             self.tables = self.lost_tables
             if unconfirmed and unconfirmed[-1][0] == sequence:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,27 +12,19 @@ from emulator.store.table import DocumentTable, TableContent, encoded
 
 @dataclass(slots=True, eq=False)
 class StoredContent:
-    """A whole content that the log has stored as `file` (None: in memory), `size` bytes.
+    """A whole content that the log has stored as `file`, `size` bytes; "" in memory.
 
-    `sequence`: the change that refers to it, 0 for none yet; `remove` is called if none will.
+    `sequence`: the change that refers to it, 0 for none; if none will, `remove` is called once nobody has it any more.
     """
 
-    file: str | None = None
+    file: str = ""
     size: int = 0
     remove: Callable[[], None] = lambda: None
     sequence: int = 0
 
-
-class PreparedImage(NamedTuple):
-    """An image prepared for one short `restore`: the content of each table, and what the log has stored of it."""
-
-    tables: Mapping[str, TableContent]
-    stored: StoredContent | None
-
-    def discard(self) -> None:
-        """Discard it without a restore."""
-        if self.stored is not None:
-            self.stored.remove()
+    def __del__(self) -> None:
+        if not self.sequence:
+            self.remove()
 
 
 def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
@@ -42,9 +33,13 @@ def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
 
 
 class Image(NamedTuple):
-    """The content of a bank at one moment, which never changes: kind -> content of its table."""
+    """The content of a bank at one moment, which never changes: kind -> content of its table.
+
+    `stored`: what the log has of it, for one short `restore`, which takes the tables over.
+    """
 
     tables: Mapping[str, TableContent]
+    stored: StoredContent | None = None
 
     @classmethod
     def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
@@ -66,22 +61,11 @@ class Image(NamedTuple):
         _put(table, document)
         return Image({**self.tables, kind.name: table.content})
 
-    def contents(self) -> dict[str, TableContent]:
-        """Copies of the contents, for tables that change them."""
-        return {name: content.copy() for name, content in self.tables.items()}
+    def copy(self, stored: StoredContent | None) -> Image:
+        """A copy for tables that change it."""
+        return Image({name: content.copy() for name, content in self.tables.items()}, stored)
 
     @property
     def size(self) -> int:
         """The size of the documents in bytes, about that of a snapshot."""
         return sum(sum(map(len, table.rows.values())) for table in self.tables.values())
-
-
-@contextmanager
-def discarded_on_failure(content: Image | PreparedImage | None) -> Iterator[None]:
-    """A `with` block that restores `content`; discards prepared content if the block fails."""
-    try:
-        yield
-    except BaseException:
-        if isinstance(content, PreparedImage):
-            content.discard()
-        raise

@@ -209,7 +209,7 @@ class JournalLog(Log):
         self._lock = Lock(directory)
         self._open = False  # the journal
         self._gave_up = False  # after a failed fsync
-        self._contents: dict[str, StoredContent] = {}  # by file: those that a change names or is about to name
+        self._contents: dict[str, StoredContent] = {}  # by file: those that changes of the journal name
         _open_logs.add(self)
 
     def load(self, documents: Documents) -> None:
@@ -234,7 +234,7 @@ class JournalLog(Log):
                     disk.sync(file)
         path = recovered.journals[-1] if recovered.journals else self.directory / journal_name(documents.sequence + 1)
         self._journal, self._open = Journal(disk, path, recovered.end), True
-        self.size = recovered.size
+        self.size = recovered.size + sum(stored.size for stored in recovered.contents.values())
         self.written = max((path.stat().st_mtime for path in recovered.sources), default=0.0)
         self._contents = recovered.contents
         self._synced, self._synced_end = documents.sequence, recovered.end
@@ -251,12 +251,21 @@ class JournalLog(Log):
             head = b'{"sequence":%d,' % change.sequence
             payload = b'%b"synced":%d,%b' % (head, self._synced, payload[len(head) :])
         line = sealed(payload)
-        size = self.size + len(line)  # now, as nothing may fail after the line is written
+        size, content = self.size + len(line), change.content  # nothing may fail after the line is written
+        if content is not None:
+            self._contents[content.file] = content
+            size += content.size
         try:
             self._journal.append(line)
-        except OSError as failed:
+        except BaseException as failed:
+            if content is not None:
+                del self._contents[content.file]
+            if not isinstance(failed, OSError):
+                raise
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
         self.size = size
+        if content is not None:
+            content.sequence = change.sequence
         # the change is stored: no lack of memory may have it undone now
         with suppress(Exception):
             group = self._documents.group
@@ -269,7 +278,6 @@ class JournalLog(Log):
         path = self.directory / name
 
         def remove() -> None:
-            self._contents.pop(name, None)
             with suppress(OSError):
                 self._disk.remove(path)
 
@@ -280,8 +288,7 @@ class JournalLog(Log):
         except OSError as failed:
             remove()
             raise StoreUnwritable(f"the content cannot be written: {failed}") from failed
-        stored = self._contents[name] = StoredContent(name, size, remove)
-        return stored
+        return StoredContent(name, size, remove)
 
     # Durability `power`: an answer may be sent once `synced` has reached the change that it reports
 
@@ -355,10 +362,7 @@ class JournalLog(Log):
     @property
     def compaction_due(self) -> bool:
         """Whether the journal, with the content files it names, has outgrown the snapshot."""
-        size = self.size
-        if self._contents:
-            size += sum(stored.size for stored in list(self._contents.values()) if stored.sequence)
-        return size > self._compact_at and self.compacted is None and self.refusal is None
+        return self.size > self._compact_at and self.compacted is None and self.refusal is None
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a compaction; the coroutine writes the snapshot in a thread. StoreUnwritable if it cannot begin."""
@@ -386,7 +390,7 @@ class JournalLog(Log):
                 self.directory / name
                 for name in os.listdir(self.directory)
                 if (journal_first(name) or sequence + 1) <= sequence
-                or ((stored := self._contents.get(name)) is not None and 0 < stored.sequence <= sequence)
+                or ((stored := self._contents.get(name)) is not None and stored.sequence <= sequence)
             ]
             if journal.spoilt:
                 journal.mend()
@@ -409,9 +413,9 @@ class JournalLog(Log):
         self.compacting, self.compacted = False, None
         if compaction.placed:
             self._snapshot_size = compaction.size
-            self.size = self._journal.end
             gone = {path.name for path in compaction.needless}
             self._contents = {name: stored for name, stored in self._contents.items() if name not in gone}
+            self.size = self._journal.end + sum(stored.size for stored in self._contents.values())
         self._compact_at = self._threshold() + (0 if compaction.placed else self.size)
 
     def _abandon_compaction(self) -> None:

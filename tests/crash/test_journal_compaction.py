@@ -14,6 +14,8 @@ from emulator.store import Document, Durability, Image, Store, StoreUnwritable, 
 from emulator.store.check import verify
 from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a Crash in a `__del__`
+
 State = dict[str, list[Document]]
 
 
@@ -116,7 +118,7 @@ def work(history: History) -> None:
         store.put(NOTE, {"id": "with it"})
     history.note()
     history.change(32)
-    store.prepare(store.image()).discard()
+    store.prepare(store.image())  # nobody wants it: its file is removed
     compaction = store.log.begin_compaction()
     store.restore(store.prepare(store.image()))
     history.note()

@@ -241,6 +241,9 @@ class PostgresLog(Log):
             raise self.ended
         self.pending.append(change)
         self.size += len(change.payload)
+        if (content := change.content) is not None:
+            self.contents[content.file], content.sequence = content, change.sequence
+            self.size += content.size
         self._commits.note(self)
         if self.compaction_due and self._store.group is not None:
             self._store.group.overgrown.add(self._store)
@@ -309,7 +312,7 @@ class PostgresLog(Log):
             body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
             staged = await self.stage(body)
             await self.durable(sequence)  # a checkpoint must not be ahead of what is stored
-            used = [file for file, content in self.contents.items() if 0 < content.sequence <= sequence]
+            used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
                 *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
@@ -345,12 +348,10 @@ class PostgresLog(Log):
             raise StoreUnwritable(str(error)) from error
 
         def remove() -> None:
-            if self.contents.pop(file, None) is not None:
-                self._commits.spawn(server.rows(_UNSTAGE, self.name, int(file)))
+            if not server.closed:
+                server.submit(_attempted(server.rows(_UNSTAGE, self.name, int(file))))
 
-        stored = self.contents[file] = StoredContent(file, size=len(body), remove=remove)
-        self.size += len(body)
-        return stored
+        return StoredContent(file, size=len(body), remove=remove)
 
     def close(self, _pause: Callable[[], None] | None = None) -> None:
         """Refuse changes; the lease is given back by who has taken it."""
@@ -437,7 +438,7 @@ class Commits:
             stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
         else:
             heads = zip(*((log.name, log.lease.epoch, c[0].sequence, c[-1].sequence) for log, c in batch), strict=True)
-            rows = zip(*((log.name, *change) for log, changes in batch for change in changes), strict=True)
+            rows = zip(*((log.name, c.sequence, c.payload) for log, changes in batch for c in changes), strict=True)
             values = (now, *map(list, heads), *map(list, rows))
             stored = await self.server.rows(_COMMIT, *values, within=within, again=False)
         names = {name for (name,) in stored}

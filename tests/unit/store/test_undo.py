@@ -177,7 +177,7 @@ STEPS: list[tuple[Any, str]] = [
     (table, "_add"),
     (table, "_remove"),
     (table, "decoded"),
-    (documents, "payload"),
+    (documents, "difference"),
     (DocumentTable, "changed"),
 ]
 
