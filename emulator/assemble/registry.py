@@ -357,9 +357,7 @@ class BankRegistry:
         """Remove an open bank from memory; returns its documents, to be closed or discarded."""
         self._used.pop(name, None)
         del self._open[name]
-        documents = self._stores.pop(name)
-        self.group.overgrown.discard(documents)
-        return documents
+        return self._stores.pop(name)
 
     def close_idle(self) -> None:
         """Close the least recently used named bank, if it has been idle for `idle_hours` and has nothing to do.

@@ -213,15 +213,11 @@ class Log:
 
 
 class WriteGroup:
-    """Documents that are flushed together: while the group is `open` their finished transactions wait.
-
-    `waiting`: those with a change to `flush`; `overgrown`: those whose log is due for compaction.
-    """
+    """Documents that are flushed together: while it is `open` finished transactions wait in those of `waiting`."""
 
     def __init__(self) -> None:
         self.open = False
         self.waiting: list[Documents] = []
-        self.overgrown: set[Documents] = set()
 
 
 class Documents:
@@ -250,8 +246,8 @@ class Documents:
         # where a finished transaction may wait for `flush`
         self.group: WriteGroup | None = None
         self.waiting = False
+        self._separate = False  # after a failure changes do not wait until one succeeds, so that reads go on
         self._undone: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
-        self._separate = False  # after a failed `flush` changes do not wait until one succeeds
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
         self._listeners: list[Callable[[Event], None]] = []
@@ -596,10 +592,8 @@ class Documents:
     # Writing: the changes of several requests are one change of the log
 
     def join(self, group: WriteGroup) -> None:
-        """Let finished transactions wait for `flush` while `group` is open; the log is compacted with the group."""
+        """Let finished transactions wait for `flush` while `group` is open."""
         self.group = group
-        if self.log.compaction_due:
-            group.overgrown.add(self)
         if self.log.sync_needed:  # a new bank: the answer to its creation waits for its first changes
             group.waiting.append(self)
 
@@ -623,19 +617,14 @@ class Documents:
 
     def flush(self) -> None:
         """Append the waiting changes as one; raises StoreUnwritable, with all of them undone."""
-        undone, self._undone = self._undone, None
+        if (undone := self._undone) is not None:
+            self._undone = None
+            raise undone
         if self.discarded:
             self._undo_waiting()
-            return
-        try:
-            if undone is not None:
-                raise undone
-            if self.waiting:
-                self._write()
-        except BaseException:
-            self._separate = True
-            self._undone = None
-            raise
+        elif self.waiting:
+            self.waiting = False
+            self._write()
 
     def write_waiting(self) -> None:
         """Append the waiting changes before `flush`; a StoreUnwritable, with all undone, is raised by `flush` again."""
@@ -657,14 +646,15 @@ class Documents:
             self.tables = self.lost_tables
             if unconfirmed and unconfirmed[-1][0] == sequence:
                 del unconfirmed[-1]
+            self._separate = True
             if waited:  # waiting changes were undone with one that could not wait
                 self._undone = StoreUnwritable(str(failed))
             self._undo_waiting()
             raise
         self.steps.clear()
+        self._separate = False
         if change is not None:
             self.sequence = sequence
-            self._separate = False
             if self.log.confirms:
                 self.outbox.clear()
         if self.outbox:

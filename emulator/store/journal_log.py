@@ -266,11 +266,6 @@ class JournalLog(Log):
         self.size = size
         if content is not None:
             content.sequence = change.sequence
-        # the change is stored: no lack of memory may have it undone now
-        with suppress(Exception):
-            group = self._documents.group
-            if group is not None and self.compaction_due:
-                group.overgrown.add(self._documents)
 
     def store_content(self, image: Image) -> StoredContent:
         """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""

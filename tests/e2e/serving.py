@@ -7,10 +7,11 @@ import functools
 import inspect
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -80,6 +81,10 @@ class MadeUpSite:
 
     def documents(self, _name: str = "default") -> Store | None:
         return self.store
+
+    def services(self) -> Iterator[Any]:
+        if self.store is not None:
+            yield SimpleNamespace(bank=SimpleNamespace(documents=self.store))
 
     def around(self, local: Answering, _watching: Watching) -> Answering:
         return local

@@ -245,8 +245,6 @@ class PostgresLog(Log):
             self.contents[content.file], content.sequence = content, change.sequence
             self.size += content.size
         self._commits.note(self)
-        if self.compaction_due and self._store.group is not None:
-            self._store.group.overgrown.add(self._store)
 
     async def durable(self, sequence: int) -> None:
         """Wait for the commit of the changes up to this one."""

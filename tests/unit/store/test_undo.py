@@ -18,7 +18,6 @@ from emulator import store as package
 from emulator.store import (
     Documents,
     Durability,
-    JournalLog,
     Store,
     StoreUnwritable,
     WriteGroup,
@@ -276,19 +275,6 @@ def test_reverted_changes_that_cannot_be_undone_at_once_are_undone_later(monkeyp
     assert dump(store) == before
     assert store.sequence == sequence
     check(store, tape, [before])
-
-
-def test_what_is_written_is_not_undone_for_what_fails_after_it(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, group = open_store(directory, KINDS), WriteGroup()
-    store.join(group)
-    with monkeypatch.context() as patch:
-        patch.setattr(JournalLog, "compaction_due", property(lambda _: [][0]))
-        store.restore(store.prepare(memory_store(KINDS).image()))
-        store.put(NOTE, {"id": "written"})
-    again = open_store(copy_of(directory), KINDS)
-    assert (dump(again), again.sequence) == (dump(store), store.sequence)
 
 
 def test_a_follower_may_read_while_a_change_is_undone() -> None:
