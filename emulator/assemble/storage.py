@@ -132,7 +132,7 @@ class FolderStorage(Storage):
             def place() -> None:
                 self.folders.place(temporary, name)
                 if isinstance(documents.log, JournalLog):
-                    documents.log.moved(self.folders.of(name))
+                    documents.log.directory = self.folders.of(name)
                 undo.pop_all()
 
             yield documents, place

@@ -12,7 +12,7 @@ from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.documents import memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.kinds import Kind
-from emulator.store.recovery import SNAPSHOT, journal_first, recover, unfinished_name
+from emulator.store.recovery import SNAPSHOT, Recovered, journal_first, unfinished_name
 from emulator.store.snapshot import load, write_snapshot
 from emulator.store.table import DocumentTable, decoded
 
@@ -80,7 +80,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.torn = None
     documents = memory_store(kinds)
     try:
-        recovered = recover(report.directory, documents)
+        recovered = Recovered(report.directory, documents)
     except StoreDamaged as damaged:
         report.findings.append(damaged)
         return

@@ -24,7 +24,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -42,10 +41,10 @@ from emulator.store.kinds import Kind
 from emulator.store.recovery import (
     SNAPSHOT,
     Progress,
+    Recovered,
     content_name,
     journal_first,
     journal_name,
-    recover,
     sealed,
     unfinished_name,
 )
@@ -75,7 +74,6 @@ class Journal:
 
     def __init__(self, disk: Disk, path: Path, end: int = 0) -> None:
         self._disk = disk
-        self.path = path
         self.first = journal_first(path.name)
         self.end = end
         self.file = disk.open_to_append(path)
@@ -113,27 +111,26 @@ class Journal:
 
 @dataclass(slots=True, eq=False)
 class SyncTicket:
-    """An fsync that covers every change up to `sequence`, at byte `end` of `journal`: begun and finished in the
-    documents' thread, `run` in any.
+    """An fsync that covers every change up to `sequence`, at byte `end` of `journal`: `run` it in any thread.
+
+    `failed`: why it has failed; `names`: the directory, if the name of the journal file may not be durable yet.
     """
 
     disk: Disk
     journal: Journal
     sequence: int
     end: int
-    names: Path | None  # the directory, if the name of the journal file may not be durable yet
-    done: bool = False
+    names: Path | None
     failed: Exception | None = None
 
     def run(self) -> None:
-        """Sync; never raises: see `failed`."""
+        """Sync; never raises."""
         try:
             self.disk.sync(self.journal.file)
             if self.names is not None:
                 self.disk.sync_directory(self.names)
         except Exception as failed:
             self.failed = failed
-        self.done = True
 
 
 @dataclass(slots=True, eq=False)
@@ -202,24 +199,20 @@ class JournalLog(Log):
         self.confirms = power
         self.refusal: str | None = None  # why changes are refused
         self.compacted: Compaction | None = None  # in progress
-        self._progress = progress
+        self._progress = progress or (lambda _done, _total: None)
         self._syncing = asyncio.Lock()
         self._disk = disk or Disk()
         self._disk.make_directory(directory, sync=power)
-        self._lock = Lock(directory)
-        self._open = False  # the journal
-        self._gave_up = False  # after a failed fsync
-        self._contents: dict[str, StoredContent] = {}  # by file: those that changes of the journal name
-        _open_logs.add(self)
+        self._lock: Lock | None = Lock(directory)
 
     def load(self, documents: Documents) -> None:
         """Read the directory into `documents`, and remove unfinished files of a killed process."""
         if documents.log is self:
             self._documents = documents
-        elif self not in _open_logs:
+        elif self._lock is None:
             raise StoreUnwritable("the documents are closed")
         self._abandon_compaction()
-        recovered, disk = recover(self.directory, documents, self._progress), self._disk
+        recovered, disk = Recovered(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:
             disk.remove(path)
@@ -233,10 +226,10 @@ class JournalLog(Log):
                 with closing(disk, disk.open_to_append(path)) as file:
                     disk.sync(file)
         path = recovered.journals[-1] if recovered.journals else self.directory / journal_name(documents.sequence + 1)
-        self._journal, self._open = Journal(disk, path, recovered.end), True
-        self.size = recovered.size + sum(stored.size for stored in recovered.contents.values())
+        self._journal = Journal(disk, path, recovered.end)
+        self._contents = recovered.contents  # by file: those that changes of the journal name
+        self.size = recovered.size + sum(stored.size for stored in self._contents.values())
         self.written = max((path.stat().st_mtime for path in recovered.sources), default=0.0)
-        self._contents = recovered.contents
         self._synced, self._synced_end = documents.sequence, recovered.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
         self._snapshot_size = recovered.snapshot_size
@@ -303,27 +296,23 @@ class JournalLog(Log):
         return SyncTicket(self._disk, journal, self._documents.sequence, journal.end, names)
 
     def finish_sync(self, ticket: SyncTicket) -> None:
-        """Confirm the changes covered by an fsync that has run.
+        """Confirm the changes covered by an fsync that has run; not within a transaction.
 
         If it failed, undo every change that is not synced and raise StoreUnwritable; from then on every change raises
         StoreUnwritable until a restart.
         """
-        if self._documents.depth or not ticket.done:
-            raise RuntimeError("an fsync is finished after it ran and outside of transactions")
-        if ticket.failed is None and (ticket.sequence <= self._synced or self.refusal is None):
-            if ticket.journal is self._journal:
-                self._new_name = False
-                if ticket.sequence > self._synced:
-                    self._synced, self._synced_end = ticket.sequence, ticket.end
-            self._documents.confirm(self._synced)
-            return
-        if self.refusal is None:
+        if self.refusal is None and ticket.failed is not None:
             # The system may have dropped the unwritten pages, so a second fsync would prove nothing.
             self.refusal = f"an fsync failed, changes are refused until a restart: {ticket.failed}"
             self._journal.cut_back(self._synced_end)
-            self._gave_up = True
             self._documents.revert(self._synced, self.refusal)
-        raise StoreUnwritable(self.refusal)
+        if self.refusal is not None and (ticket.failed is not None or ticket.sequence > self._synced):
+            raise StoreUnwritable(self.refusal)
+        if ticket.journal is self._journal:
+            self._new_name = False
+            if ticket.sequence > self._synced:
+                self._synced, self._synced_end = ticket.sequence, ticket.end
+        self._documents.confirm(self._synced)
 
     async def durable(self, sequence: int) -> None:
         """Wait for an fsync that covers the changes up to this one; StoreUnwritable if they were undone.
@@ -342,7 +331,7 @@ class JournalLog(Log):
                 self.finish_sync(ticket)
 
     def sync(self) -> None:
-        """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
+        """Make every change so far durable; raises as `finish_sync` does."""
         self._documents.write_waiting()
         if self.sync_needed:
             ticket = self.begin_sync()
@@ -419,86 +408,44 @@ class JournalLog(Log):
             self.finish_compaction(self.compacted)
 
     def compact(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot; raises StoreUnwritable if that fails, and the old files remain valid.
+        """Renew the snapshot; if that fails, it is logged. StoreUnwritable if it cannot begin.
 
         `pause` may cancel it, as in `Compaction.run`.
         """
         compaction = self.begin_compaction()
         compaction.run(pause)
         self.finish_compaction(compaction)
-        if not compaction.placed:
-            raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed or 'there was no time'}")
-
-    def moved(self, directory: Path) -> None:
-        """Update the paths after the directory was renamed; not during a compaction."""
-        if self.compacted is not None:
-            raise RuntimeError("a compaction is in progress")
-        self.directory = directory
-        self._journal.path = directory / self._journal.path.name
 
     # The end
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory.
-
-        Once `pause` has cancelled it, the disk is not used for anything that can be left out: it may be slow, and
-        thousands of banks may be closed.
-        """
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
         self._abandon_compaction()
-        hurried = True
-        with suppress(Abandoned):
+        try:
             if pause is not None:
                 pause()
-            hurried = False
             if self.size > 0 and self.refusal is None:
-                self._attempt(lambda: self.compact(pause))
-        if self._open:
-            self._attempt(self.sync)
-        self._release(hurried=hurried)
-
-    def _attempt(self, last_step: Callable[[], None]) -> None:
-        try:
-            last_step()
+                self.compact(pause)
+        except Abandoned:
+            pass
         except StoreUnwritable as failed:  # the journal has every acknowledged change
             logger.warning("%s: %s", self.directory, failed)
+        try:
+            self.sync()
+        except StoreUnwritable as failed:
+            logger.warning("%s: %s", self.directory, failed)
+        self.discard()
 
     def discard(self) -> None:
         """Release the directory without changing it."""
         self._abandon_compaction()
-        self._release()
-
-    def _release(self, *, hurried: bool = False) -> None:
-        if self in _open_logs:
-            _open_logs.discard(self)
-            self.refusal = self.refusal or "the documents are closed"
-            if self._gave_up:  # the failing disk may have prevented it before
+        if self._lock is not None:
+            if self.refusal is not None:  # an fsync failed, and the disk may have prevented it then
                 self._journal.cut_back(self._synced_end)
-            self._drop_journal()
-            self._lock.release(hurried=hurried)
-
-    def _drop_journal(self) -> None:
-        if self._open:
-            self._open = False
-            del self._journal
-
-    def leave_to_parent(self) -> None:
-        """In a forked child: stop using the directory, which belongs to the parent."""
-        self.refusal = "the documents belong to the process that this one was forked from"
-        self.compacted = None  # its lock may be held by a thread that does not exist in this process
-        self._drop_journal()
-        self._lock.abandon()
-
-
-_open_logs: weakref.WeakSet[JournalLog] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for log in list(_open_logs):
-        log.leave_to_parent()
-    _open_logs.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+            self.refusal = self.refusal or "the documents are closed"
+            self.__dict__.pop("_journal", None)  # its file is closed, unless an fsync still needs it
+            self._lock.release()
+            self._lock = None
 
 
 def open_store(

@@ -7,8 +7,7 @@ byte of a line is either fixed by this form or covered by the checksum.
 The directory of a killed process may contain, besides what `journal_log.py` writes in order: a snapshot that was not
 finished; journal files whose changes the snapshot has; a content that no change names; an incomplete last record; and,
 after a power failure, missing pages anywhere in the records that were not synced. All of this is dropped, as none of it
-was acknowledged. A content that a later one has replaced may be missing, with which the changes between are skipped.
-Anything else that cannot be read is damage, and nothing is dropped for it.
+was acknowledged. Anything else that cannot be read is damage, and nothing is dropped for it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
@@ -28,7 +26,6 @@ from emulator.store.image import StoredContent
 from emulator.store.snapshot import load
 
 SNAPSHOT = "documents.json"
-REPORTED = 1 << 20  # bytes between two reports of progress
 
 _SYNCED = re.compile(rb'\{"sequence":\d{1,18},"synced":(\d{1,18}),')
 _SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
@@ -108,42 +105,25 @@ def content_name(unique: str) -> str:
     return f"content-{unique}.json"
 
 
-@dataclass(slots=True)
 class Recovered:
-    """A directory that was read: its snapshot's size in bytes, and what to do with its files.
+    """A directory, read into the empty `documents` without changing a file; raises StoreDamaged and StoreTooNew.
 
-    `sources` were read. The journal goes on after byte `end` of the last one of `journals`, of `size` bytes in all;
-    `torn`: (file, offset, bytes) of an incomplete or damaged last record; `contents`: by file, those that a change
-    refers to; `stale`: files to remove.
+    `snapshot_size` in bytes; `sources` were read. The journal goes on after byte `end` of the last one of `journals`,
+    of `size` bytes in all; `torn`: (file, offset, bytes) of an incomplete or damaged last record; `contents`: by file,
+    those that a change refers to; `stale`: files to remove.
     """
 
-    snapshot_size: int = 0
-    sources: list[Path] = field(default_factory=list)
-    journals: list[Path] = field(default_factory=list)
-    size: int = 0
-    end: int = 0
-    torn: tuple[Path, int, int] | None = None
-    contents: dict[str, StoredContent] = field(default_factory=dict)
-    stale: list[Path] = field(default_factory=list)
-
-
-def recover(directory: Path, documents: Documents, progress: Progress | None = None) -> Recovered:
-    """Read the directory into the empty `documents` without changing a file; raises StoreDamaged and StoreTooNew."""
-    return _Reading(directory, documents, progress).read()
-
-
-class _Reading:
-    def __init__(self, directory: Path, documents: Documents, progress: Progress | None) -> None:
+    def __init__(self, directory: Path, documents: Documents, progress: Progress = lambda _done, _total: None) -> None:
+        self.snapshot_size = self.size = self.end = 0
+        self.sources: list[Path] = []
+        self.journals: list[Path] = []
+        self.stale: list[Path] = []
+        self.torn: tuple[Path, int, int] | None = None
+        self.contents: dict[str, StoredContent] = {}
         self._directory = directory
         self._documents = documents
-        self._progress = progress or (lambda _done, _total: None)
-        self._done = self._total = 0  # bytes
-        self._reported = -REPORTED
-        self._unreadable: StoreDamaged | None = None  # the last content that a change names
-        self._recovered = Recovered()
-
-    def read(self) -> Recovered:
-        recovered, directory, documents = self._recovered, self._directory, self._documents
+        self._progress = progress
+        self._done = 0
         names = sorted(os.listdir(directory))
         firsts = {directory / name: first for name in names if (first := journal_first(name)) is not None}
         journals = sorted(firsts, key=firsts.__getitem__)
@@ -151,35 +131,30 @@ class _Reading:
         self._total = sum(path.stat().st_size for path in (*snapshot, *journals))
         self._advance(0)
         for file in snapshot:
-            recovered.snapshot_size = file.stat().st_size
             content = load(pieces(file), file, documents.kinds)
             documents.replace(content.image, content.sequence)
-            recovered.sources.append(file)
-            self._advance(recovered.snapshot_size)
+            self.sources.append(file)
+            self.snapshot_size = file.stat().st_size
+            self._advance(self.snapshot_size)
         # a journal is not needed if the next one begins no later than the first change that the snapshot does not have
         while len(journals) > 1 and firsts[journals[1]] <= documents.sequence + 1:
-            recovered.stale.append(journals.pop(0))
-        while journals and recovered.torn is None:
+            self.stale.append(journals.pop(0))
+        while journals and self.torn is None:
             path = journals.pop(0)
-            self._journal(path, firsts[path], journals)
-        if self._unreadable is not None:
-            raise self._unreadable
-        recovered.sources += [directory / name for name in recovered.contents if name in names]
-        recovered.stale += journals
+            self._read(path, firsts[path], journals)
+        self.sources += [directory / name for name in self.contents]
+        self.stale += journals
         for name in names:
-            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in recovered.contents):
-                recovered.stale.append(directory / name)
-        return recovered
+            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in self.contents):
+                self.stale.append(directory / name)
 
     def _advance(self, size: int) -> None:
         self._done += size
-        if self._done >= self._reported + REPORTED:
-            self._reported = self._done
-            self._progress(self._done, self._total)
+        self._progress(self._done, self._total)
 
-    def _journal(self, path: Path, first: int, later: list[Path]) -> None:
+    def _read(self, path: Path, first: int, later: list[Path]) -> None:
         """Apply the changes of a journal file that the documents do not have yet."""
-        recovered, documents, known = self._recovered, self._documents, self._documents.sequence
+        documents, known = self._documents, self._documents.sequence
         if first > known + 1:
             raise StoreDamaged(path, 0, f"changes {known + 1} to {first - 1} are missing before this file")
         data = path.read_bytes()
@@ -188,16 +163,16 @@ class _Reading:
         for offset, change in valid:
             self._apply(path, offset, change, following)
             following += 1
-        recovered.sources.append(path)
+        self.sources.append(path)
         if end < len(data):
             self._examine_tear(path, data, end, following, later)
-            recovered.torn = (path, end, len(data) - end)
-        is_last = recovered.torn is not None or not later
+            self.torn = (path, end, len(data) - end)
+        is_last = self.torn is not None or not later
         if documents.sequence > known or (is_last and first <= known + 1 <= following):
-            recovered.journals.append(path)
-            recovered.size, recovered.end = recovered.size + end, end
+            self.journals.append(path)
+            self.size, self.end = self.size + end, end
         else:
-            recovered.stale.append(path)
+            self.stale.append(path)
 
     def _apply(self, path: Path, offset: int, change: bytes, expected: int) -> None:
         """Apply the change of the record at `offset`, unless the snapshot has it."""
@@ -213,27 +188,16 @@ class _Reading:
             return
         try:
             if (content := content_named(change)) is not None:
-                size = self._load_content(self._directory / content, path, offset)
-                self._recovered.contents[content] = StoredContent(content, size, sequence=sequence)
-            if self._unreadable is None:
-                documents.apply(change)
-            else:
-                documents.sequence = sequence
+                file = self._directory / content
+                documents.replace(load(pieces(file), file, documents.kinds).image, documents.sequence)
+                self.contents[content] = StoredContent(content, file.stat().st_size, sequence=sequence)
+            documents.apply(change)
+        except FileNotFoundError:
+            raise StoreDamaged(path, offset, f"{content}, which it names, is missing") from None
+        except StoreDamaged as wrong:
+            raise StoreDamaged(path, offset, f"{content}, which it names, is damaged: {wrong.reason}") from wrong
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise StoreDamaged(path, offset, f"a change that cannot be applied: {wrong}", intact=True) from wrong
-
-    def _load_content(self, file: Path, journal: Path, offset: int) -> int:
-        """Load the content file that the change at `offset` names; returns its size."""
-        self._unreadable = None
-        try:
-            content = load(pieces(file), file, self._documents.kinds)
-            self._documents.replace(content.image, self._documents.sequence)
-            return file.stat().st_size
-        except FileNotFoundError:
-            self._unreadable = StoreDamaged(journal, offset, f"{file.name}, which it names, is missing")
-        except StoreDamaged as wrong:
-            self._unreadable = StoreDamaged(journal, offset, f"{file.name}, which it names, is damaged: {wrong.reason}")
-        return 0
 
     def _examine_tear(self, path: Path, data: bytes, end: int, following: int, later: list[Path]) -> None:
         """Raise StoreDamaged unless the end of a journal is torn: no acknowledged change is lost by dropping it.

@@ -163,8 +163,7 @@ def test_after_a_failure_the_next_attempt_waits_for_more_journal(directory: Path
     store = open_store(directory, KINDS, disk=disk)
     store.put(NOTE, {"id": "n", "text": "x" * SMALL_JOURNAL})
     disk.trouble = failing("rename")
-    with pytest.raises(StoreUnwritable):
-        store.log.compact()
+    store.log.compact()
     assert not store.log.compaction_due
     store.put(NOTE, {"id": "n", "text": "y" * SMALL_JOURNAL})
     assert store.log.compaction_due

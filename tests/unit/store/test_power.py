@@ -81,18 +81,6 @@ def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
     again.close()
 
 
-def test_a_ticket_is_finished_after_it_ran_and_outside_of_transactions(store: Store) -> None:
-    store.put(BOOK, book("b1"))
-    ticket = store.log.begin_sync()
-    with pytest.raises(RuntimeError):
-        store.log.finish_sync(ticket)
-    ticket.run()
-    with store.transaction(), pytest.raises(RuntimeError):
-        store.log.finish_sync(ticket)
-    store.log.finish_sync(ticket)
-    assert store.log.synced == 1
-
-
 def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: TroubledDisk) -> None:
     """Or a power cut could leave the new journal file without the end of the old one."""
     for document in some_books():

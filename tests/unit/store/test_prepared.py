@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from emulator.store import (
-    Durability,
     Image,
     Store,
     StoreUnwritable,
@@ -91,25 +90,6 @@ def test_the_file_goes_with_a_failure_and_with_the_next_snapshot(
         one.log.compact()
         assert files(place) == []
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-
-
-@pytest.mark.parametrize("durability", ["process", "power"])
-def test_one_that_a_later_one_has_replaced_is_not_needed(directory: Path, durability: Durability) -> None:
-    store = open_store(directory, KINDS, durability)
-    named = []
-    for size in (3, 9, 5):
-        taken_over(store, store.prepare(images(size)))
-        named += [name for name in files(directory) if name not in named]
-        store.put(NOTE, {"id": f"after {size}"})
-    store.log.sync()
-    killed = copy_of(directory)
-    for name in named[:-1]:
-        (killed / name).unlink()
-    again = open_store(killed, KINDS)
-    assert answers(again) == answers(store)
-    again.log.discard()
-    (killed / named[-1]).unlink()
-    assert named[-1] in verify(killed, KINDS).findings[0].reason
 
 
 def test_a_large_one_lets_the_journal_be_compacted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
