@@ -386,7 +386,7 @@ FAULTS = (
         "unit/store/test_image.py unit/store/test_directory.py",
     ),
     Fault(
-        "store/recovery.py",
+        "store/journal_log.py",
         "if sequence != expected:",
         "if sequence < expected:",
         "a missing change is passed over",

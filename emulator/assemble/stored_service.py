@@ -27,11 +27,11 @@ from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
 from emulator.store.check import disagreement
+from emulator.store.journal_log import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
-from emulator.store.recovery import SNAPSHOT
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it

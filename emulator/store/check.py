@@ -11,8 +11,8 @@ from typing import Any
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.documents import memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
+from emulator.store.journal_log import SNAPSHOT, Recovered, journal_first, unfinished_name
 from emulator.store.kinds import Kind
-from emulator.store.recovery import SNAPSHOT, Recovered, journal_first, unfinished_name
 from emulator.store.snapshot import load, write_snapshot
 from emulator.store.table import DocumentTable, decoded
 

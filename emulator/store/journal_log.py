@@ -6,8 +6,7 @@
     lock                           names the process that has the directory open (disk.py)
 
 A change survives a crash of the process once the system has accepted the write, and with `power` a power failure once
-an fsync has covered it (`begin_sync`, `finish_sync`); a record states which changes were synced before it, by which a
-start tells a torn end from damage (recovery.py).
+an fsync has covered it (`begin_sync`, `finish_sync`).
 
 A journal that has outgrown the snapshot is compacted: new changes go to a new journal file while a thread writes a new
 snapshot beside the old one. Until the rename the state is the old snapshot with all journal files; after it, the new
@@ -17,6 +16,15 @@ between any two system calls loses nothing.
 A write that failed is cut off again, at the latest before the next one. After a failed fsync what is not
 synced is undone, and every change refused until a restart (`refusal`). A failed compaction leaves the old files valid,
 and is tried again after as much has been written.
+
+A record is a line, `{"crc":"<8 hex>","size":"<8 hex>","change":<change>}`, with the size and the CRC-32 of the change
+(`documents.Change`). Every byte of it is either fixed by this form or covered by the checksum. With `power` the change
+states in `synced` which one was synced before it, by which a start tells a torn end from damage.
+
+The directory of a killed process may contain, besides what is written in this order: a snapshot that was not finished;
+journal files whose changes the snapshot has; a content that no change names; an incomplete last record; and, after a
+power failure, missing pages anywhere in the records that were not synced. All of this is dropped, as none of it was
+acknowledged (`Recovered`). Anything else that cannot be read is damage, and nothing is dropped for it.
 """
 
 from __future__ import annotations
@@ -24,33 +32,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Sequence
+import re
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
+from zlib import crc32
 
-from emulator.store.changes import Change
-from emulator.store.disk import Disk, Lock, closing, write_whole
-from emulator.store.documents import Documents, Log
-from emulator.store.errors import StoreExhausted, StoreUnwritable
-from emulator.store.image import Image, StoredContent
+from emulator.store.disk import Disk, Lock, closing, pieces, write_whole
+from emulator.store.documents import Change, Documents, Log, content_named
+from emulator.store.errors import StoreDamaged, StoreExhausted, StoreUnwritable
 from emulator.store.kinds import Kind
-from emulator.store.recovery import (
-    SNAPSHOT,
-    Progress,
-    Recovered,
-    content_name,
-    journal_first,
-    journal_name,
-    sealed,
-    unfinished_name,
-)
-from emulator.store.snapshot import Tables, write_snapshot
+from emulator.store.snapshot import Tables, load, write_snapshot
+from emulator.store.table import Image, StoredContent
 
 logger = logging.getLogger(__name__)
+
+SNAPSHOT = "documents.json"
+_SYNCED = re.compile(rb'\{"sequence":\d{1,18},"synced":(\d{1,18}),')
+_SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
+_JOURNAL = re.compile(r"journal-(\d{12,})\.jsonl")
+_UNFINISHED = re.compile(rf"{re.escape(SNAPSHOT)}\..*\.new")
+_CONTENT = re.compile(r"content-.*\.json")
+_HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","size":"([0-9a-f]{8})","change":')
+
+Progress = Callable[[int, int], None]
+"""Called after each file and record with the number of bytes read so far, and the total."""
+
+Record = tuple[int, bytes]
+"""The offset of a record in its file, and the change."""
 
 Durability = Literal["process", "power"]
 
@@ -60,6 +73,65 @@ Durability = Literal["process", "power"]
 SMALL_JOURNAL = 16 << 20
 # One that is this large at a start is compacted soon: the next start need not read it again.
 SLOW_JOURNAL = 1 << 20
+
+
+def sealed(payload: bytes) -> bytes:
+    """The line for a change."""
+    return b'{"crc":"%08x","size":"%08x","change":%b}\n' % (crc32(payload), len(payload), payload)
+
+
+def _unsealed(data: bytes, offset: int) -> tuple[bytes | None, int]:
+    """The change of the record at `offset`, None if it is not valid, and the offset after it, 0 if that is unknown."""
+    head = _HEAD.match(data, offset)
+    if head is None:
+        return None, 0
+    end = head.end() + int(head[2], 16)
+    change = data[head.end() : end]
+    return change if data[end : end + 2] == b"}\n" and crc32(change) == int(head[1], 16) else None, end + 2
+
+
+def records(data: bytes) -> tuple[list[Record], int]:
+    """The valid records in a journal file, and the offset after the last of them."""
+    read: list[Record] = []
+    offset = 0
+    while True:
+        change, end = _unsealed(data, offset)
+        if change is None:
+            return read, offset
+        read.append((offset, change))
+        offset = end
+
+
+def records_after(data: bytes, offset: int) -> Iterator[Record]:
+    """The valid records after the damaged one at `offset`.
+
+    They are searched at the beginnings of lines, and at the end that the damaged record states (its line end may be the
+    damage). Inside a line, a document may contain text that looks like a record.
+    """
+    place = _unsealed(data, offset)[1]
+    if place == 0 or _unsealed(data, place)[0] is None:
+        place = data.find(b"\n", offset) + 1
+    while place > 0:
+        change, end = _unsealed(data, place)
+        if change is not None:
+            yield place, change
+        place = data.find(b"\n", place) + 1 if change is None else end
+
+
+def journal_name(first: int) -> str:
+    """The name of the file whose first record is change number `first`."""
+    return f"journal-{first:012d}.jsonl"
+
+
+def journal_first(name: str) -> int | None:
+    """The number of the first change in the file with this name; None if it is not a journal."""
+    match = _JOURNAL.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def unfinished_name(sequence: int, unique: int) -> str:
+    """The file of a snapshot that is being written; an unfinished one is removed at the next start."""
+    return f"{SNAPSHOT}.{sequence}-{unique:x}.new"
 
 
 class Abandoned(Exception):
@@ -137,8 +209,8 @@ class SyncTicket:
 class Compaction:
     """The writing of one snapshot: begun and finished in the documents' thread, `run` in any.
 
-    `sequence`: the last change in it; `needless`: the files that it replaces; `size` in bytes; `placed`: it is the
-    snapshot now; `failed`: why it is not, or why those files stay.
+    `sequence`: the last change in it; `needless`: the files that it replaces, with `replaced` bytes; `size` in bytes;
+    `placed`: it is the snapshot now; `failed`: why it is not, or why those files stay.
     """
 
     directory: Path
@@ -146,6 +218,7 @@ class Compaction:
     tables: Tables
     sequence: int
     needless: list[Path]
+    replaced: int
     size: int = 0
     placed: bool = False
     failed: Exception | None = None
@@ -183,6 +256,114 @@ class Compaction:
             self._abandoned = True
 
 
+class Recovered:
+    """A directory, read into the empty `documents` without changing a file; raises StoreDamaged and StoreTooNew.
+
+    The journal goes on after byte `end` of the last one of `journals`; `contents`: the files that changes refer to;
+    `size` of all these and `snapshot_size` in bytes; `torn`: (file, offset, bytes) of an incomplete or damaged last
+    record; `stale`: files to remove.
+    """
+
+    def __init__(self, directory: Path, documents: Documents, progress: Progress | None = None) -> None:
+        self.snapshot_size = self.size = self.end = 0
+        self.journals: list[Path] = []
+        self.contents: set[str] = set()
+        self.stale: list[Path] = []
+        self.torn: tuple[Path, int, int] | None = None
+        self._directory = directory
+        self._documents = documents
+        self._progress = progress
+        self._done = 0
+        names = sorted(os.listdir(directory))
+        firsts = {directory / name: first for name in names if (first := journal_first(name)) is not None}
+        journals = sorted(firsts, key=firsts.__getitem__)
+        snapshot = [directory / SNAPSHOT] if SNAPSHOT in names else []
+        self._total = sum(path.stat().st_size for path in (*snapshot, *journals))
+        self._advance(0)
+        for file in snapshot:
+            content = load(pieces(file), file, documents.kinds)
+            documents.replace(content.image, content.sequence)
+            self.snapshot_size = file.stat().st_size
+            self._advance(self.snapshot_size)
+        # a journal is not needed if the next one begins no later than the first change that the snapshot does not have
+        while len(journals) > 1 and firsts[journals[1]] <= documents.sequence + 1:
+            self.stale.append(journals.pop(0))
+        while journals and self.torn is None:
+            path = journals.pop(0)
+            self._read(path, firsts[path], journals)
+        self.stale += journals
+        for name in names:
+            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in self.contents):
+                self.stale.append(directory / name)
+
+    def _advance(self, size: int) -> None:
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+    def _read(self, path: Path, first: int, later: list[Path]) -> None:
+        """Apply the changes of a journal file that the documents do not have yet."""
+        documents, known = self._documents, self._documents.sequence
+        if first > known + 1:
+            raise StoreDamaged(path, 0, f"changes {known + 1} to {first - 1} are missing before this file")
+        data = path.read_bytes()
+        valid, end = records(data)
+        following = first
+        for offset, change in valid:
+            self._apply(path, offset, change, following)
+            following += 1
+        if end < len(data):
+            self._examine_tear(path, data, end, following, later)
+            self.torn = (path, end, len(data) - end)
+        if following == documents.sequence + 1:
+            self.journals.append(path)
+            self.size, self.end = self.size + end, end
+        else:  # the snapshot goes beyond its end
+            self.stale.append(path)
+
+    def _apply(self, path: Path, offset: int, change: bytes, expected: int) -> None:
+        """Apply the change of the record at `offset`, unless the snapshot has it."""
+        documents = self._documents
+        numbered = _SEQUENCE.match(change)
+        if numbered is None:
+            raise StoreDamaged(path, offset, "a valid record without a change")
+        sequence = int(numbered[1])
+        if sequence != expected:
+            raise StoreDamaged(path, offset, f"change {sequence} where change {expected} is expected")
+        self._advance(len(change))
+        if sequence <= documents.sequence:
+            return
+        try:
+            if (content := content_named(change)) is not None:
+                file = self._directory / content
+                documents.replace(load(pieces(file), file, documents.kinds).image, documents.sequence)
+                self.contents.add(content)
+                self.size += file.stat().st_size
+            documents.apply(change)
+        except FileNotFoundError:
+            raise StoreDamaged(path, offset, f"{content}, which it names, is missing") from None
+        except StoreDamaged as wrong:
+            raise StoreDamaged(path, offset, f"{content}, which it names, is damaged: {wrong.reason}") from wrong
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            raise StoreDamaged(path, offset, f"a change that cannot be applied: {wrong}", intact=True) from wrong
+
+    def _examine_tear(self, path: Path, data: bytes, end: int, following: int, later: list[Path]) -> None:
+        """Raise StoreDamaged unless the end of a journal is torn: no acknowledged change is lost by dropping it.
+
+        With `power` the last batch, which was never synced, may lose any of its pages. The records after such a page
+        are valid, and state that the lost ones were not synced when they were written. None of them was acknowledged. A
+        valid record that states that the lost ones were synced proves damage.
+        """
+        for offset, change in records_after(data, end):
+            synced = _SYNCED.match(change)
+            if synced is None or int(synced[1]) >= following:
+                raise StoreDamaged(path, end, f"a valid record follows at byte {offset}")
+        for other in later:  # a new file is created after all earlier records were synced
+            more = other.read_bytes()
+            if _unsealed(more, 0)[0] is not None or next(records_after(more, 0), None) is not None:
+                raise StoreDamaged(path, end, f"valid records follow in {other.name}")
+
+
 class JournalLog(Log):
     """The directory of one bank, locked for this process from construction to `close`.
 
@@ -199,7 +380,7 @@ class JournalLog(Log):
         self.confirms = power
         self.refusal: str | None = None  # why changes are refused
         self.compacted: Compaction | None = None  # in progress
-        self._progress = progress or (lambda _done, _total: None)
+        self._progress = progress
         self._syncing = asyncio.Lock()
         self._disk = disk or Disk()
         self._disk.make_directory(directory, sync=power)
@@ -227,9 +408,10 @@ class JournalLog(Log):
                     disk.sync(file)
         path = recovered.journals[-1] if recovered.journals else self.directory / journal_name(documents.sequence + 1)
         self._journal = Journal(disk, path, recovered.end)
-        self._contents = recovered.contents  # by file: those that changes of the journal name
-        self.size = recovered.size + sum(stored.size for stored in self._contents.values())
-        self.written = max((path.stat().st_mtime for path in recovered.sources), default=0.0)
+        self._contents = recovered.contents  # the files that changes of the journal name
+        self.size = recovered.size
+        sources = [self.directory / SNAPSHOT, *recovered.journals]
+        self.written = max((path.stat().st_mtime for path in sources if path.exists()), default=0.0)
         self._synced, self._synced_end = documents.sequence, recovered.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
         self._snapshot_size = recovered.snapshot_size
@@ -246,15 +428,11 @@ class JournalLog(Log):
         line = sealed(payload)
         size, content = self.size + len(line), change.content  # nothing may fail after the line is written
         if content is not None:
-            self._contents[content.file] = content
+            self._contents.add(content.file)
             size += content.size
         try:
             self._journal.append(line)
-        except BaseException as failed:
-            if content is not None:
-                del self._contents[content.file]
-            if not isinstance(failed, OSError):
-                raise
+        except OSError as failed:
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
         self.size = size
         if content is not None:
@@ -262,7 +440,7 @@ class JournalLog(Log):
 
     def store_content(self, image: Image) -> StoredContent:
         """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""
-        name = content_name(uuid4().hex)
+        name = f"content-{uuid4().hex}.json"
         path = self.directory / name
 
         def remove() -> None:
@@ -373,8 +551,7 @@ class JournalLog(Log):
             needless = [
                 self.directory / name
                 for name in os.listdir(self.directory)
-                if (journal_first(name) or sequence + 1) <= sequence
-                or ((stored := self._contents.get(name)) is not None and stored.sequence <= sequence)
+                if name in self._contents or (journal_first(name) or sequence + 1) <= sequence
             ]
             if journal.spoilt:
                 journal.mend()
@@ -384,7 +561,7 @@ class JournalLog(Log):
             self._compact_at = self.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_end = True, self._journal.end
-        compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless)
+        compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless, self.size)
         self.compacting, self.compacted = True, compaction
         return compaction
 
@@ -397,9 +574,8 @@ class JournalLog(Log):
         self.compacting, self.compacted = False, None
         if compaction.placed:
             self._snapshot_size = compaction.size
-            gone = {path.name for path in compaction.needless}
-            self._contents = {name: stored for name, stored in self._contents.items() if name not in gone}
-            self.size = self._journal.end + sum(stored.size for stored in self._contents.values())
+            self._contents -= {path.name for path in compaction.needless}
+            self.size -= compaction.replaced
         self._compact_at = self._threshold() + (0 if compaction.placed else self.size)
 
     def _abandon_compaction(self) -> None:
@@ -422,17 +598,14 @@ class JournalLog(Log):
         """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
         self._abandon_compaction()
         try:
-            if pause is not None:
-                pause()
+            self.sync()
             if self.size > 0 and self.refusal is None:
+                if pause is not None:
+                    pause()
                 self.compact(pause)
         except Abandoned:
             pass
         except StoreUnwritable as failed:  # the journal has every acknowledged change
-            logger.warning("%s: %s", self.directory, failed)
-        try:
-            self.sync()
-        except StoreUnwritable as failed:
             logger.warning("%s: %s", self.directory, failed)
         self.discard()
 

@@ -25,9 +25,8 @@ import orjson
 
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
-from emulator.store.image import Image
 from emulator.store.kinds import Kind, by_name
-from emulator.store.table import DocumentTable, TableContent, decoded
+from emulator.store.table import DocumentTable, Image, TableContent, decoded
 
 FORMAT = 2
 STORE_TABLE = "_store"

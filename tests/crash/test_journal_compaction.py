@@ -14,8 +14,6 @@ from emulator.store import Document, Durability, Image, Store, StoreUnwritable, 
 from emulator.store.check import verify
 from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a Crash in a `__del__`
-
 State = dict[str, list[Document]]
 
 

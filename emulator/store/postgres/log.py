@@ -38,16 +38,15 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 
-from emulator.store.changes import Change, content_named
+from emulator.store.documents import Change, Log, content_named
 from emulator.store.documents import Documents as Store
-from emulator.store.documents import Log
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
-from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
+from emulator.store.table import Image, StoredContent
 
 logger = logging.getLogger(__name__)
 

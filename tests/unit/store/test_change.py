@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import orjson
 from hypothesis import given
 
-from emulator.store import Document, Kind, Store, open_store, recovery
+from emulator.store import Document, Kind, Store, journal_log, open_store
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
 KINDS = (A, B)
@@ -80,6 +80,6 @@ def test_a_change_tells_what_differs(before: list[Any], first: list[Any], undone
             touched += applied(store, last)
         expected = expected_changes(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
         (journal,) = Path(folder).glob("journal-*.jsonl")
-        records = [payload for _, payload in recovery.records(journal.read_bytes())[0]]
+        records = [payload for _, payload in journal_log.records(journal.read_bytes())[0]]
         assert records[sequence:] == expected
         store.close()

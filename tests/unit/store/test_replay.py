@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from emulator.store import Document, Kind, Ordered, Store, memory_store
-from emulator.store.changes import Change
-from emulator.store.documents import Log
+from emulator.store.documents import Change, Log
 from emulator.store.table import DocumentTable
 
 CARD = Kind[Document](

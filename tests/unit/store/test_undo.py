@@ -26,9 +26,8 @@ from emulator.store import (
     open_store,
     table,
 )
-from emulator.store.changes import Change
 from emulator.store.check import disagreement
-from emulator.store.documents import Log
+from emulator.store.documents import Change, Log
 from emulator.store.table import DocumentTable, Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
