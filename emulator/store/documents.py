@@ -33,7 +33,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from operator import itemgetter
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, Unpack
 
 import orjson
 
@@ -54,7 +54,12 @@ Cached = TypeVar("Cached")
 
 
 class Change(NamedTuple):
-    """One change: its number, itself as JSON, and the whole content that it names."""
+    """One change: its number, itself as JSON, and the whole content that it names.
+
+    As JSON `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, with
+    "clear" and "delete" only if something is deleted; for a cleared kind, "put" has every document. With a content
+    it is `{"sequence", "content": file, "then": the differences since}`.
+    """
 
     sequence: int
     payload: bytes
@@ -87,59 +92,41 @@ After a StoredContent, the steps before it need not be written.
 def difference(sequence: int, steps: list[Step]) -> Change | None:
     """The change from what was before the first step to what is now; None if there is no difference."""
     head = b'{"sequence":%d,' % sequence
-    if StoredContent not in (types := set(map(type, steps))):
-        single = types == {tuple} and len(set(map(_document, steps))) == len(steps)
-        payload = _differences(head, steps, single=single)
+    if StoredContent not in set(map(type, steps)):
+        payload = _differences(head, steps)
         return None if payload is None else Change(sequence, payload)
     for place, step in enumerate(steps):
         if isinstance(step, StoredContent):
             content, since = step, steps[place + 1 :]
-    then = _differences(b"{", since, single=False) or b'{"put":[]}'
+    then = _differences(b"{", since) or b'{"put":[]}'
     return Change(sequence, b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then), content)
 
 
 _document: Callable[[Any], Any] = itemgetter(0, 1)
 
 
-def _differences(head: bytes, steps: list[Any], *, single: bool) -> bytes | None:
-    """`single`: each step is about a document of its own."""
-    touched: Iterable[Any] = steps
+def _differences(head: bytes, steps: list[Any]) -> bytes | None:
     cleared: dict[DocumentTable, None] = {}  # tables that are better written as a whole
-    anew: set[Any] = set()
-    if not single:
-        first: dict[tuple[DocumentTable, str], Any] = {}
-        replaced: set[DocumentTable] = set()
-        for step in steps:
-            if isinstance(step, Replaced):
-                table, was = step
-                replaced.add(table)
-                if len(was.numbers) > 2 * len(table.numbers):
-                    cleared[table] = None
-                    continue
-                for identity, number in was.numbers.items():
-                    first.setdefault((table, identity), (table, identity, number, was.rows[number]))
-                for identity in table.numbers:
-                    first.setdefault((table, identity), (table, identity, None, None))
-                continue
-            if step[0] in replaced:  # written even if it is what it was: a reset is a change
-                anew.add(step[:2])
-            first.setdefault(step[:2], step)
-        touched = first.values()
+    if Replaced in set(map(type, steps)):
+        steps = list(_single_steps(steps, cleared))
+    touched: dict[Any, Any] = dict.fromkeys(map(_document, steps))
+    last_first = steps[::-1]
+    touched.update(zip(map(_document, last_first), last_first, strict=True))  # the first step of each
+    if cleared:
+        touched = {place: step for place, step in touched.items() if step[0] not in cleared}
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
-    for table, identity, number, raw in touched:
-        if table in cleared:
-            continue
+    for table, identity, number, raw in touched.values():
         now = table.numbers.get(identity)
         if now is None:
             if number is not None:
                 removed.append((table.name, number, identity))
-        elif now != number or table.rows[now] != raw or (table, identity) in anew:
+        elif now != number or table.rows[now] != raw:
             puts += (b"[%b,%d," % (table.json_name, now), table.rows[now], b"],")
+    for table in cleared:
+        for now, text in table.sorted_rows().items():
+            puts += (b"[%b,%d," % (table.json_name, now), text, b"],")
     if cleared:
-        for table in cleared:
-            for place, text in table.sorted_rows().items():
-                puts += (b"[%b,%d," % (table.json_name, place), text, b"],")
         head += b'"clear":[%b],' % b",".join(table.json_name for table in cleared)
     if cleared or removed:
         head += b'"delete":%b,' % orjson.dumps(removed)
@@ -149,6 +136,20 @@ def _differences(head: bytes, steps: list[Any], *, single: bool) -> bytes | None
     if puts:
         puts[-1] = b"]"
     return b"".join((head, b'"put":[', *puts, b"]}"))
+
+
+def _single_steps(steps: list[Step], cleared: dict[DocumentTable, None]) -> Iterator[Any]:
+    """The steps with the documents of a replaced table one by one, unless that is to be `cleared`."""
+    for step in steps:
+        if not isinstance(step, Replaced):
+            yield step
+        elif len(step.before.numbers) > 2 * len(step.table.numbers):
+            cleared[step.table] = None
+        else:
+            for identity, number in step.before.numbers.items():
+                yield step.table, identity, number, step.before.rows[number]
+            for identity in step.table.numbers:
+                yield step.table, identity, None, None
 
 
 class DependentCache(Generic[Key, Cached]):
@@ -221,14 +222,15 @@ class _OpenTransaction:
         if depth != documents.depth:  # a block in it did not end
             documents.lose()
         documents.depth = depth - 1
-        if kind is not None or documents.lost:
+        if kind is not None or documents.tables is documents.lost_tables:
             documents.tables = documents.lost_tables
             del documents.outbox[self._events :]
             documents.undo(self._steps)
-        if depth == 1:
+            if kind is None:
+                raise StoreUnwritable(LOST)
+        elif depth == 1:
             if documents.steps:
-                if kind is None:
-                    documents.commit()
+                documents.commit()
             elif documents.outbox:
                 documents.deliver()
 
@@ -303,11 +305,22 @@ class Log:
         """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
         return StoredContent()
 
-    def close(self, pause: Callable[[], None] | None = None) -> None:
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
         """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
 
     def discard(self) -> None:
         """Release resources without storing anything: the bank is deleted."""
+
+
+class Bounds(TypedDict, total=False):
+    """What `Documents.range` takes besides kind and order."""
+
+    group: str | None
+    low: Value | None
+    high: Value | None
+    reverse: bool
+    offset: int
+    limit: int | None
 
 
 class WriteGroup:
@@ -431,27 +444,9 @@ class Documents:
         table = self.tables[kind.name]
         return len(table.keys.numbers(equals)) if equals else len(table.rows)
 
-    def range(
-        self,
-        kind: Kind[D],
-        order: str,
-        *,
-        group: str | None = None,
-        low: Value | None = None,
-        high: Value | None = None,
-        reverse: bool = False,
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> list[D]:
-        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
-
-        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None are not in the order.
-        The order of arrival has no bounds.
-        """
-        texts = self.range_texts(
-            kind, order, group=group, low=low, high=high, reverse=reverse, offset=offset, limit=limit
-        )
-        return list(map(orjson.loads, texts))
+    def range(self, kind: Kind[D], order: str, **bounds: Unpack[Bounds]) -> list[D]:
+        """Copies of the documents of `range_texts`."""
+        return list(map(orjson.loads, self.range_texts(kind, order, **bounds)))
 
     def range_texts(
         self,
@@ -465,7 +460,11 @@ class Documents:
         offset: int = 0,
         limit: int | None = None,
     ) -> list[bytes]:
-        """Like `range`, with each document as the JSON text that is stored, not a copy."""
+        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
+
+        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None are not in the order.
+        The order of arrival has no bounds. They are the JSON texts that are stored.
+        """
         table = self.tables[kind.name]
         offset = max(0, offset)
         if order == table.kind.arrival:
@@ -576,20 +575,17 @@ class Documents:
     def restore(self, image: Image) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
         with self.transaction():
-            self._replace(image.tables if image.stored is not None else image.copy(None).tables)
+            self._replace((image if image.stored is not None else image.copy(None)).tables, noted=True)
             if image.stored is not None:
                 self.steps.append(image.stored)
 
-    def _replace(self, contents: Mapping[str, TableContent]) -> None:
-        for table, content in self._with_contents(contents):
-            self.steps.append(Replaced(table, table.content))
-            table.content = content
-
-    def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
-        """Every table with its content among `contents`."""
+    def _replace(self, contents: Mapping[str, TableContent], *, noted: bool) -> None:
+        """Replace the content of every table, `noted` as steps of the open transaction."""
         for name in {**self.tables, **contents}:
             table = self.table(name)
-            yield table, contents.get(name) or TableContent.empty(table.kind)
+            if noted:
+                self.steps.append(Replaced(table, table.content))
+            table.content = contents.get(name) or TableContent.empty(table.kind)
 
     def _change(
         self,
@@ -646,7 +642,7 @@ class Documents:
             loaded = memory_store(self.kinds.values())
             self.log.load(loaded)
             self.tables = self._tables
-            self._replace({name: table.content for name, table in loaded.tables.items()})
+            self._replace({name: table.content for name, table in loaded.tables.items()}, noted=False)
         except Exception as error:
             self.lose()
             if isinstance(error, StoreUnwritable):
@@ -806,8 +802,7 @@ class Documents:
 
     def replace(self, image: Image, sequence: int) -> None:
         """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
-        for table, content in self._with_contents(image.tables):
-            table.content = content
+        self._replace(image.tables, noted=False)
         self.sequence = sequence
 
     def freeze(self) -> dict[str, TableContent]:
@@ -819,7 +814,7 @@ class Documents:
 
     # The end
 
-    def close(self, pause: Callable[[], None] | None = None) -> None:
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
         """Write waiting changes and close the log; `pause` may end the work of the log early.
 
         Reads still work, changes raise StoreUnwritable.

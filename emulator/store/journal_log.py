@@ -225,7 +225,7 @@ class Compaction:
     _abandoned: bool = False
     _placing: ThreadLock = field(default_factory=ThreadLock)
 
-    def run(self, pause: Callable[[], None] | None = None) -> None:
+    def run(self, pause: Callable[[], None] = lambda: None) -> None:
         """Write, sync, rename, sync the directory, remove the old journal files. Never raises: see `failed`.
 
         `pause` is called every few hundred documents; it may sleep, so that other threads run, or cancel the compaction
@@ -281,8 +281,8 @@ class Recovered:
         self._total = sum(path.stat().st_size for path in (*snapshot, *journals))
         self._advance(0)
         for file in snapshot:
-            content = load(pieces(file), file, documents.kinds)
-            documents.replace(content.image, content.sequence)
+            sequence, image = load(pieces(file), file, documents.kinds)
+            documents.replace(image, sequence)
             self.snapshot_size = file.stat().st_size
             self._advance(self.snapshot_size)
         # a journal is not needed if the next one begins no later than the first change that the snapshot does not have
@@ -336,7 +336,7 @@ class Recovered:
         try:
             if (content := content_named(change)) is not None:
                 file = self._directory / content
-                documents.replace(load(pieces(file), file, documents.kinds).image, documents.sequence)
+                documents.replace(load(pieces(file), file, documents.kinds)[1], documents.sequence)
                 self.contents.add(content)
                 self.size += file.stat().st_size
             documents.apply(change)
@@ -583,7 +583,7 @@ class JournalLog(Log):
             self.compacted.abandon()
             self.finish_compaction(self.compacted)
 
-    def compact(self, pause: Callable[[], None] | None = None) -> None:
+    def compact(self, pause: Callable[[], None] = lambda: None) -> None:
         """Renew the snapshot; if that fails, it is logged. StoreUnwritable if it cannot begin.
 
         `pause` may cancel it, as in `Compaction.run`.
@@ -594,14 +594,13 @@ class JournalLog(Log):
 
     # The end
 
-    def close(self, pause: Callable[[], None] | None = None) -> None:
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
         """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
         self._abandon_compaction()
         try:
             self.sync()
             if self.size > 0 and self.refusal is None:
-                if pause is not None:
-                    pause()
+                pause()
                 self.compact(pause)
         except Abandoned:
             pass

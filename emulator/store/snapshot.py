@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import orjson
@@ -37,16 +37,11 @@ _HEAD_FORM = re.compile(
 _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"crc":"%08x"}}\n'
 
 AT_ONCE = 256  # rows
-_BUFFER = 1 << 18
 
 Tables = Mapping[str, TableContent]
 
 Row = tuple[int, str | None, bytes | str, bytes]
 """A document in a file: offset, kind, number and text; kind and number are not valid if the line is not."""
-
-
-def _no_pause() -> None:
-    """Do nothing: no other thread waits."""
 
 
 def _parts(tables: Tables) -> Iterator[bytes]:
@@ -67,7 +62,7 @@ def _head(sequence: int, body: int) -> bytes:
     return _HEAD % (FORMAT, sequence, crc32(_HEAD % (FORMAT, sequence, 0), body))
 
 
-def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_pause) -> bytes:
+def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
     """The whole file; `pause` is called between parts of the work."""
     parts, check = [b""], 0
     for part in _parts(tables):
@@ -79,39 +74,28 @@ def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] 
 
 
 def write_snapshot(
-    disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] | None = None
+    disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] = lambda: None
 ) -> int:
     """Write and sync a snapshot file; returns its size in bytes. Raises OSError.
 
     `pause` is called between parts of the work.
     """
     with closing(disk, disk.create(path)) as file:
-        waiting = [_head(sequence, 0)]  # reserves the space of the first line, known at the end
-        size, check, length = len(waiting[0]), 0, 0
+        head = _head(sequence, 0)  # until its checksum is known
+        write_whole(disk, file, head)
+        size, check = len(head), 0
         for part in _parts(tables):
-            waiting.append(part)
-            size, length, check = size + len(part), length + len(part), crc32(part, check)
-            if length >= _BUFFER:
-                write_whole(disk, file, b"".join(waiting))
-                waiting, length = [], 0
-            (pause or _no_pause)()
-        if waiting:
-            write_whole(disk, file, b"".join(waiting))
+            write_whole(disk, file, part)
+            size, check = size + len(part), crc32(part, check)
+            pause()
         disk.write_at(file, _head(sequence, check), 0)
         disk.sync(file)
     return size
 
 
-class Snapshot(NamedTuple):
-    """The content of a snapshot file, and the number of its last change."""
-
-    sequence: int
-    image: Image
-
-
 def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
     """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-    return load(_pieces(data), file, by_name(kinds)).image
+    return load(_pieces(data), file, by_name(kinds))[1]
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
@@ -121,10 +105,10 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 def load(
     parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None = None
-) -> Snapshot:
-    """Read a snapshot, whose first line is in the first of its parts; raises StoreDamaged and StoreTooNew.
+) -> tuple[int, Image]:
+    """Read a snapshot, whose first line is in the first of its parts; returns the number of its last change, and it.
 
-    With `lost` nothing is damage: what cannot be read is added to it.
+    Raises StoreDamaged and StoreTooNew. With `lost` nothing is damage: what cannot be read is added to it.
     """
     parts = iter(parts)
     first = next(parts, b"")
@@ -153,7 +137,7 @@ def load(
     tables = _placed(rows, file, kinds, lost)
     if head is not None and lost is None and _head(sequence, check) != head[0]:
         raise StoreDamaged(file, body, "the checksum of the documents is wrong")
-    return Snapshot(sequence, Image({name: table.content for name, table in tables.items()}))
+    return sequence, Image({name: table.content for name, table in tables.items()})
 
 
 def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:

@@ -163,7 +163,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
                 yield part
 
         try:
-            store.replace(load(parts(), Path(what), store.kinds).image, at)
+            store.replace(load(parts(), Path(what), store.kinds)[1], at)
         except StoreDamaged as error:
             if sizes[file] or not optional:
                 raise StoredDataDamaged(what, error.reason if sizes[file] else "it is missing") from error
@@ -350,7 +350,7 @@ class PostgresLog(Log):
 
         return StoredContent(file, size=len(body), remove=remove)
 
-    def close(self, _pause: Callable[[], None] | None = None) -> None:
+    def close(self, _pause: Callable[[], None] = lambda: None) -> None:
         """Refuse changes; the lease is given back by who has taken it."""
         self.end(StoreUnwritable("the bank is closed"))
 
