@@ -12,6 +12,7 @@ from typing import Any
 
 from emulator.store import Document, Kind, Ordered, Store
 from emulator.store.disk import Disk
+from emulator.store.table import DocumentTable, decoded
 
 BOOK = Kind[Document](
     "book",
@@ -66,6 +67,19 @@ def answers(store: Store) -> dict[str, Any]:
         "shelf": {shelf: store.range(BOOK, "shelf", group=shelf) for shelf in shelves},
         "first": store.first_key(BOOK, "year"),
     }
+
+
+def disagreement(table: DocumentTable) -> str | None:
+    """How the ids, indexes or orders of a table disagree with its documents; None if they agree."""
+    again = DocumentTable(table.kind)
+    for number, raw in table.sorted_rows().items():
+        document = decoded(raw)
+        again.place(document["id"], number, raw, document)
+    if again.numbers != table.numbers:
+        return "the ids do not match the documents"
+    ours, theirs = again.keys, table.keys
+    same = ours.indexes == theirs.indexes and ours.orders == theirs.orders
+    return None if same else "the indexes do not match the documents"
 
 
 class Crash(BaseException):
@@ -154,6 +168,6 @@ def at_call(number: int, error: BaseException, *, once: bool) -> Callable[[str],
     def trouble(name: str) -> None:
         now = next(calls)
         if now == number or (now > number and not once):
-            raise error
+            raise type(error)(*error.args)  # another one, so that none has the frames of several calls
 
     return trouble

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Store, open_store, table
-from emulator.store.check import disagreement
-from tests.unit.store.making import BOOK, KINDS, book
+from tests.unit.store.making import BOOK, KINDS, book, disagreement
 
 
 def ids(documents: list[dict[str, object]]) -> list[object]:

@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from emulator.store import Document, Image, Kind, Ordered, Store, memory_store, open_store, table
-from emulator.store.check import disagreement
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from tests.unit.store.making import disagreement
 
 A = Kind[Document](
     "a",

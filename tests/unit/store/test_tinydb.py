@@ -13,9 +13,8 @@ from tinydb.table import Document as Numbered
 from tinydb.table import Table
 
 from emulator.store import Store, StoreDamaged, open_store
-from emulator.store.check import disagreement
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
 
 
 @pytest.fixture

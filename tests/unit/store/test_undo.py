@@ -26,10 +26,9 @@ from emulator.store import (
     open_store,
     table,
 )
-from emulator.store.check import disagreement
 from emulator.store.documents import Change, Log
 from emulator.store.table import DocumentTable, Keys
-from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
 
 CODE = str(Path(package.__file__).parent)
 
