@@ -560,6 +560,8 @@ class Documents:
         An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
         StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
+        if self.lost and not (self.depth or self.waiting):
+            self.regained()
         return _OpenTransaction(self)
 
     def image(self) -> Image:
