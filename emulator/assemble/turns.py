@@ -26,6 +26,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from threading import Event
 from time import perf_counter
@@ -102,7 +103,7 @@ class Turns:
                         logger.exception("the changes of a turn could not be written")
                     failed[store] = error
         if self._waits and (waiting := self._waiting(handled, written, failed)):
-            return self._lasting(handled, written, failed, waiting, ended, began)
+            return self._lasting(waiting, failed, partial(self._concluded, handled, written, failed, ended, began))
         return self._concluded(handled, written, failed, ended, began)
 
     def _waiting(self, handled: Handled, written: Iterable[Store], failed: dict[Store, Exception]) -> dict[Store, int]:
@@ -118,13 +119,7 @@ class Turns:
         return waiting
 
     async def _lasting(
-        self,
-        handled: Handled,
-        written: Sequence[Store],
-        failed: dict[Store, Exception],
-        waiting: dict[Store, int],
-        ended: Sequence[Ended],
-        began: float,
+        self, waiting: dict[Store, int], failed: dict[Store, Exception], concluded: Callable[[], Exception | None]
     ) -> Exception | None:
         # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
         outcomes = await asyncio.gather(
@@ -135,7 +130,7 @@ class Turns:
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
-        return self._concluded(handled, written, failed, ended, began)
+        return concluded()
 
     def _concluded(
         self,
