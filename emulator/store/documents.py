@@ -92,22 +92,22 @@ After a StoredContent, the steps before it need not be written.
 def difference(sequence: int, steps: list[Step]) -> Change | None:
     """The change from what was before the first step to what is now; None if there is no difference."""
     head = b'{"sequence":%d,' % sequence
-    if StoredContent not in set(map(type, steps)):
-        payload = _differences(head, steps)
+    if StoredContent not in (types := set(map(type, steps))):
+        payload = _differences(head, steps, Replaced in types)
         return None if payload is None else Change(sequence, payload)
     for place, step in enumerate(steps):
         if isinstance(step, StoredContent):
             content, since = step, steps[place + 1 :]
-    then = _differences(b"{", since) or b'{"put":[]}'
+    then = _differences(b"{", since, True) or b'{"put":[]}'
     return Change(sequence, b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then), content)
 
 
 _document: Callable[[Any], Any] = itemgetter(0, 1)
 
 
-def _differences(head: bytes, steps: list[Any]) -> bytes | None:
+def _differences(head: bytes, steps: list[Any], replaced: bool) -> bytes | None:
     cleared: dict[DocumentTable, None] = {}  # tables that are better written as a whole
-    if Replaced in set(map(type, steps)):
+    if replaced:
         steps = list(_single_steps(steps, cleared))
     touched: dict[Any, Any] = dict.fromkeys(map(_document, steps))
     last_first = steps[::-1]
@@ -235,7 +235,7 @@ class _OpenTransaction:
                 documents.deliver()
 
     def __del__(self) -> None:
-        if 0 < self._depth <= self._documents.depth:  # there was no memory for `__exit__`
+        if self._depth and self._depth <= self._documents.depth:  # there was no memory for `__exit__`
             self._documents.lose()
             self._documents.depth = self._depth - 1
 
