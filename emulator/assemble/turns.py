@@ -38,7 +38,7 @@ from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.bank.errors import BankError
-from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 PAUSE = 0.004  # seconds between two pieces of a compaction, each of which takes a tenth of that
 
-Handled = list[tuple[Request, Answered, Store | None]]
+Handled = list[tuple[Request, Answered, Documents | None]]
 """Requests with their answers, and the documents that these show; None where nothing but a failed write undoes them."""
 
 
@@ -87,7 +87,7 @@ class Turns:
         Then the answers of the turn about undone changes have become 503.
         """
         handled, self._handled = self._handled, []
-        failed: dict[Store, Exception] = {}
+        failed: dict[Documents, Exception] = {}
         ended = self._outcomes.take() if self._outcomes.followers else ()
         began = perf_counter() if self._counts.on else 0.0
         if began:
@@ -106,7 +106,9 @@ class Turns:
             return self._lasting(waiting, failed, partial(self._concluded, handled, written, failed, ended, began))
         return self._concluded(handled, written, failed, ended, began)
 
-    def _waiting(self, handled: Handled, written: Iterable[Store], failed: dict[Store, Exception]) -> dict[Store, int]:
+    def _waiting(
+        self, handled: Handled, written: Iterable[Documents], failed: dict[Documents, Exception]
+    ) -> dict[Documents, int]:
         """The documents that answers of the turn may show and whose last change, given too, does not last yet.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
@@ -119,7 +121,10 @@ class Turns:
         return waiting
 
     async def _lasting(
-        self, waiting: dict[Store, int], failed: dict[Store, Exception], concluded: Callable[[], Exception | None]
+        self,
+        waiting: dict[Documents, int],
+        failed: dict[Documents, Exception],
+        concluded: Callable[[], Exception | None],
     ) -> Exception | None:
         # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
         outcomes = await asyncio.gather(
@@ -135,8 +140,8 @@ class Turns:
     def _concluded(
         self,
         handled: Handled,
-        written: Sequence[Store],
-        failed: dict[Store, Exception],
+        written: Sequence[Documents],
+        failed: dict[Documents, Exception],
         ended: Sequence[Ended],
         began: float,
     ) -> Exception | None:
@@ -154,8 +159,8 @@ class Turns:
                     self._counts.answered(part_of(request), answer.status)
         return error
 
-    def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
-        refused: Counter[Store] = Counter()
+    def _refuse(self, handled: Handled, failed: dict[Documents, Exception]) -> Exception:
+        refused: Counter[Documents] = Counter()
         for request, answer, shown in handled:
             documents = self._documents_of(request) if shown is None else shown
             if documents is not None and documents in failed:
@@ -169,7 +174,7 @@ class Turns:
                 logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
-    def _documents_of(self, request: Request) -> Store | None:
+    def _documents_of(self, request: Request) -> Documents | None:
         """The documents that a request may have read or changed, if their bank is open."""
         name = bank_of(request)[0]
         return None if name is None else self._registry.documents(name)
@@ -216,7 +221,7 @@ class Turns:
                 logger.error("changes that fell due could not be stored: %s", error)
             self._compact([store])
 
-    def _compact(self, stores: Iterable[Store]) -> None:
+    def _compact(self, stores: Iterable[Documents]) -> None:
         """Begin to write the snapshots that are due; never raises, as answers may already have been sent."""
         for store in stores:
             if not store.log.compaction_due or store.discarded:

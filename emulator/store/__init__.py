@@ -24,8 +24,6 @@ from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
 from emulator.store.table import Image
 
-Store = Documents  # the name that those who open and close them use
-
 __all__ = [
     "Change",
     "DependentCache",
@@ -38,7 +36,6 @@ __all__ = [
     "Kind",
     "Log",
     "Ordered",
-    "Store",
     "StoreDamaged",
     "StoreError",
     "StoreExhausted",

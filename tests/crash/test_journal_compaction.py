@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Durability, Image, Store, StoreUnwritable, open_store
+from emulator.store import Document, Documents, Durability, Image, StoreUnwritable, open_store
 from emulator.store.check import verify
 from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
@@ -66,7 +66,7 @@ class LosingDisk(TroubledDisk):
 class History:
     """A store's states by change number, as acknowledged."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Documents) -> None:
         self.store = store
         self.states: dict[int, State] = {store.sequence: store.dump()}
         self.synced = store.log.synced

@@ -38,8 +38,7 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 
-from emulator.store.documents import Change, Log, content_named
-from emulator.store.documents import Documents as Store
+from emulator.store.documents import Change, Documents, Log, content_named
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
@@ -152,7 +151,7 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             return
 
 
-def fill(store: Store, name: str, content: Content) -> Counter[str]:
+def fill(store: Documents, name: str, content: Content) -> Counter[str]:
     """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
     sizes: Counter[str] = Counter()
 
@@ -208,7 +207,7 @@ class PostgresLog(Log):
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
-    def load(self, store: Store) -> None:
+    def load(self, store: Documents) -> None:
         """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
         content, self._content = self._content, None
         if content is None:

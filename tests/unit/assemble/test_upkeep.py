@@ -10,14 +10,14 @@ import pytest
 
 from emulator.api.messages import Request, Response
 from emulator.assemble.turns import Turns
-from emulator.store import Document, Kind, Store, journal_log, open_store
+from emulator.store import Document, Documents, Kind, journal_log, open_store
 from emulator.store.journal_log import SNAPSHOT
 from tests.e2e.serving import MadeUpSite
 
 NOTE = Kind[Document]("note")
 
 
-def turns_over(documents: Store) -> Turns:
+def turns_over(documents: Documents) -> Turns:
     """Turns in which each request adds a note."""
     site = MadeUpSite()
     site.store = documents

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from emulator.store import Document, Kind, Ordered, Store
+from emulator.store import Document, Documents, Kind, Ordered
 from emulator.store.disk import Disk
 from emulator.store.table import DocumentTable, decoded
 
@@ -53,7 +53,7 @@ def copy_of(directory: Path) -> Path:
     raise AssertionError("there are more numbers than that")
 
 
-def answers(store: Store) -> dict[str, Any]:
+def answers(store: Documents) -> dict[str, Any]:
     """Everything that can be asked about books, to compare two stores by."""
     books = list(store.all(BOOK))
     authors = sorted({b["author"] for b in books if "author" in b})

@@ -13,9 +13,9 @@ import pytest
 
 from emulator.store import (
     Document,
+    Documents,
     Kind,
     Ordered,
-    Store,
     StoreDamaged,
     StoreTooNew,
     StoreUnwritable,
@@ -207,7 +207,7 @@ def test_numbers_as_indexed_values_survive_a_restart(directory: Path) -> None:
     assert verify_closed(again, directory)
 
 
-def verify_closed(store: Store, directory: Path) -> bool:
+def verify_closed(store: Documents, directory: Path) -> bool:
     store.close()
     return verify(directory, KINDS).sound
 

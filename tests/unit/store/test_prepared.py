@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from emulator.store import (
+    Documents,
     Image,
-    Store,
     StoreUnwritable,
     memory_store,
     open_store,
@@ -21,7 +21,7 @@ from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, bo
 
 
 @pytest.fixture
-def store(directory: Path, disk: TroubledDisk) -> Store:
+def store(directory: Path, disk: TroubledDisk) -> Documents:
     store = open_store(directory, KINDS, disk=disk)
     store.put(NOTE, {"id": "before"})
     return store
@@ -35,14 +35,16 @@ def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("content-*"))
 
 
-def taken_over(store: Store, prepared: Image) -> None:
+def taken_over(store: Documents, prepared: Image) -> None:
     with store.transaction():
         store.put(NOTE, {"id": "lost with all before"})
         store.restore(prepared)
         store.put(BOOK, book("b1", author="changed then"))
 
 
-def test_it_is_one_change_that_a_restart_repeats_with_what_came_before_and_after(store: Store, directory: Path) -> None:
+def test_it_is_one_change_that_a_restart_repeats_with_what_came_before_and_after(
+    store: Documents, directory: Path
+) -> None:
     number = store.sequence
     prepared = store.prepare(images(9))
     store.put(NOTE, {"id": "meanwhile"})
@@ -55,7 +57,7 @@ def test_it_is_one_change_that_a_restart_repeats_with_what_came_before_and_after
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
-def test_taking_over_takes_the_same_work_however_much_there_is(store: Store) -> None:
+def test_taking_over_takes_the_same_work_however_much_there_is(store: Documents) -> None:
     before, few, many = store.prepare(images(10)), store.prepare(images(10)), store.prepare(images(1000))
     store.restore(before)
     first = calls(lambda: store.restore(few))
@@ -66,7 +68,7 @@ def test_taking_over_takes_the_same_work_however_much_there_is(store: Store) -> 
 
 
 def test_the_file_goes_with_a_failure_and_with_the_next_snapshot(
-    store: Store, directory: Path, disk: TroubledDisk
+    store: Documents, directory: Path, disk: TroubledDisk
 ) -> None:
     before = answers(store)
     prepared = store.prepare(images(9))
@@ -92,7 +94,7 @@ def test_the_file_goes_with_a_failure_and_with_the_next_snapshot(
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
-def test_a_large_one_lets_the_journal_be_compacted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_one_lets_the_journal_be_compacted(store: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.store.journal_log.SMALL_JOURNAL", 10_000)
     assert isinstance(store.log, JournalLog)
     store.log.compact()
@@ -103,7 +105,7 @@ def test_a_large_one_lets_the_journal_be_compacted(store: Store, monkeypatch: py
     assert not store.log.compaction_due
 
 
-def test_what_no_change_names_is_cleared_away_by_a_start(store: Store, directory: Path) -> None:
+def test_what_no_change_names_is_cleared_away_by_a_start(store: Documents, directory: Path) -> None:
     prepared = store.prepare(images(9))
     killed = copy_of(directory)
     del prepared
@@ -113,7 +115,7 @@ def test_what_no_change_names_is_cleared_away_by_a_start(store: Store, directory
 
 
 @pytest.mark.parametrize("missing", [True, False])
-def test_damage_to_it_is_told_and_repaired_to_what_was_before(store: Store, directory: Path, missing: bool) -> None:
+def test_damage_to_it_is_told_and_repaired_to_what_was_before(store: Documents, directory: Path, missing: bool) -> None:
     before = answers(store)
     store.restore(store.prepare(images(9)))
     killed = copy_of(directory)

@@ -18,7 +18,6 @@ from emulator import store as package
 from emulator.store import (
     Documents,
     Durability,
-    Store,
     StoreUnwritable,
     WriteGroup,
     documents,
@@ -50,7 +49,7 @@ class Tape(Log):
             documents.apply(payload)
 
 
-def nested(store: Store) -> None:
+def nested(store: Documents) -> None:
     with store.transaction():
         store.put(BOOK, book("b3", author="outer", year=7, tags=["all"]))
         with suppress(MemoryError), store.transaction():
@@ -60,7 +59,7 @@ def nested(store: Store) -> None:
         store.put(NOTE, {"id": "with it"})
 
 
-def refused(store: Store) -> None:
+def refused(store: Documents) -> None:
     with suppress(ZeroDivisionError), store.transaction():
         store.put(BOOK, book("never", author="author 1", year=3, tags=["all", "tag 2"]))
         store.delete(BOOK, "b4")
@@ -69,7 +68,7 @@ def refused(store: Store) -> None:
         raise ZeroDivisionError
 
 
-CHANGES: dict[str, Callable[[Store], object]] = {
+CHANGES: dict[str, Callable[[Documents], object]] = {
     "insert": lambda store: store.put(BOOK, book("new", author="author 1", year=5, tags=["all"], shelf="a", title="x")),
     "replace": lambda store: store.put(BOOK, book("b7", author="other", year=5, tags=["tag 1"], shelf="a", title="x")),
     "delete": lambda store: store.delete(BOOK, "b2"),
@@ -87,9 +86,9 @@ def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "SORTED_FROM", 8)
 
 
-def filled(confirms: bool = False) -> tuple[Store, Tape]:
+def filled(confirms: bool = False) -> tuple[Documents, Tape]:
     tape = Tape(confirms)
-    store = Store(tape, KINDS)
+    store = Documents(tape, KINDS)
     with store.transaction():
         for document in some_books(9):
             store.put(BOOK, document)
@@ -98,11 +97,11 @@ def filled(confirms: bool = False) -> tuple[Store, Tape]:
     return store, tape
 
 
-def dump(store: Store) -> dict[str, Any]:
+def dump(store: Documents) -> dict[str, Any]:
     return {kind.name: list(store.all(kind)) for kind in KINDS}
 
 
-def check(store: Store, tape: Tape, allowed: list[dict[str, Any]]) -> None:
+def check(store: Documents, tape: Tape, allowed: list[dict[str, Any]]) -> None:
     """The bank is as it was before or after the change, and so is what its log says after one more change."""
     assert dump(store) in allowed
     for kind in KINDS:
@@ -114,7 +113,7 @@ def check(store: Store, tape: Tape, allowed: list[dict[str, Any]]) -> None:
     assert dump(again) == dump(store)
 
 
-def outcomes(change: Callable[[Store], object], confirms: bool = False) -> list[dict[str, Any]]:
+def outcomes(change: Callable[[Documents], object], confirms: bool = False) -> list[dict[str, Any]]:
     store, _ = filled(confirms)
     before = dump(store)
     change(store)
@@ -312,7 +311,7 @@ def test_a_block_whose_end_does_not_even_begin_is_undone(name: str) -> None:
     assert number > 0
 
 
-def spoil(store: Store, patch: pytest.MonkeyPatch) -> None:
+def spoil(store: Documents, patch: pytest.MonkeyPatch) -> None:
     """Begin a change of books, and undo it in vain, now and later."""
     books = store.tables["book"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
-from emulator.store import Document, Kind, Store, StoreUnwritable, open_store
+from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
 from emulator.web.address import Base
@@ -42,7 +42,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.disk = CountingDisk()
-        self.store: Store = open_store(folder, KINDS, disk=self.disk)
+        self.store: Documents = open_store(folder, KINDS, disk=self.disk)
         self.application = MadeUpSite()
         self.logged: list[Response] = []
         self.failures: list[str] = []
