@@ -17,9 +17,9 @@ A write that failed is cut off again, at the latest before the next one. After a
 synced is undone, and every change refused until a restart (`refusal`). A failed compaction leaves the old files valid,
 and is tried again after as much has been written.
 
-A record is a line, `{"crc":"<8 hex>","size":"<8 hex>","change":<change>}`, with the size and the CRC-32 of the change
-(`documents.Change`). Every byte of it is either fixed by this form or covered by the checksum. With `power` the change
-states in `synced` which one was synced before it, by which a start tells a torn end from damage.
+A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`documents.Change`). Every
+byte of it is either fixed by this form or covered by the checksum. With `power` the change states in `synced` which one
+was synced before it, by which a start tells a torn end from damage.
 
 The directory of a killed process may contain, besides what is written in this order: a snapshot that was not finished;
 journal files whose changes the snapshot has; a content that no change names; an incomplete last record; and, after a
@@ -57,7 +57,7 @@ _SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
 _JOURNAL = re.compile(r"journal-(\d{12,})\.jsonl")
 _UNFINISHED = re.compile(rf"{re.escape(SNAPSHOT)}\..*\.new")
 _CONTENT = re.compile(r"content-.*\.json")
-_HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","size":"([0-9a-f]{8})","change":')
+_HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","change":')
 
 Progress = Callable[[int, int], None]
 """Called after each file and record with the number of bytes read so far, and the total."""
@@ -77,17 +77,15 @@ SLOW_JOURNAL = 1 << 20
 
 def sealed(payload: bytes) -> bytes:
     """The line for a change."""
-    return b'{"crc":"%08x","size":"%08x","change":%b}\n' % (crc32(payload), len(payload), payload)
+    return b'{"crc":"%08x","change":%b}\n' % (crc32(payload), payload)
 
 
 def _unsealed(data: bytes, offset: int) -> tuple[bytes | None, int]:
-    """The change of the record at `offset`, None if it is not valid, and the offset after it, 0 if that is unknown."""
-    head = _HEAD.match(data, offset)
-    if head is None:
+    """The change of the record at `offset`, and the offset after it; None if it is not valid."""
+    head, end = _HEAD.match(data, offset), data.find(b"}\n", offset)
+    if head is None or end < 0 or crc32(change := data[head.end() : end]) != int(head[1], 16):
         return None, 0
-    end = head.end() + int(head[2], 16)
-    change = data[head.end() : end]
-    return change if data[end : end + 2] == b"}\n" and crc32(change) == int(head[1], 16) else None, end + 2
+    return change, end + 2
 
 
 def records(data: bytes) -> tuple[list[Record], int]:
@@ -103,19 +101,14 @@ def records(data: bytes) -> tuple[list[Record], int]:
 
 
 def records_after(data: bytes, offset: int) -> Iterator[Record]:
-    """The valid records after the damaged one at `offset`.
+    """The valid records after the damaged one at `offset`, wherever they begin: its line end may be the damage.
 
-    They are searched at the beginnings of lines, and at the end that the damaged record states (its line end may be the
-    damage). Inside a line, a document may contain text that looks like a record.
+    Inside a line a document may contain what looks like one, but it does not end with the line.
     """
-    place = _unsealed(data, offset)[1]
-    if place == 0 or _unsealed(data, place)[0] is None:
-        place = data.find(b"\n", offset) + 1
-    while place > 0:
-        change, end = _unsealed(data, place)
+    for head in _HEAD.finditer(data, offset + 1):
+        change, _ = _unsealed(data, head.start())
         if change is not None:
-            yield place, change
-        place = data.find(b"\n", place) + 1 if change is None else end
+            yield head.start(), change
 
 
 def journal_name(first: int) -> str:
@@ -360,7 +353,7 @@ class Recovered:
                 raise StoreDamaged(path, end, f"a valid record follows at byte {offset}")
         for other in later:  # a new file is created after all earlier records were synced
             more = other.read_bytes()
-            if _unsealed(more, 0)[0] is not None or next(records_after(more, 0), None) is not None:
+            if next(records_after(more, -1), None) is not None:
                 raise StoreDamaged(path, end, f"valid records follow in {other.name}")
 
 
@@ -636,9 +629,8 @@ def open_store(
     log = JournalLog(directory, power=durability == "power", disk=disk, progress=progress)
     try:
         return Documents(log, kinds)
-    except MemoryError as error:
+    except BaseException as error:
         log.discard()
-        raise StoreExhausted(directory) from error
-    except BaseException:
-        log.discard()
+        if isinstance(error, MemoryError):
+            raise StoreExhausted(directory) from error
         raise
