@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -139,11 +140,13 @@ def failing_at_line(number: int, tape: Tape) -> Iterator[Callable[[], bool]]:
 
     before = sys.gettrace()
     tape.told = lambda: sys.settrace(before)
+    gc.disable()  # what other tests have left is not to fail
     sys.settrace(call)
     try:
         yield lambda: failed
     finally:
         sys.settrace(before)
+        gc.enable()
         tape.told = lambda: None
 
 
