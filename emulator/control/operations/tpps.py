@@ -12,7 +12,7 @@ from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable, filled, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
-from emulator.control.forms import closed
+from emulator.control.forms import closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
@@ -48,11 +48,7 @@ class Tpp(TypedDict):
     certificate: str
 
 
-@closed
-class Tpps(TypedDict):
-    """TPPs, newest first."""
-
-    tpps: list[Tpp]
+Tpps = listed("Tpps", "TPPs, newest first.", tpps=Tpp)
 
 
 @closed
