@@ -20,6 +20,7 @@ from emulator.bank.notification_targets import Host, MalformedAddress, allowed_h
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
 SCHEMA = "bank_emulator"
+KEYSTORE_PASSWORD = "bank-emulator"  # of keystore.p12 of a TPP, unless somebody chooses another one
 _SEARCH_PATH = re.compile(r'search_path=\s*"?([a-z_][a-z0-9_]{0,62})"?(?=[\s,]|$)')
 
 Parse = Callable[[str], Any]

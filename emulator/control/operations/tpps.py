@@ -14,8 +14,8 @@ from emulator.bank.validation import Model, Omittable, filled, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control.forms import closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.settings import KEYSTORE_PASSWORD
 
-KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
 ROLES = ("PISP", "AISP")
 
 _Name = Annotated[str, filled(63)]
