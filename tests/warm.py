@@ -105,12 +105,15 @@ class Command:
 @cache
 def folder() -> str:
     """Where the origin listens, and the `bank-emulator` of shells lies."""
+    from tests import keys
+
     environment = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_CONFIG"}
     line = [sys.executable, "-m", "tests.warm"]
     origin = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True)
     assert origin.stdin is not None
     assert origin.stdout is not None
-    # Nothing is written to its stdin: that closes when this process ends, however that comes about.
+    print(json.dumps(keys.shared()), file=origin.stdin, flush=True)
+    # More is not written to its stdin: that closes when this process ends, however that comes about.
     atexit.register(origin.wait)
     atexit.register(origin.stdin.close)
     return origin.stdout.readline().strip()
@@ -171,7 +174,10 @@ def origin() -> None:
     from importlib import import_module
 
     import emulator
+    from tests import keys
 
+    shared = json.loads(sys.stdin.readline())
+    keys.share(shared)
     for module in pkgutil.walk_packages(emulator.__path__, "emulator."):
         if not module.name.startswith(SELDOM):
             with suppress(ImportError):  # of a library in an extra
@@ -188,6 +194,7 @@ def origin() -> None:
     signal.set_wakeup_fd(ending.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     print(here, flush=True)
+    forks = 0
     asking: dict[int, socket.socket] = {}  # by the process id of the command
     while True:
         ready, _, _ = select.select([0, listening.fileno(), ended.fileno()], [], [])
@@ -207,8 +214,10 @@ def origin() -> None:
             _, streams, _, _ = socket.recv_fds(asker, 1, 3)
             with asker.makefile() as text:
                 arguments, environment, where = json.loads(text.readline())
+            forks += 1
             pid = os.fork()
             if pid == 0:
+                keys.share(shared, forks)
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for other in (listening, ended, ending, asker, *asking.values()):
