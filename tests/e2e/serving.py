@@ -9,7 +9,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -154,9 +154,11 @@ class Served:
     server: WebServer
     port: int
     tls_port: int | None
+    clients: list[Client] = field(default_factory=list)
 
     async def connect(self) -> Client:
-        return Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
+        return self.clients[-1]
 
     async def connect_tls(self, context: ssl.SSLContext) -> Client:
         return Client(*await asyncio.open_connection("localhost", self.tls_port, ssl=context))
@@ -188,9 +190,12 @@ async def serving(
         application, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
     )
     await server.start()
+    served = Served(application, server, port_of(plain), port_of(secure) if secure else None)
     try:
-        yield Served(application, server, port_of(plain), port_of(secure) if secure else None)
+        yield served
     finally:
+        for client in served.clients:
+            client.vanish()  # a connection that was refused something lingers until its client goes
         await server.stop()
 
 

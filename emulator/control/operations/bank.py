@@ -18,7 +18,7 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed
+from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
@@ -189,11 +189,7 @@ class Snapshot(TypedDict):
     created: str
 
 
-@closed
-class Snapshots(TypedDict):
-    """Snapshots, newest first."""
-
-    snapshots: list[Snapshot]
+Snapshots = listed("Snapshots", "Snapshots, newest first.", snapshots=Snapshot)
 
 
 @closed
