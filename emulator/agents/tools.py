@@ -83,12 +83,12 @@ class Tools:
         if start:
             self._desk.start(options)
         else:
-            self._desk.use(url or self._desk.url)
-        try:
-            clock = self._desk.ask("GET", "clock")
-        except Failed as failed:
-            why = str(failed).removesuffix(" Is `bank-emulator serve` running?")
-            raise Failed(f"{why} open_bank with start: true starts a bank.") from failed
+            try:
+                self._desk.use(url or self._desk.url)
+            except Failed as failed:
+                why = str(failed).removesuffix(" Is `bank-emulator serve` running?")
+                raise Failed(f"{why} open_bank with start: true starts a bank.") from failed
+        clock = self._desk.ask("GET", "clock")
         signer = self._desk.signer(tpp)
         return _lines(
             f"{self._desk.url}: bank time {clock['now']}, {clock['mode']}",

@@ -212,8 +212,8 @@ class Run:
         if exchange.status < 400 or "_links" in _json(exchange):  # with links, the customer's SCA comes first
             self.accepted = True
         elif not self.accepted:
-            texts = [f"{one['code']}: {one.get('text', '')}" for one in exchange.messages()]
-            self.refused = " ".join([row, *texts[:1]])
+            first = next(iter(exchange.messages()), {})
+            self.refused = " ".join([row, *(first[name] for name in ("code", "path", "text") if name in first)])
 
     def _read(self, bank: Bank, operation: str, exchange: Exchange) -> None:
         """Note what is true of the payment or account that was read."""
