@@ -11,8 +11,8 @@ The way of an observation, and what is in memory at each place:
    when a report is asked for, and by two entries at a time when it is full.
 2. `Auditor.request` makes it an `Observation`, whose facts are computed when a check first asks for them. The links of
    earlier answers, and the final statuses that the TPP has read, are remembered for the checks that ask for them.
-3. Clauses are sorted out by the facts that never change for a kind of request (operation, status, ...): for each
-   combination of these the auditor prepares once which clauses are concerned, and what remains of their conditions.
+3. Clauses are sorted out by event, operation and status: for each combination the auditor lists once which of them it
+   can concern. Each of these tests the observation by its conditions, fact by fact.
 4. First the open occasions are decided, then new ones opened, so that no observation decides its own occasion.
 5. `verdicts` counts open occasions as they stand now, on a copy of the records: a report changes nothing.
 

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.check import Check, Predicate, always_false, always_true, predicate
-from emulator.conformance.facts import Observation, static_key
+from emulator.conformance.check import SORTED_BY, Check
+from emulator.conformance.facts import Observation, tuple_of
 from emulator.conformance.links import END_OF_PAGE, PAGES, Known, Links
-from emulator.conformance.machine import AT_ONCE, Belief, Machine, Record, Tests
+from emulator.conformance.machine import Belief, Machine, Record
 
-MOST_ROWS = 1000  # combinations of static facts, as the names of scripted rules are without number
 MOST_ASKED = 10_000  # SCAs whose request is remembered
 CONSENTS = ("createConsent", "createBankOfferedConsent")
 
-_Tested = tuple[Machine, Tests]
-
-
-@dataclass(slots=True, eq=False)
-class _ConcernedClauses:
-    """The clauses that observations with the same static facts concern.
-
-    `passed`: the records of clauses that each of them passes, `count`: how many there were since they were recorded
-    there; `deciding`: clauses whose open occasions they may close; `judged` and `opening`: clauses whose occasion they
-    may be, with what remains of `seen`: those that the occasion itself decides, and the others.
-    """
-
-    passed: tuple[Record, ...]
-    deciding: tuple[_Tested, ...]
-    judged: tuple[tuple[Predicate, Machine, Predicate], ...]
-    opening: tuple[tuple[Predicate, Machine, Tests], ...]
-    count: int = 0
-
-
-def _decides(machine: Machine, tests: Tests) -> bool:
-    """Whether observations with these tests can close an occasion."""
-    if machine.word in (*AT_ONCE, "claim"):
-        return False
-    return tests.ends is not None or tests.concerns is not None or (machine.word == "never" and tests.wants is not None)
+_sorted_by = tuple_of(SORTED_BY)
+_Row = tuple[list[Machine], list[Machine], list[Machine]]
+"""Clauses whose open occasions may be decided; those whose occasion may arise: decided at once, and opened."""
 
 
 class Auditor:
@@ -56,9 +34,12 @@ class Auditor:
         """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
         self.records = {check.check: Record() for check in self.checks}
         self._machines = [
-            Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect
+            Machine(check, clause, tests, self.records[check.check])
+            for check in self.checks
+            for clause, tests in zip(check.expect, check.tests, strict=True)
         ]
-        self._rows: dict[tuple[Any, ...], _ConcernedClauses] = {}
+        # By the facts SORTED_BY, and whether the TPP is unknown: the clauses that may be concerned.
+        self._rows: dict[tuple[Any, ...], _Row] = {}
         self._addresses: dict[str, Links] = {}
         self._final = Known()  # payments whose final status their TPP has read
         self._asked: OrderedDict[str, str | None] = OrderedDict()  # the PSU-IP-Address of requests that opened an SCA
@@ -116,56 +97,30 @@ class Auditor:
     def observe(self, observed: Observation) -> None:
         """Pass an observation to every clause that it may concern."""
         self.observed += 1
-        key = static_key(observed)
+        key = (_sorted_by(observed), observed["tpp"] is None)
         row = self._rows.get(key)
         if row is None:
-            if len(self._rows) >= MOST_ROWS:
-                self._record_passed()
-                self._rows.clear()
             row = self._rows[key] = self._row(observed)
-        row.count += 1
-        for machine, tests in row.deciding:
+        deciding, judging, opening = row
+        for machine in deciding:
             if machine.open:
-                machine.decide(observed, tests)
-        for seen, machine, wants in row.judged:
-            if seen(observed):
-                if wants(observed):
-                    machine.record.passed += 1
-                else:
-                    machine.fail_itself(observed)
-        for seen, machine, tests in row.opening:
-            if seen(observed):
-                machine.occur(observed, tests)
+                machine.decide(observed)
+        for machine in judging:
+            if machine.seen.rest(observed):
+                machine.judge(observed)
+        for machine in opening:
+            if machine.seen.rest(observed):
+                machine.occur(observed)
 
-    def _record_passed(self) -> None:
-        """Record the clauses that observations have passed by their static facts alone."""
-        for row in self._rows.values():
-            for record in row.passed:
-                record.passed += row.count
-            row.count = 0
-
-    def _row(self, observed: Observation) -> _ConcernedClauses:
-        """The row of observations with the same static facts as this one."""
-        nobody = observed.tpp is None and observed.event == "request"
-        passed: list[Record] = []
-        judged: list[tuple[Predicate, Machine, Predicate]] = []
-        opening: list[tuple[Predicate, Machine, Tests]] = []
-        deciding: list[_Tested] = []
-        for machine in self._machines:
-            tests = machine.tests(observed)
-            if not nobody and _decides(machine, tests):
-                deciding.append((machine, tests))
-            # Without a valid signature only the signature can be judged.
-            seen = None if nobody and machine.check.group != "signing" else predicate(machine.seen, observed)
-            if seen is None:
-                continue
-            if machine.word not in AT_ONCE:
-                opening.append((seen, machine, tests))
-            elif seen is always_true and tests.wants is always_true:
-                passed.append(machine.record)
-            else:
-                judged.append((seen, machine, tests.wants or always_false))
-        return _ConcernedClauses(tuple(passed), tuple(deciding), tuple(judged), tuple(opening))
+    def _row(self, observed: Observation) -> _Row:
+        """The clauses that may concern observations with the same key as this one."""
+        seen = [machine for machine in self._machines if machine.seen.may_fit(observed)]
+        deciding = [machine for machine in self._machines if machine.may_close(observed)]
+        if observed["tpp"] is None and observed["event"] == "request":
+            # without a valid signature only the signature can be judged
+            seen, deciding = [machine for machine in seen if machine.check.group == "signing"], []
+        at_once = [machine for machine in seen if machine.at_once]
+        return deciding, at_once, [machine for machine in seen if not machine.at_once]
 
     def verdicts(
         self, now: float, received: float, *, beliefs: Mapping[str, Belief] | None = None
@@ -174,7 +129,6 @@ class Auditor:
 
         `beliefs`: the claims of the TPP, by the id of a payment or account.
         """
-        self._record_passed()
         records = {name: replace(record, failures=list(record.failures)) for name, record in self.records.items()}
         for machine in self._machines:
             record = records[machine.check.check]

@@ -26,17 +26,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from operator import gt, lt
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from emulator.bank.conditions import wildcard
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
-from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, Read, is_fact, is_present, is_static, reading
+from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
@@ -44,7 +44,6 @@ FOLDER = Path(__file__).parent / "checks"
 EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")
 Test = Callable[[Any], bool]
 _NUMBERS = (int, float)  # types are compared with `is` and `in`, which take half as long as isinstance
-Predicate = Callable[[Observation], bool]
 
 
 def _within(value: Any) -> timedelta | str:
@@ -115,10 +114,18 @@ def _all_of(wanted: Mapping[str, Any]) -> Test:
     return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
 
 
+def _is_absent(value: Any) -> bool:
+    return value is None or value == ()
+
+
+def _is_present(value: Any) -> bool:
+    return value is not None and value != ()
+
+
 def _bounded(word: str, bound: Any) -> Test:
     """The test of one of `absent`, `not`, `gt` and `lt`."""
     if word == "absent" and isinstance(bound, bool):
-        return lambda value: (value is None or value == ()) is bound
+        return _is_absent if bound else _is_present
     if word == "not":
         test = _test(bound)
         return lambda value: not test(value)
@@ -128,57 +135,42 @@ def _bounded(word: str, bound: Any) -> Test:
     raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
-def predicate(match: Mapping[str, Any], like: Observation) -> Predicate | None:
-    """The test of the part of a match that remains for observations with the static facts of this one.
+SORTED_BY = ("event", "operation", "status")  # the facts by which clauses are sorted out (auditor.py)
 
-    None: it cannot match.
+
+class MatchTest:
+    """A MATCH, ready to be tested: `fits` says whether an observation matches.
+
+    `rest` says it of one whose facts SORTED_BY match, as `may_fit` has shown of another one with the same.
     """
-    if match.get("event", "request") != like.event:
-        return None
-    left: list[tuple[Read, Test]] = []
-    for name, wanted in match.items():
-        if name == "event":
-            continue
-        test, present = _test(wanted), is_present(name, like)
-        if present and wanted in ({"absent": True}, {"absent": False}):
-            if wanted["absent"]:
-                return None
-        elif present is False or is_static(name, like):
-            if not test(like[name]):
-                return None
-        else:
-            left.append((reading(name, like), test))
-    if not left:
-        return always_true
-    (first, first_test), *others = left
+
+    __slots__ = ("_tests", "fits", "rest")
+
+    def __init__(self, match: Mapping[str, Any]) -> None:
+        self._tests = {name: _test(wanted) for name, wanted in {"event": "request", **match}.items()}
+        self.fits = _every(list(self._tests.items()))
+        self.rest = _every([row for row in self._tests.items() if row[0] not in SORTED_BY])
+
+    def may_fit(self, observed: Observation) -> bool:
+        """Whether an observation with the same facts SORTED_BY as this one may match."""
+        return all(self._tests[name](observed[name]) for name in SORTED_BY if name in self._tests)
+
+
+def _every(tests: Sequence[tuple[str, Test]]) -> Callable[[Observation], bool]:
+    """Whether an observation passes all tests; most matches have one or two, and are tested for every request."""
+    if not tests:
+        return lambda _: True
+    (name, test), *others = tests
     if not others:
-        return lambda observed: first_test(first(observed))
-    return lambda observed: first_test(first(observed)) and all(test(read(observed)) for read, test in others)
-
-
-def any_of(matches: Sequence[Mapping[str, Any]], like: Observation) -> Predicate | None:
-    """As `predicate`, for observations that match at least one of `matches`."""
-    tests = [test for match in matches if (test := predicate(match, like)) is not None]
-    if len(tests) < 2:
-        return tests[0] if tests else None
-    return lambda observed: any(test(observed) for test in tests)
-
-
-def always_true(_: Observation) -> bool:
-    """The test that every observation passes."""
-    return True
-
-
-def always_false(_: Observation) -> bool:
-    """The test that no observation passes."""
-    return False
+        return lambda observed: test(observed[name])
+    other = _every(others)
+    return lambda observed: test(observed[name]) and other(observed)
 
 
 def matches(match: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
     """Whether facts, by name, match; `event` is `request` if it is missing."""
-    if match.get("event", "request") != facts.get("event", "request"):
-        return False
-    return all(_test(wanted)(facts.get(name)) for name, wanted in match.items() if name != "event")
+    facts = {"event": "request", **facts}
+    return all(_test(wanted)(facts.get(name)) for name, wanted in {"event": "request", **match}.items())
 
 
 Match = Annotated[dict[str, Any], Reads(_match, {"type": "object"})]
@@ -235,6 +227,7 @@ class Clause(_CheckModel):
 
 
 WORDS = ("itself", "next", "each", "never", "at_most", "from_link", "claim")
+AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decides
 
 
 class Reaction(_CheckModel):
@@ -282,10 +275,35 @@ class Check(_CheckModel):
     seen: Match
     expect: list[Clause]
 
+    @cached_property
+    def tests(self) -> list[ClauseTests]:
+        """Those of its clauses, made once for all banks."""
+        return [_tests_of(self, clause) for clause in self.expect]
+
     @model_validator(mode="before")
     @classmethod
     def _one_clause_or_several(cls, value: Any) -> Any:
         return {**value, "expect": _listed(value["expect"])} if isinstance(value, dict) and "expect" in value else value
+
+
+class ClauseTests(NamedTuple):
+    """The matches of a clause: `seen` of its occasion, `ends` its `until`, `concerns` its `of`, and `wants` its
+    `itself`, `next`, `each` or `never`."""
+
+    seen: MatchTest
+    ends: list[MatchTest]
+    concerns: MatchTest
+    wants: MatchTest | None
+
+
+def _tests_of(check: Check, clause: Clause) -> ClauseTests:
+    seen = check.seen if clause.seen is None else clause.seen
+    wanted = next((match for match in (clause.next, clause.each, clause.never) if match is not None), None)
+    if clause.word in AT_ONCE:
+        itself = clause.itself if clause.itself is not None else {"linked": True}
+        wanted = {"event": seen.get("event", "request"), **itself}
+    ends = [MatchTest(match) for match in clause.until]
+    return ClauseTests(MatchTest(seen), ends, MatchTest(clause.of), None if wanted is None else MatchTest(wanted))
 
 
 def read(text: str, file: str) -> Check:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from hashlib import blake2b
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -21,27 +22,28 @@ import orjson
 
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
-from emulator.api.messages import Fields, HeaderPairs
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
 from emulator.conformance.links import END_OF_PAGE, PAGES, Links
 from emulator.httpsig.dates import parse_date
 
-_NO_HEADERS = Fields((), (), ())
 _MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
-class Observation:
-    """One observation of the bank: its facts by name; None for a fact that it does not have.
+class Observation(dict[str, Any]):
+    """One observation of the bank: its facts by name, each computed when it is first asked for; None if it has none.
 
-    `event`: `request`, `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`; `at`:
-    bank time in seconds since 1970; `received`: the same in real time; `tpp`: the TPP that it concerns, None if
-    unknown; `values`: the facts of an event other than a request; `sent`: the headers of a request, each name once;
-    `known`: results of `_once`.
+    Two are not in the vocabulary of checks: `tpp`, the TPP that it concerns, None if unknown, and `event`: `request`,
+    `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`.
+
+    `at`: bank time in seconds since 1970; `received`: the same in real time; `values`: the facts of an event other than
+    a request. Only a request has its `exchange` and the headers `sent`.
     """
 
-    __slots__ = ("at", "event", "exchange", "known", "links", "received", "sent", "tpp", "values")
+    __slots__ = ("at", "exchange", "is_request", "links", "received", "sent")
+    exchange: Exchange
+    sent: Headers
 
     def __init__(
         self,
@@ -54,76 +56,46 @@ class Observation:
         exchange: Exchange | None = None,
         links: Links | None = None,
     ) -> None:
-        self.event = event
+        super().__init__(values, event=event, tpp=tpp)
         self.at = at
         self.received = received
-        self.tpp = tpp
-        self.values = values
-        self.exchange = exchange
+        self.is_request = exchange is not None
+        if exchange is not None:
+            self.exchange = exchange
+            self.sent = Headers(exchange.request.headers)
         self.links = links
-        self.sent = _NO_HEADERS if exchange is None else _each_once(exchange.request.headers)
-        self.known: dict[Read, Any] = {}
 
-    def __getitem__(self, name: str) -> Any:
-        return reading(name, self)(self)
-
-    def header(self, lower: str) -> str | None:
-        """The value of a header, by its name in lower case."""
-        sent = self.sent
-        return sent.values[sent.lower.index(lower)] if lower in sent.lower else None
+    def __missing__(self, name: str) -> Any:
+        value = (FACTS.get(name) or _member_fact(name)).read(self) if self.is_request else None
+        self[name] = value
+        return value
 
 
-Read = Callable[[Observation], Any]
-
-
-def _each_once(headers: HeaderPairs) -> Fields:
-    sent = headers if isinstance(headers, Fields) else Fields.of(headers)
-    if len(set(sent.lower)) == len(sent.lower):
-        return sent
-    combined = Headers(sent)
-    names = tuple(combined)
-    return Fields(names, names, tuple(combined.values()))
-
-
-def _once(read: Read) -> Read:
-    """A function whose result is stored, as several facts or checks need it."""
-
-    def known(observed: Observation) -> Any:
-        if read not in observed.known:
-            observed.known[read] = read(observed)
-        return observed.known[read]
-
-    return known
+def tuple_of(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
+    """A function that gives these facts of an observation."""
+    if not names:
+        return lambda _: ()
+    get: Callable[[Observation], Any] = itemgetter(*names)
+    return get if len(names) > 1 else lambda observed: (get(observed),)
 
 
 class Fact(NamedTuple):
-    """A row of the vocabulary: how to read it from an observed request, and a description.
+    """A row of the vocabulary: how to read it from an observed request, and a description."""
 
-    `header`: the name, in lower case, of the header that has the value. `parameter`: that of the part of the address.
-    """
-
-    read: Read
+    read: Callable[[Observation], Any]
     about: str
-    header: str | None = None
-    parameter: str | None = None
-
-
-def _exchange(observed: Observation) -> Exchange:
-    if observed.exchange is None:
-        raise TypeError("facts are read from requests")
-    return observed.exchange
 
 
 def _header(name: str, about: str) -> Fact:
-    return Fact(lambda observed: observed.header(name), about, header=name)
+    return Fact(lambda observed: observed.sent.get(name), about)
 
 
 def _parameter(name: str, about: str) -> Fact:
     def read(observed: Observation) -> str | None:
-        call = _exchange(observed).call
+        call = observed.exchange.call
         return None if call is None else call.params.get(name)
 
-    return Fact(read, about, parameter=name)
+    return Fact(read, about)
 
 
 def _json(text: bytes) -> Any:
@@ -133,16 +105,14 @@ def _json(text: bytes) -> Any:
         return None
 
 
-@_once
 def _answer(observed: Observation) -> Any:
     """The JSON value of the answer; None if it is not JSON."""
-    response = _exchange(observed).response
+    response = observed.exchange.response
     return _json(response.body) if response is not None else None
 
 
-@_once
 def _query(observed: Observation) -> Mapping[str, str]:
-    query = split_target(_exchange(observed).request.target)[1]
+    query = split_target(observed.exchange.request.target)[1]
     return dict(parse_qsl(query, keep_blank_values=True)) if query else {}
 
 
@@ -156,23 +126,27 @@ def _member(value: Any, path: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _member_fact(name: str) -> Fact:
-    """`answer.x`, `body.x`, `header.x`, `query.x`: a member of the request or of its answer."""
+    """`answer.x`, `body.x`, `header.x`, `query.x`: a member of the request or of its answer; without a path, all."""
     place, _, path = name.partition(".")
+    if name == "answer":
+        return Fact(_answer, "")
+    if name == "query":
+        return Fact(_query, "")
     if place == "answer":
-        return Fact(lambda observed: _member(_answer(observed), path), "")
+        return Fact(lambda observed: _member(observed["answer"], path), "")
     if place == "body":
-        return Fact(lambda observed: _member(_json(_exchange(observed).request.body), path), "")
+        return Fact(lambda observed: _member(_json(observed.exchange.request.body), path), "")
     if place == "header":
         return _header(path.lower(), "")
     if place == "query":
-        return Fact(lambda observed: _query(observed).get(path), "")
+        return Fact(lambda observed: observed["query"].get(path), "")
     return Fact(lambda _: None, "")
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
-    if _exchange(observed).status < 400:
+    if observed.exchange.status < 400:
         return ()
-    messages = _member(_answer(observed), "tppMessages")
+    messages = _member(observed["answer"], "tppMessages")
     if not isinstance(messages, list):  # a scripted answer may have any form
         return ()
     return tuple(entry["code"] for entry in messages if isinstance(entry, dict) and isinstance(entry.get("code"), str))
@@ -180,20 +154,19 @@ def _codes(observed: Observation) -> tuple[str, ...]:
 
 def _signature(observed: Observation) -> str | None:
     """`valid`, `missing`, `unlisted` (a header that must be signed is not), `digest`, `date` or `wrong`."""
-    exchange = _exchange(observed)
-    if isinstance(exchange.signature, Verified):
+    if isinstance(observed.exchange.signature, Verified):
         return "valid"
-    if not isinstance(exchange.signature, SignatureRefused):
+    if not isinstance(observed.exchange.signature, SignatureRefused):
         return None
-    sent = observed.sent.lower
+    sent = observed.sent
     if "signature" not in sent:
         return "missing"
-    paths = {entry.path.lower() for entry in exchange.signature.messages}
+    paths = {entry.path.lower() for entry in observed.exchange.signature.messages}
     if paths <= {"digest"}:
         return "digest"
     if paths <= {"date"}:
         return "date"
-    listed = re.search(r'headers="([^"]*)"', observed.header("signature") or "")
+    listed = re.search(r'headers="([^"]*)"', observed.sent.get("signature") or "")
     if listed is not None:
         names = listed[1].lower().split()
         if any(name in sent and name not in names for name in SIGNED):
@@ -206,21 +179,19 @@ SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-r
 
 def _digest(observed: Observation) -> str | None:
     """`match`, `mismatch` or `missing` (though the operation takes a body); None if none is needed."""
-    exchange = _exchange(observed)
-    if type(exchange.signature) is Verified:
-        return "match" if "digest" in observed.sent.lower else None
-    if not isinstance(exchange.signature, SignatureRefused):
+    if type(observed.exchange.signature) is Verified:
+        return "match" if "digest" in observed.sent else None
+    if not isinstance(observed.exchange.signature, SignatureRefused):
         return None
-    faults = [entry for entry in exchange.signature.messages if entry.path.lower() == "digest"]
+    faults = [entry for entry in observed.exchange.signature.messages if entry.path.lower() == "digest"]
     if not faults:
         return None
-    return "missing" if "digest" not in observed.sent.lower else "mismatch"
+    return "missing" if "digest" not in observed.sent else "mismatch"
 
 
-@_once
 def _skew(observed: Observation) -> float | None:
     """Seconds between the Date of the request and real time, whichever is ahead."""
-    text = observed.header("date")
+    text = observed.sent.get("date")
     try:
         return None if text is None else abs(parse_date(text)[0] - observed.received)
     except ValueError:
@@ -229,22 +200,22 @@ def _skew(observed: Observation) -> float | None:
 
 def _fingerprint(observed: Observation) -> int:
     """Equal for requests with the same method, address, body, customer and agreement."""
-    request, sent = _exchange(observed).request, observed.header
+    request, sent = observed.exchange.request, observed.sent.get
     return hash((request.method, request.target, sent("psu-id"), sent("psu-corporate-id"), request.body))
 
 
 def _customer(observed: Observation) -> int:
     """Equal for requests that name the same customer in the same way."""
-    return hash(tuple(map(observed.header, ("psu-id", "x-psu-identity", "tpp-session-id", "psu-ip-address"))))
+    return hash(tuple(map(observed.sent.get, ("psu-id", "x-psu-identity", "tpp-session-id", "psu-ip-address"))))
 
 
 def _content(observed: Observation) -> str:
     """Equal for bodies with the same bytes."""
-    return blake2b(_exchange(observed).request.body, digest_size=12).hexdigest()
+    return blake2b(observed.exchange.request.body, digest_size=12).hexdigest()
 
 
 def _certificate_days(observed: Observation) -> float | None:
-    signature = _exchange(observed).signature
+    signature = observed.exchange.signature
     if not isinstance(signature, Verified):
         return None
     return (signature.certificate.not_after - observed.received) / 86400
@@ -252,7 +223,7 @@ def _certificate_days(observed: Observation) -> float | None:
 
 def _address_kind(observed: Observation) -> str | None:
     """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address."""
-    text = observed.header("psu-ip-address")
+    text = observed.sent.get("psu-ip-address")
     return None if text is None else _kind_of(text)
 
 
@@ -273,25 +244,25 @@ _DOCUMENTATION = tuple(
 
 
 def _payment_status(observed: Observation) -> str | None:
-    if _exchange(observed).status >= 300:
+    if observed.exchange.status >= 300:
         return None
-    status = _member(_answer(observed), "transactionStatus")
+    status = _member(observed["answer"], "transactionStatus")
     return status if isinstance(status, str) else None
 
 
 def _sca(observed: Observation) -> str | None:
     """The last part of the scaRedirect in the answer: the SCA that the request opened."""
-    href = _member(_answer(observed), "_links.scaRedirect.href")
+    href = _member(observed["answer"], "_links.scaRedirect.href")
     return href.rpartition("/")[2] if isinstance(href, str) else None
 
 
 def _lost(observed: Observation) -> bool:
-    response = _exchange(observed).response
+    response = observed.exchange.response
     return response is not None and response.delivery.disconnect is not None
 
 
 def _answer_lost(observed: Observation) -> bool:
-    response = _exchange(observed).response
+    response = observed.exchange.response
     return response is not None and response.delivery.disconnect == "after"
 
 
@@ -299,7 +270,7 @@ def _linked(observed: Observation) -> bool | None:
     """Whether the address with its query was, byte for byte, in an answer."""
     if observed.links is None:
         return None
-    request = _exchange(observed).request
+    request = observed.exchange.request
     return request.target[len(request.prefix) :] in observed.links.addresses
 
 
@@ -308,7 +279,7 @@ _IDS = frozenset({"id", "paymentId", "basketId", "consentId"})
 
 def _known_ids(observed: Observation) -> bool | None:
     """Whether every id in the address came from an answer to this TPP."""
-    call = _exchange(observed).call
+    call = observed.exchange.call
     if call is None or observed.links is None:
         return None
     # Not those of transactions, of which a page has hundreds: they are not kept.
@@ -322,19 +293,22 @@ def _days_back(observed: Observation) -> int | None:
         since = date.fromisoformat(asked) if isinstance(asked, str) else None
     except ValueError:
         return None
-    return None if since is None else (oslo_date(moment(_exchange(observed).at)) - since).days
+    return None if since is None else (oslo_date(moment(observed.exchange.at)) - since).days
 
 
 def _more_pages(observed: Observation) -> bool | None:
     """Whether the page has a link to a next one; None if the answer is not a page of transactions."""
-    exchange = _exchange(observed)
-    if exchange.operation not in PAGES or exchange.response is None or exchange.status != 200:
+    if (
+        observed.exchange.operation not in PAGES
+        or observed.exchange.response is None
+        or observed.exchange.status != 200
+    ):
         return None
-    return b'"next":{' in exchange.response.body[-END_OF_PAGE:]
+    return b'"next":{' in observed.exchange.response.body[-END_OF_PAGE:]
 
 
 def _retry_after(observed: Observation) -> float | None:
-    response = _exchange(observed).response
+    response = observed.exchange.response
     for name, value in response.headers if response is not None else ():
         if name.lower() == "retry-after" and value.isascii() and value.isdigit():
             return float(value)
@@ -342,14 +316,14 @@ def _retry_after(observed: Observation) -> float | None:
 
 
 FACTS: dict[str, Fact] = {
-    "operation": Fact(lambda observed: _exchange(observed).operation, "operationId, as in the OpenAPI document"),
+    "operation": Fact(lambda observed: observed.exchange.operation, "operationId, as in the OpenAPI document"),
     "service": _parameter("payment-service", "payments, bulk-payments or periodic-payments"),
     "product": _parameter("payment-product", "the payment product"),
-    "method": Fact(lambda observed: _exchange(observed).request.method, "the HTTP method"),
-    "target": Fact(lambda observed: _exchange(observed).request.target, "address and query as sent"),
-    "status": Fact(lambda observed: _exchange(observed).status, "the HTTP status of the answer"),
+    "method": Fact(lambda observed: observed.exchange.request.method, "the HTTP method"),
+    "target": Fact(lambda observed: observed.exchange.request.target, "address and query as sent"),
+    "status": Fact(lambda observed: observed.exchange.status, "the HTTP status of the answer"),
     "code": Fact(_codes, "the error codes of the answer"),
-    "rule": Fact(lambda observed: tuple(_exchange(observed).rules), "the scripted rules that acted"),
+    "rule": Fact(lambda observed: tuple(observed.exchange.rules), "the scripted rules that acted"),
     "lost": Fact(_lost, "whether the connection was closed instead of an answer"),
     "answerLost": Fact(_answer_lost, "whether it was closed after the bank had processed the request"),
     "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
@@ -364,10 +338,10 @@ FACTS: dict[str, Fact] = {
     "address": _header("psu-ip-address", "PSU-IP-Address; of a customer's return: that of the request before the SCA"),
     "addressKind": Fact(_address_kind, "public or private"),
     "customer": Fact(_customer, "equal for requests with the same PSU-ID, X-PSU-IDENTITY, session and address"),
-    "attended": Fact(lambda observed: "psu-ip-address" in observed.sent.lower, "whether PSU-IP-Address was sent"),
+    "attended": Fact(lambda observed: "psu-ip-address" in observed.sent, "whether PSU-IP-Address was sent"),
     "fingerprint": Fact(_fingerprint, "equal for requests that ask the same"),
     "content": Fact(_content, "equal for bodies with the same bytes"),
-    "payment": Fact(lambda observed: _exchange(observed).payment_id, "the payment it is about, or created"),
+    "payment": Fact(lambda observed: observed.exchange.payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
     "account": _parameter("id", "the account or card in the address"),
     "basket": _parameter("basketId", "the signing basket in the address"),
@@ -380,9 +354,6 @@ FACTS: dict[str, Fact] = {
     "retryAfter": Fact(_retry_after, "seconds of Retry-After"),
 }
 
-_HEADERS = frozenset(fact.header for fact in FACTS.values() if fact.header is not None) | {"digest"}
-"""The headers whose presence decides on a fact."""
-
 EVENT_FACTS: dict[str, str] = {
     "link": "of a page: given (as in the answer), altered or unknown",
     "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
@@ -394,87 +365,6 @@ EVENT_FACTS: dict[str, str] = {
     "context": "of a customer's return: PRIVATE or CORPORATE",
     "news": "of a notification: whether no answer had the final status of its payment before",
 }
-
-
-STATIC = (
-    "operation",
-    "status",
-    "lost",
-    "answerLost",
-    "signature",
-    "digest",
-    "attended",
-    "rule",
-    "code",
-    "paymentStatus",
-)
-"""Facts with few values: they are tested once for all observations with the same values of them."""
-
-
-def is_static(name: str, observed: Observation) -> bool:
-    """Whether a fact is the same for all observations with the `static_key` of this one."""
-    if observed.exchange is None or name not in STATIC:
-        return False
-    return name != "paymentStatus" or _about_a_payment(observed.exchange)
-
-
-def _about_a_payment(exchange: Exchange) -> bool:
-    return exchange.call is not None and "paymentId" in exchange.call.params
-
-
-def static_key(observed: Observation) -> tuple[Any, ...]:
-    """The static facts of a request, and which headers of FACTS it has; for another event its name."""
-    exchange = observed.exchange
-    if exchange is None:
-        return (observed.event,)
-    call, response = exchange.call, exchange.response
-    status = response.status if response is not None else 0
-    return (
-        call.operation.id if call is not None else None,
-        status,
-        response.delivery.disconnect if response is not None else None,
-        None if type(exchange.signature) is Verified else (_signature(observed), _digest(observed)),
-        _HEADERS.intersection(observed.sent.lower),
-        tuple(exchange.rules),
-        _codes(observed) if status >= 400 else (),
-        _payment_status(observed) if _about_a_payment(exchange) else None,
-        observed.tpp is None,
-    )
-
-
-def is_present(name: str, observed: Observation) -> bool | None:
-    """Whether all observations with the `static_key` of this one have a fact, or none has it; None: some may."""
-    exchange = observed.exchange
-    if exchange is None:
-        return None
-    fact = FACTS.get(name) or _member_fact(name)
-    params = exchange.call.params if exchange.call is not None else {}
-    if fact.header in _HEADERS:
-        return fact.header in observed.sent.lower
-    if fact.parameter is not None:
-        return fact.parameter in params
-    if name == "certificateDays":
-        return isinstance(exchange.signature, Verified)
-    if name == "knownIds" and observed.links is not None:
-        return not _IDS.isdisjoint(params)
-    return None
-
-
-def reading(name: str, like: Observation) -> Read:
-    """The function that reads a fact from all observations with the `static_key` of this one."""
-    if like.exchange is None:
-        return lambda observed: observed.values.get(name)
-    fact = FACTS.get(name) or _member_fact(name)
-    header = fact.header
-    if header is None or header not in _HEADERS:
-        return fact.read
-    if header not in like.sent.lower:
-        return _nothing
-    return lambda observed: observed.sent.values[observed.sent.lower.index(header)]
-
-
-def _nothing(_: Observation) -> None:
-    """The value of a fact that an observation does not have."""
 
 
 def is_fact(name: str) -> bool:

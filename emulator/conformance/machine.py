@@ -23,18 +23,16 @@ advance it by a day between two requests of the same second.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from emulator.conformance.check import Check, Clause, Predicate, any_of, predicate
-from emulator.conformance.facts import Observation, Read, reading
+from emulator.conformance.check import AT_ONCE, Check, Clause, ClauseTests
+from emulator.conformance.facts import Observation, tuple_of
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
-AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decides
 BODY_SHOWN = 4096  # bytes of a request in a failure
 
 
@@ -87,12 +85,12 @@ event 0 and a description; and bank time."""
 
 def outline(observed: Observation) -> Outline:
     """The outline of an occasion; headers and body are not kept, as an occasion may be open for long."""
-    exchange = observed.exchange
-    if exchange is not None:
+    if observed.is_request:
+        exchange = observed.exchange
         request = exchange.request
         return exchange.id, exchange.status, request.method, request.target, observed.at
     about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
-    what = " ".join(filter(None, (observed.event, str(observed["outcome"] or observed["link"] or ""), about)))
+    what = " ".join(filter(None, (observed["event"], str(observed["outcome"] or observed["link"] or ""), about)))
     return 0, what, "", "", observed.at
 
 
@@ -107,7 +105,7 @@ def brief_evidence(outline: Outline) -> Evidence:
 def evidence(observed: Observation) -> Evidence:
     """The evidence of an observation that failed a check: enough to send the request again."""
     brief = brief_evidence(outline(observed))
-    if observed.exchange is None:
+    if not observed.is_request:
         return brief
     request = observed.exchange.request
     body = request.body[:BODY_SHOWN].decode("utf-8", "replace")
@@ -138,87 +136,46 @@ class _Occasion:
     count: int = 0
 
 
-def _tuple_of(reads: Sequence[Read]) -> Callable[[Observation], tuple[Any, ...]]:
-    """A function that gives these facts of an observation; most clauses name one or two."""
-    if len(reads) == 1:
-        (read,) = reads
-        return lambda observed: (read(observed),)
-    if len(reads) == 2:
-        first, second = reads
-        return lambda observed: (first(observed), second(observed))
-    return lambda observed: tuple([read(observed) for read in reads])
-
-
-class Tests(NamedTuple):
-    """What remains of a clause for observations with the same static facts; None: a test that cannot match.
-
-    `ends` tests its `until`, `concerns` its `of`, and `wants` its `itself`, `next`, `each` or `never`; `key` gives the
-    TPP and the facts `by`, `compared` the facts `same` and `differ`.
-    """
-
-    ends: Predicate | None
-    concerns: Predicate | None
-    wants: Predicate | None
-    key: Callable[[Observation], tuple[Any, ...]]
-    compared: Callable[[Observation], tuple[Any, ...]]
-
-
 class Machine:
-    """The state machine of one clause."""
+    """The state machine of one clause, for one bank. An occasion is of one TPP, and has the facts `by`."""
 
-    __slots__ = (
-        "check",
-        "clause",
-        "differ",
-        "limit",
-        "open",
-        "real",
-        "record",
-        "seen",
-        "window",
-        "word",
-    )
-
-    def __init__(self, check: Check, clause: Clause, record: Record) -> None:
+    def __init__(self, check: Check, clause: Clause, tests: ClauseTests, record: Record) -> None:
         self.check = check
         self.clause = clause
         self.record = record
-        self.seen = check.seen if clause.seen is None else clause.seen
         self.word = clause.word
+        self.at_once = self.word in AT_ONCE
+        self.seen, self.ends, self.concerns, self.wants = tests
+        self.key = tuple_of(["tpp", *clause.by])
+        self.compared = tuple_of([*clause.same, *clause.differ])
         self.differ = len(clause.same)
         self.limit = clause.at_most if clause.at_most is not None else 0
         self.window = clause.within.total_seconds() if isinstance(clause.within, timedelta) else None
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
-    def tests(self, like: Observation) -> Tests:
-        """What remains for observations with the static facts of this one."""
-        clause = self.clause
-        wanted = next((match for match in (clause.next, clause.each, clause.never) if match is not None), None)
-        if self.word in AT_ONCE:
-            itself = clause.itself if clause.itself is not None else {"linked": True}
-            wanted = {"event": self.seen.get("event", "request"), **itself}
-        return Tests(
-            any_of(clause.until, like),
-            predicate(clause.of, like),
-            predicate(wanted, like) if wanted is not None else None,
-            _tuple_of([attrgetter("tpp"), *(reading(name, like) for name in clause.by)]),
-            _tuple_of([reading(name, like) for name in (*clause.same, *clause.differ)]),
-        )
+    def may_close(self, observed: Observation) -> bool:
+        """Whether observations like this one (`MatchTest.may_fit`) may decide an occasion."""
+        if self.at_once or self.word == "claim":
+            return False
+        deciding = [*self.ends, self.concerns]
+        if self.word == "never" and self.wants is not None:
+            deciding.append(self.wants)
+        return any(matcher.may_fit(observed) for matcher in deciding)
 
-    def decide(self, observed: Observation, tests: Tests) -> None:
+    def decide(self, observed: Observation) -> None:
         """Close the open occasion that an observation concerns, if it decides it."""
-        ends, concerns, wants, key_of, compared_of = tests
-        if ends is not None and ends(observed):
-            self._end(key_of(observed))
-            return
-        key = key_of(observed)
+        key = self.key(observed)
+        for end in self.ends:
+            if end.fits(observed):
+                self._end(key)
+                return
         occasion = self.open.get(key)
         if occasion is None:
             return
-        word = self.word
-        concerned = concerns is not None and concerns(observed)
-        wanted = (concerned or word == "never") and wants is not None and wants(observed)
+        word, wants = self.word, self.wants
+        concerned = self.concerns.fits(observed)
+        wanted = (concerned or word == "never") and wants is not None and wants.fits(observed)
         if not (concerned or wanted):
             return
         now = observed.at, observed.received
@@ -227,7 +184,7 @@ class Machine:
         elif self._is_late(occasion, now):
             self._expire(key, occasion)
         else:
-            matched = wanted and self._compare(occasion.compared, compared_of(observed))
+            matched = wanted and self._compare(occasion.compared, self.compared(observed))
             if matched == (word == "never"):
                 self._fail(key, occasion, observed)
             elif word == "next":
@@ -258,9 +215,16 @@ class Machine:
         """Whether an occasion that nothing has failed is passed, and not undecided."""
         return occasion.count > 0 if self.word == "each" else self.word != "next"
 
-    def occur(self, observed: Observation, tests: Tests) -> None:
+    def judge(self, observed: Observation) -> None:
+        """Count an occasion that is decided at once."""
+        if self.wants is not None and self.wants.fits(observed):
+            self.record.passed += 1
+        else:
+            self.record.fail(lambda: Failure(self._text, evidence(observed)))
+
+    def occur(self, observed: Observation) -> None:
         """Open an occasion; one that is open lasts longer, if only its end would pass it."""
-        key = tests.key(observed)
+        key = self.key(observed)
         if None in key[1:]:
             return
         now = observed.at, observed.received
@@ -272,18 +236,13 @@ class Machine:
                 known.opened = known.opened if self.word == "next" else now
                 return
             self._expire(key, known)
-        occasion = _Occasion(outline(observed), now, tests.compared(observed))
+        occasion = _Occasion(outline(observed), now, self.compared(observed))
         if self.window is not None and self.word == "at_most":
-            concerned = tests.concerns is not None and tests.concerns(observed)
-            occasion.times = deque((now,) if concerned else ())
+            occasion.times = deque((now,) if self.concerns.fits(observed) else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
             oldest = next(iter(self.open))
             self._lapse(oldest, self.open[oldest])
-
-    def fail_itself(self, observed: Observation) -> None:
-        """Count the occasion itself as a failure."""
-        self.record.fail(lambda: Failure(self._text, evidence(observed)))
 
     def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: Moment) -> None:
         times = occasion.times

@@ -69,6 +69,13 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
         assert all(call.refused for call in ask.calls)
 
 
+async def test_the_tools_act_on_the_bank_that_was_opened_last_not_on_one_that_could_not_be() -> None:
+    async with agent("--url", NOBODY) as ask:
+        await ask("open_bank", start=True, now="2026-03-02T09:00:00+01:00")
+        assert "does not answer" in await ask("open_bank", url=NOBODY)
+        assert "2026-03-02T08:00:00+00:00, frozen" in await ask("clock")
+
+
 async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) -> None:
     """Requests, explanations, scenarios, and what only `confirm` does."""
     with banks() as begin:

@@ -184,22 +184,34 @@ async function accounts() {
   return answer.status === 200 ? answer.value.accounts : [];
 }
 
+// All accounts, twice; a session that is over is renewed, after which the accounts may have other ids.
 async function read() {
-  for (const account of await accounts()) {
-    const balances = await ask("GET", account._links.balances.href);
-    if (balances.status !== 200) return;
-    const balance = balances.value.balances.find((one) => one.balanceType === "closingBooked").balanceAmount.amount;
-    const known = new Set(); // by what does not change when a feed changes its ids
-    let link = account._links.transactions.href;
-    while (link) {
-      const page = await ask("GET", link);
-      if (page.status !== 200) return;
-      for (const { valueDate, transactionAmount, creditorName, debtorName } of page.value.transactions.booked)
-        known.add(JSON.stringify([valueDate, transactionAmount.amount, creditorName, debtorName]));
-      link = page.value.transactions._links?.next?.href;
+  for (let round = 0; round < 2; round += 1) {
+    for (const account of await accounts()) {
+      const answer = await readAccount(account);
+      if (answer.value.tppMessages?.[0].code === "SCA_EXPIRED") break;
+      if (answer.status !== 200) return;
     }
-    believe("accounts", account.resourceId, { balance, transactions: known.size });
+    await sleep(1); // here bank time passes
   }
+}
+
+async function readAccount(account) {
+  const balances = await ask("GET", account._links.balances.href);
+  if (balances.status !== 200) return balances;
+  const balance = balances.value.balances.find((one) => one.balanceType === "closingBooked").balanceAmount.amount;
+  const known = new Set(); // by what does not change when a feed changes its ids
+  let link = account._links.transactions.href;
+  let page = balances;
+  while (link) {
+    page = await ask("GET", link);
+    if (page.status !== 200) return page;
+    for (const { valueDate, transactionAmount, creditorName, debtorName } of page.value.transactions.booked)
+      known.add(JSON.stringify([valueDate, transactionAmount.amount, creditorName, debtorName]));
+    link = page.value.transactions._links?.next?.href;
+  }
+  believe("accounts", account.resourceId, { balance, transactions: known.size });
+  return page;
 }
 
 async function readUnattended() {

@@ -151,6 +151,7 @@ async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Lite
         application.store.log.sync()
         disk.began.clear()
         disk.open.clear()
+        application.turn().start()
         await client.send(get("/count") * 9)
         assert {(await client.answer()).status for _ in range(9)} == {200}
         await asyncio.get_running_loop().run_in_executor(None, disk.began.wait, 10)
