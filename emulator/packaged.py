@@ -5,6 +5,7 @@ The folder belongs to the process, as names are read where no bank is known: by 
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ NAMES: tuple[Name, ...] = ("fixtures", "scenarios")
 _own: list[Path] = []  # the folder of --data, if there is one
 
 
+@cache
 def folder(name: Name) -> Path:
     """The folder of ready files: inside the package when installed, at the top of a checkout otherwise."""
     package = Path(__file__).parent

@@ -1,7 +1,8 @@
 """The settings of a process: flags and environment variables (flags.md). Only this module reads variables
 BANK_EMULATOR_*.
 
-The command line, its help and the variables all come from one table, FLAGS.
+Each flag is declared once, as a member of ServeSettings: name, type, default, parser and help. The command line, its
+help, the variables and the manual's table come from it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
@@ -19,9 +20,11 @@ from emulator.bank.notification_targets import Host, MalformedAddress, allowed_h
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
 SCHEMA = "bank_emulator"
+KEYSTORE_PASSWORD = "bank-emulator"  # of keystore.p12 of a TPP, unless somebody chooses another one
 _SEARCH_PATH = re.compile(r'search_path=\s*"?([a-z_][a-z0-9_]{0,62})"?(?=[\s,]|$)')
 
 Parse = Callable[[str], Any]
+Value = TypeVar("Value")
 
 
 class ConfigurationError(Exception):
@@ -29,60 +32,15 @@ class ConfigurationError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings:
-    """The settings of `serve`."""
-
-    host: tuple[str, ...] = ("127.0.0.1",)
-    port: int = 8080
-    tls_port: int | None = None
-    state: Path = Path(".bank-emulator")
-    ephemeral: bool = False
-    store: str | None = None
-    store_schema: str = SCHEMA
-    store_connections: int = 2
-    advertise: str | None = None
-    workers: int = 1
-    data: Path | None = None
-    fixtures: str | None = None  # as named; see `fixture`
-    scenario: tuple[str, ...] = ()
-    profile: str = "documented"
-    links: str = "relative"
-    weather: str = "calm"
-    ids: str = "uuid"
-    seed: int | None = None
-    control_token: str | None = None
-    metrics_token: str | None = None
-    public_url: str | None = None
-    durability: str = "process"
-    idle_hours: int = 24
-    allow_host: tuple[str, ...] = ()
-    frame_ancestors: tuple[str, ...] = ()
-    allow_notify: tuple[Host, ...] = ()
-    log_format: str = "text"
-    ready_file: Path | None = None
-    print_env: bool = False
-
-    @property
-    def fixture(self) -> str:
-        """What new banks start with."""
-        return self.fixtures or "known-state"
-
-    @property
-    def host_names(self) -> tuple[str, ...]:
-        """The names that a Host header may have, besides those of loopback."""
-        return (*self.host, *self.allow_host)
-
-
-@dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag of `serve`: its name without dashes, metavar, parser, and one line of help."""
+    """One flag of `serve`: its metavar, parser, one line of help, and its name without dashes."""
 
-    name: str
     takes: str
     parse: Parse
     help: str
-    repeatable: bool = False
-    switch: bool = False
+    repeatable: bool
+    switch: bool
+    name: str = ""
 
     @property
     def member(self) -> str:
@@ -102,10 +60,20 @@ class Flag:
         return ", ".join(map(str, values)) if default not in (None, (), False) else None
 
 
+def flag(default: Value, takes: str, parse: Parse, about: str) -> Value:
+    """A member of ServeSettings that a flag sets: repeatable if it is a tuple, a switch if it is true or false."""
+    of = Flag(takes, parse, about, repeatable=isinstance(default, tuple), switch=isinstance(default, bool))
+    return field(default=default, metadata={"flag": of})
+
+
 def _text(value: str) -> str:
     if "\x00" in value or not value:
         raise ValueError("takes a value")
     return value
+
+
+def _path(value: str) -> Path:
+    return Path(_text(value))
 
 
 def _address(value: str) -> str:
@@ -228,115 +196,128 @@ def _one_of(*names: str) -> Parse:
 
 _PORT = _number("a port number", 0, 65535)
 
-FLAGS: tuple[Flag, ...] = (
-    Flag(
-        "host",
-        "ADDRESS",
-        _address,
-        "An address to listen on; may be repeated. localhost: IPv4 and IPv6.",
-        repeatable=True,
-    ),
-    Flag("port", "N", _PORT, "The port to listen on; 0 picks a free one."),
-    Flag("tls-port", "N", _PORT, "Also listen with TLS on this port; 0 picks a free one."),
-    Flag("state", "DIR", lambda value: Path(_text(value)), "The directory of certificates and stored data."),
-    Flag("ephemeral", "", _switch, "Keep data in memory only.", switch=True),
-    Flag(
-        "store",
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """The settings of `serve`, in the order of its help."""
+
+    host: tuple[str, ...] = flag(
+        ("127.0.0.1",), "ADDRESS", _address, "An address to listen on; may be repeated. localhost: IPv4 and IPv6."
+    )
+    port: int = flag(8080, "N", _PORT, "The port to listen on; 0 picks a free one.")
+    tls_port: int | None = flag(None, "N", _PORT, "Also listen with TLS on this port; 0 picks a free one.")
+    state: Path = flag(
+        Path(".bank-emulator"),
+        "DIR",
+        _path,
+        "The directory of certificates and stored data.",
+    )
+    ephemeral: bool = flag(False, "", _switch, "Keep data in memory only.")
+    store: str | None = flag(
+        None,
         "URL",
         _store,
         "A PostgreSQL store, shared by processes: postgresql://..., or postgresql to start an embedded one.",
-    ),
-    Flag("store-schema", "NAME", _schema, "The schema of the tables in PostgreSQL."),
-    Flag(
-        "store-connections",
+    )
+    store_schema: str = flag(SCHEMA, "NAME", _schema, "The schema of the tables in PostgreSQL.")
+    store_connections: int = flag(
+        2,
         "N",
         _number("a number of connections", 1, 1000),
         "How many connections to PostgreSQL each process has at most.",
-    ),
-    Flag(
-        "advertise",
+    )
+    advertise: str | None = flag(
+        None,
         "HOST[:PORT]",
         _advertised,
         "Where the other processes of the store reach this one; default: the address by which it reaches PostgreSQL.",
-    ),
-    Flag(
-        "workers",
+    )
+    workers: int = flag(
+        1,
         "N",
         _number("a number of processes", 1, 256),
         "How many processes serve the port; more than one requires --store.",
-    ),
-    Flag(
-        "data",
+    )
+    data: Path | None = flag(
+        None,
         "DIR",
         data_folder,
         "A folder with fixtures and scenarios of your own, in folders of these names, beside the ready ones.",
-    ),
-    Flag("fixtures", "NAME|FILE", _text, "The data that the bank starts with and that reset restores."),
-    Flag("scenario", "NAME|FILE", _text, "A scenario to apply at start; may be repeated.", repeatable=True),
-    Flag(
-        "profile",
+    )
+    # as named; see `fixture`
+    fixtures: str | None = flag(None, "NAME|FILE", _text, "The data that the bank starts with and that reset restores.")
+    scenario: tuple[str, ...] = flag((), "NAME|FILE", _text, "A scenario to apply at start; may be repeated.")
+    profile: str = flag(
+        "documented",
         "NAME",
         _one_of("documented", "lenient"),
         "Default of the setting profile: documented or lenient (fewer required headers).",
-    ),
-    Flag(
-        "links",
-        "FORM",
-        _one_of("relative", "absolute"),
-        "Default of the setting links: relative or absolute.",
-    ),
-    Flag(
-        "weather",
+    )
+    links: str = flag(
+        "relative", "FORM", _one_of("relative", "absolute"), "Default of the setting links: relative or absolute."
+    )
+    weather: str = flag(
+        "calm",
         "NAME",
         _one_of("calm", "rough"),
         "Default of the setting weather: calm, or rough (answers are sometimes lost, late or 503).",
-    ),
-    Flag("ids", "FORM", _one_of("uuid", "opaque"), "The form of ids: uuid or opaque."),
-    Flag("seed", "N", _seed, "Make ids and generated data repeat from run to run."),
-    Flag("control-token", "TOKEN", _token, "The token required by /_emulator and by the login of /console."),
-    Flag("metrics-token", "TOKEN", _token, "A token that opens /metrics and nothing else."),
-    Flag("public-url", "URL", _url, "The address of this bank for others, used in absolute links."),
-    Flag(
-        "durability",
+    )
+    ids: str = flag("uuid", "FORM", _one_of("uuid", "opaque"), "The form of ids: uuid or opaque.")
+    seed: int | None = flag(None, "N", _seed, "Make ids and generated data repeat from run to run.")
+    control_token: str | None = flag(
+        None, "TOKEN", _token, "The token required by /_emulator and by the login of /console."
+    )
+    metrics_token: str | None = flag(None, "TOKEN", _token, "A token that opens /metrics and nothing else.")
+    public_url: str | None = flag(None, "URL", _url, "The address of this bank for others, used in absolute links.")
+    durability: str = flag(
+        "process",
         "LEVEL",
         _one_of("process", "power"),
         "What answered changes survive: process (a crash of the process) or power (a power failure).",
-    ),
-    Flag(
-        "idle-hours",
+    )
+    idle_hours: int = flag(
+        24,
         "N",
         _number("a number of hours", 0, 999_999),
         "Unload a named bank from memory after N hours without a request; 0: never.",
-    ),
-    Flag("allow-host", "NAME", _host_name, "An additional Host name to accept; may be repeated.", repeatable=True),
-    Flag(
-        "frame-ancestors",
+    )
+    allow_host: tuple[str, ...] = flag((), "NAME", _host_name, "An additional Host name to accept; may be repeated.")
+    frame_ancestors: tuple[str, ...] = flag(
+        (),
         "ORIGIN",
         _ancestor,
         "A site that may show the customer's pages in frames, for browser tests; may be repeated.",
-        repeatable=True,
-    ),
-    Flag(
-        "allow-notify",
+    )
+    allow_notify: tuple[Host, ...] = flag(
+        (),
         "HOST[:PORT]",
         _notified_host,
         "A host, also a private one, that may receive notifications; may be repeated.",
-        repeatable=True,
-    ),
-    Flag("log-format", "FORM", _one_of("text", "json"), "The form of the log on stderr: text or json."),
-    Flag(
-        "ready-file",
+    )
+    log_format: str = flag("text", "FORM", _one_of("text", "json"), "The form of the log on stderr: text or json.")
+    ready_file: Path | None = flag(
+        None,
         "FILE",
-        lambda value: Path(_text(value)),
+        _path,
         "Write address, CA, certificate, key and process id to this file (JSON) once the bank answers.",
-    ),
-    Flag(
-        "print-env",
-        "",
-        _switch,
-        "Print these as lines for a shell, `export BANK_EMULATOR_URL=...`, in place of READY.",
-        switch=True,
-    ),
+    )
+    print_env: bool = flag(
+        False, "", _switch, "Print these as lines for a shell, `export BANK_EMULATOR_URL=...`, in place of READY."
+    )
+
+    @property
+    def fixture(self) -> str:
+        """What new banks start with."""
+        return self.fixtures or "known-state"
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names that a Host header may have, besides those of loopback."""
+        return (*self.host, *self.allow_host)
+
+
+FLAGS: tuple[Flag, ...] = tuple(
+    replace(member.metadata["flag"], name=member.name.replace("_", "-")) for member in fields(ServeSettings)
 )
 
 
@@ -348,19 +329,19 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     if environment is None:
         environment = os.environ
     values_given: dict[str, Any] = {}
-    for flag in FLAGS:
-        given = flags.get(flag.member)
+    for known in FLAGS:
+        given = flags.get(known.member)
         if given is not None and given != ():
-            source, values = f"--{flag.name}", [given] if isinstance(given, str) else list(given)
-        elif variable := environment.get(flag.variable):
-            source, values = flag.variable, _parts(variable) if flag.repeatable else [variable]
+            source, values = f"--{known.name}", [given] if isinstance(given, str) else list(given)
+        elif variable := environment.get(known.variable):
+            source, values = known.variable, _parts(variable) if known.repeatable else [variable]
         else:
             continue
         try:
-            parsed = tuple(flag.parse(value) for value in values)
+            parsed = tuple(known.parse(value) for value in values)
         except ValueError as error:
             raise ConfigurationError(f"{source} {error}") from None
-        values_given[flag.member] = parsed if flag.repeatable else parsed[0]
+        values_given[known.member] = parsed if known.repeatable else parsed[0]
     if flags.get("store_schema") is not None and "store" not in values_given:
         raise ConfigurationError("--store-schema requires --store: a state directory has no schemas")
     return ServeSettings(**values_given)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from hypothesis import settings
 
-from emulator.ca import certificates
-from tests import tools
+from tests import keys, tools
 
 if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
@@ -41,24 +38,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) * 3 // 2
 
 
-@pytest.fixture(scope="session", autouse=True)
-def rsa_keys() -> Iterator[None]:
-    """Certificates in this process share 16 keys: making one takes as long as ten tests of the core.
+def pytest_configure(config: pytest.Config) -> None:
+    keys.share(getattr(config, "workerinput", {}).get("keys", []))
 
-    A test uses fewer, so that no two of its own are the same.
-    """
-    keys: list[RSAPrivateKey] = []
-    numbers = count()
-    new = certificates.new_rsa_key
 
-    def key() -> RSAPrivateKey:
-        number = next(numbers) % 16
-        if number == len(keys):
-            keys.append(new())
-        return keys[number]
-
-    with mock.patch.object(certificates, "new_rsa_key", key):
-        yield
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """To each process of xdist, before it starts."""
+    node.workerinput["keys"] = keys.drawn()
 
 
 @pytest.fixture(scope="session")

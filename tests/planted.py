@@ -380,13 +380,13 @@ FAULTS = (
     ),
     Fault(
         "store/snapshot.py",
-        "if crc32(blank, whole_check) != int(head[5], 16) or (form == 1",
-        "if (form == 1",
+        "and _head(sequence, check) != head[0]:",
+        "and head[0] == b'':",
         "a damaged snapshot is read",
         "unit/store/test_image.py unit/store/test_directory.py",
     ),
     Fault(
-        "store/recovery.py",
+        "store/journal_log.py",
         "if sequence != expected:",
         "if sequence < expected:",
         "a missing change is passed over",

@@ -68,8 +68,10 @@ class Desk:
     # The bank
 
     def use(self, url: str) -> None:
-        """Turn to the bank at this address."""
-        self.url = bank_url(url)
+        """Turn to the bank at this address if it answers; raises Failed."""
+        address = bank_url(url)
+        ask(address, "GET", "clock")
+        self.url = address
 
     def start(self, options: BankOptions) -> None:
         """Start a bank that ends with the server, and turn to it; raises Failed for an option that it refuses."""

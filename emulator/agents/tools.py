@@ -5,7 +5,6 @@ An answer ends with the address where more stands. What loses data says so and a
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -18,12 +17,13 @@ from pydantic import Field
 
 from emulator import manual
 from emulator.agents.desk import AGENT, Desk
-from emulator.bank.errors import STATUS, counted
+from emulator.bank.errors import STATUS
 from emulator.cli.bank import control_token, logged
 from emulator.cli.conformance import chosen
 from emulator.cli.failure import Failed, Refused
 from emulator.cli.options import trusted_ca, words
 from emulator.cli.sca import sca_place
+from emulator.cli.scenario import applied
 from emulator.httpsig.sendable import check_sendable
 from emulator.terminal import one_line
 
@@ -83,12 +83,12 @@ class Tools:
         if start:
             self._desk.start(options)
         else:
-            self._desk.use(url or self._desk.url)
-        try:
-            clock = self._desk.ask("GET", "clock")
-        except Failed as failed:
-            why = str(failed).removesuffix(" Is `bank-emulator serve` running?")
-            raise Failed(f"{why} open_bank with start: true starts a bank.") from failed
+            try:
+                self._desk.use(url or self._desk.url)
+            except Failed as failed:
+                why = str(failed).removesuffix(" Is `bank-emulator serve` running?")
+                raise Failed(f"{why} open_bank with start: true starts a bank.") from failed
+        clock = self._desk.ask("GET", "clock")
         signer = self._desk.signer(tpp)
         return _lines(
             f"{self._desk.url}: bank time {clock['now']}, {clock['mode']}",
@@ -343,7 +343,7 @@ class Tools:
             preview = self._desk.ask("POST", "scenario/preview", body)
             lost = ", ".join(preview["lost"])
             if check_only:
-                return _lines("It has no problems.", _applied(preview), f"It would replace {lost}." if lost else None)
+                return _lines("It has no problems.", applied(preview), f"It would replace {lost}." if lost else None)
             if lost and not confirm:
                 raise Failed(f"nothing was changed: {preview['scenario']} replaces {lost}; confirm: true applies it")
             done = self._desk.ask("POST", "scenario", body)
@@ -352,7 +352,7 @@ class Tools:
         if done["reset"]:
             self._desk.forget_customers()
         return _lines(
-            f"{done['scenario']} is applied: {_applied(done)}", *done.get("notes", ()), self._more("scenarios")
+            f"{done['scenario']} is applied: {applied(done)}", *done.get("notes", ()), self._more("scenarios")
         )
 
     def clear(
@@ -566,10 +566,3 @@ def _scenario_body(scenario: str | dict[str, Any], parameters: dict[str, Any] | 
         return dict(loader.read(value, origin, parameters).source)
     except ScenarioRefused as refused:
         raise Failed(f"nothing was changed: {'; '.join(refused.lines())}") from refused
-
-
-def _applied(answer: Mapping[str, Any]) -> str:
-    clock = answer["clock"]
-    documents = "documents replaced" if answer["reset"] else "documents stay"
-    changed = "".join(f", {name}={json.dumps(value)}" for name, value in answer["settings"].items())
-    return f"{documents}, bank time {clock['now']} {clock['mode']}, {counted(answer['rules'], 'rule')}{changed}"

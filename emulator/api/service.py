@@ -263,9 +263,7 @@ class BankService:
                     report=reports_preparing(bank),
                 )
         response = self.answer(request)
-        if request.prepared is not None:
-            fixtures.discard(request.prepared)
-            request.prepared = None  # the log keeps the request
+        request.prepared = None  # the log keeps the request
         return response
 
     def _is_admitted(self, request: Request) -> bool:

@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Store, StoreLost, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUnwritable
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -102,7 +102,7 @@ class BankApplication(Application):
         return self._registry.default
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Documents:
         """The documents of the default bank."""
         documents = self._registry.documents()
         if documents is None:

@@ -20,7 +20,7 @@ from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file, check_plain, make_private, write_private
 from emulator.store import StoreError, memory_store
 from emulator.store.disk import shared_lock
-from emulator.store.recovery import SNAPSHOT, recover
+from emulator.store.journal_log import SNAPSHOT, Recovered
 from emulator.store.snapshot import snapshot_bytes
 
 CA_FILES = ("ca.pem", "ca-key.pem")
@@ -130,7 +130,7 @@ class Directory:
             yield StoredFile(file.relative_to(self._state), file.read_bytes())
         for name in names:
             folder, documents = self._folders.of(name), memory_store(KINDS)
-            recover(folder, documents)
+            Recovered(folder, documents)
             body = snapshot_bytes(documents.image().tables, documents.sequence)
             yield StoredFile(Path("banks", name, SNAPSHOT), body)
             for file in sorted(snapshot_files(folder / "snapshots"), key=lambda file: file.stat().st_mtime):

@@ -44,7 +44,7 @@ from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
 from emulator.scenario.rules import RuleSet
-from emulator.store import Store, StoreError, StoreLost, StoreUnwritable
+from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import LOADING, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
@@ -299,9 +299,9 @@ class Homes:
         if lease.memory is not None:
             _remember(service, lease.memory)
 
-    def _documents(self, lease: Lease, content: Content = EMPTY) -> Store:
+    def _documents(self, lease: Lease, content: Content = EMPTY) -> Documents:
         """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
-        return Store(PostgresLog(lease, self.commits, content), KINDS)
+        return Documents(PostgresLog(lease, self.commits, content), KINDS)
 
     def _lost(self, log: PostgresLog) -> None:
         documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
@@ -537,7 +537,7 @@ class HomeStorage(Storage):
             raise StoreLost(_LOST)
         return lease
 
-    def open(self, name: str) -> Store:
+    def open(self, name: str) -> Documents:
         """It would be open if this process were its home, and it were not damaged."""
         raise self._lease(name).damage or StoreLost(_LOST)
 

@@ -38,13 +38,11 @@ from emulator.scenario.transport import Transport
 from emulator.settings import ServeSettings
 from emulator.store import (
     Documents,
-    Store,
     StoreDamaged,
     StoreError,
     StoreLost,
     StoreShared,
     WriteGroup,
-    discarded_on_failure,
     memory_store,
 )
 from emulator.store.journal_log import Abandoned
@@ -115,7 +113,7 @@ class BankRegistry:
         self._open: dict[str, BankService] = {}
         self._watched: set[str] = set()
         self._used: dict[str, float] = {}  # when an open named bank was last used; least recently used first
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[str, Documents] = {}
         self._logged: dict[str, str] = {}
         self._stand_in: BankService | None = None
         self.on_open: Callable[[BankService], None] | None = None  # called with every bank that is opened later
@@ -196,7 +194,7 @@ class BankRegistry:
         with self.storage.put_aside(name):
             yield
 
-    def open(self, name: str, documents: Store | None = None) -> BankService:
+    def open(self, name: str, documents: Documents | None = None) -> BankService:
         """Open the bank `name` with its stored documents, or with --fixtures if there are none."""
         documents = documents or self.storage.open(name)
         with ExitStack() as undo:
@@ -208,7 +206,7 @@ class BankRegistry:
         self._enter(name, service, documents)
         return service
 
-    def _enter(self, name: str, service: BankService, documents: Store) -> None:
+    def _enter(self, name: str, service: BankService, documents: Documents) -> None:
         documents.join(self.group)
         self._open[name], self._stores[name] = service, documents
         if name != DEFAULT:
@@ -216,11 +214,11 @@ class BankRegistry:
         if self.on_open is not None:
             self.on_open(service)
 
-    def documents(self, name: str = DEFAULT) -> Store | None:
+    def documents(self, name: str = DEFAULT) -> Documents | None:
         """The documents of an open bank."""
         return self._stores.get(name)
 
-    def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
+    def _service(self, name: str, documents: Documents, seed: int | None = None) -> BankService:
         """A bank with these documents; `seed`: that of a new bank, None for the default.
 
         A named bank keeps the seed of its creation, and a new one never gets the random stream of a deleted bank of its
@@ -294,17 +292,16 @@ class BankRegistry:
         if seed != known.bank.ids.seed:
             _refuse_default(name)
         ready = yield from self._prepared(spec, known.bank.documents)
-        with discarded_on_failure(ready.content):
-            if self.find(name) is not known:
-                raise changed_meanwhile(name)
-            ids = known.bank.ids
-            before = ids.seed
-            ids.reseed(seed)
-            try:
-                self._fill(known, self._stores[name], spec, ready)
-            except BaseException:
-                ids.reseed(before)
-                raise
+        if self.find(name) is not known:
+            raise changed_meanwhile(name)
+        ids = known.bank.ids
+        before = ids.seed
+        ids.reseed(seed)
+        try:
+            self._fill(known, self._stores[name], spec, ready)
+        except BaseException:
+            ids.reseed(before)
+            raise
         known.log.clear()
         return known
 
@@ -327,7 +324,7 @@ class BankRegistry:
             at = service.bank.clock.stamp()
             service.bank.publish({"type": kind, "id": name, "status": status, "at": at})
 
-    def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: PreparedFixture) -> None:
+    def _fill(self, service: BankService, documents: Documents, spec: BankSpec, ready: PreparedFixture) -> None:
         with documents.transaction():
             fixtures.make(service.bank, ready, spec.restored)
             spec.prepare(service)
@@ -355,13 +352,11 @@ class BankRegistry:
             service.bank.dismiss()
             self.forget(name).discard()
 
-    def forget(self, name: str) -> Store:
+    def forget(self, name: str) -> Documents:
         """Remove an open bank from memory; returns its documents, to be closed or discarded."""
         self._used.pop(name, None)
         del self._open[name]
-        documents = self._stores.pop(name)
-        self.group.overgrown.discard(documents)
-        return documents
+        return self._stores.pop(name)
 
     def close_idle(self) -> None:
         """Close the least recently used named bank, if it has been idle for `idle_hours` and has nothing to do.

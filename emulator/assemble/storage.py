@@ -19,9 +19,9 @@ from emulator.bank.snapshots import NAME, SavedSnapshot, Snapshots, is_small
 from emulator.bank.threads import in_thread
 from emulator.ca.files import sweep, write_private
 from emulator.store import (
+    Documents,
     Image,
     JournalLog,
-    Store,
     StoreDamaged,
     StoreError,
     StoreUnwritable,
@@ -31,7 +31,7 @@ from emulator.store import (
 from emulator.store.disk import Disk
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
-New = tuple[Store, Callable[[], None]]
+New = tuple[Documents, Callable[[], None]]
 """The documents of a new bank, and what puts it in its place."""
 
 
@@ -66,7 +66,7 @@ class Storage:
         """Whether the bank is stored."""
         return name in self.names()
 
-    def open(self, _name: str) -> Store:
+    def open(self, _name: str) -> Documents:
         """The documents of a bank; empty ones if it is new."""
         return memory_store(KINDS)
 
@@ -113,11 +113,11 @@ class FolderStorage(Storage):
         """Whether the bank has a folder."""
         return self.folders.has(name)
 
-    def open(self, name: str) -> Store:
+    def open(self, name: str) -> Documents:
         """The documents in the bank's folder, which is created if it is missing."""
         return self._open(self.folders.of(name))
 
-    def _open(self, folder: Path) -> Store:
+    def _open(self, folder: Path) -> Documents:
         return open_store(folder, KINDS, "power" if self.confirms else "process", progress=self._progress)
 
     @contextmanager
@@ -132,7 +132,7 @@ class FolderStorage(Storage):
             def place() -> None:
                 self.folders.place(temporary, name)
                 if isinstance(documents.log, JournalLog):
-                    documents.log.moved(self.folders.of(name))
+                    documents.log.directory = self.folders.of(name)
                 undo.pop_all()
 
             yield documents, place

@@ -26,12 +26,11 @@ from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, fil
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
-from emulator.store.check import disagreement
+from emulator.store.journal_log import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
-from emulator.store.recovery import SNAPSHOT
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
@@ -265,8 +264,6 @@ def _check_bank(stored: StoredService, name: str) -> Checked:
         with checked.finding():
             fill(documents, name, content)
             checked.documents = sum(len(table.rows) for table in documents.tables.values())
-        wrongs = {kind: disagreement(table) for kind, table in documents.tables.items()}
-        checked.problems += [f"kind {kind}: {wrong}" for kind, wrong in wrongs.items() if wrong is not None]
     for saved, _, body in stored.snapshots(name):
         with checked.finding(f"the snapshot {saved}"):
             image_from_bytes(body, KINDS, file=Path(saved))

@@ -16,10 +16,8 @@ undone and its answers become 503; the changes of that bank are then written one
     work outside of a turn (`change`)        only logged
 
 With `--durability power` the end of a turn also waits for the fsync of its changes, and with `--store` for its commit;
-the next turn is computed meanwhile. Fsyncs and compactions run in a
-thread, so that no other request waits for the disk. As Python runs one thread at a time, a compaction pauses after each
-piece of work: requests get most of the processor time. While the process does little else its pauses are short, so that
-most of a compaction falls where nobody waits.
+the next turn is computed meanwhile. Fsyncs and compactions run in a thread, so that no other request waits for the
+disk. As Python runs one thread at a time, a compaction pauses after each piece of work.
 """
 
 from __future__ import annotations
@@ -28,31 +26,28 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from threading import Event
-from time import monotonic, perf_counter, process_time, thread_time
+from time import perf_counter
 from typing import TypeVar
 
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
-from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.bank.errors import BankError
-from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-WORK = 0.0005  # seconds of processor time between two pauses of a compaction
-PAUSE = 19.0  # the length of a pause, as a multiple of the work before
-IDLE_PAUSE = 3.0  # the same in an idle process
-IDLE = 0.1  # a process that used a smaller share of a core during the last pause is idle
+PAUSE = 0.004  # seconds between two pieces of a compaction, each of which takes a tenth of that
 
-Handled = list[tuple[Request, Answered, Store | None]]
+Handled = list[tuple[Request, Answered, Documents | None]]
 """Requests with their answers, and the documents that these show; None where nothing but a failed write undoes them."""
 
 
@@ -69,8 +64,9 @@ class Turns:
         self._group = registry.group
         self._outcomes = registry.outcomes
         self._counts = registry.counts
-        self._upkeep = Upkeep(registry.counts)
         self._handled: Handled = []
+        self._compactions: set[asyncio.Task[None]] = set()
+        self._ending = Event()
 
     def handle(self, request: Request) -> Answered:
         """The answer to a request, or its next step; it may be sent after `end`."""
@@ -91,38 +87,28 @@ class Turns:
         Then the answers of the turn about undone changes have become 503.
         """
         handled, self._handled = self._handled, []
-        group = self._group
-        failed: dict[Store, Exception] = {}
-        written: list[Store] = []
+        failed: dict[Documents, Exception] = {}
         ended = self._outcomes.take() if self._outcomes.followers else ()
         began = perf_counter() if self._counts.on else 0.0
         if began:
             self._counts.turns.add(len(handled))
-        if group.waiting:
-            written, group.waiting = group.waiting, []
-            failed = self._write(written)
-        if self._waits:
-            waiting = self._waiting(handled, written, failed)
-            if waiting:
-                return self._lasting(handled, failed, waiting, ended, began if written else 0.0)
-        if began and written:
-            self._counts.commits.add(perf_counter() - began)
-        if group.overgrown:
-            self._upkeep.compact_overgrown(group)
-        return self._concluded(handled, failed, ended)
+        written = self._group.waiting
+        if written:
+            self._group.waiting = []
+            for store in written:
+                try:
+                    store.flush()
+                except Exception as error:  # no request may wait forever, whatever the error is
+                    if not isinstance(error, StoreUnwritable):
+                        logger.exception("the changes of a turn could not be written")
+                    failed[store] = error
+        if self._waits and (waiting := self._waiting(handled, written, failed)):
+            return self._lasting(waiting, failed, partial(self._concluded, handled, written, failed, ended, began))
+        return self._concluded(handled, written, failed, ended, began)
 
-    def _write(self, waiting: Iterable[Store]) -> dict[Store, Exception]:
-        failed: dict[Store, Exception] = {}
-        for store in waiting:
-            try:
-                store.flush()
-            except Exception as error:  # no request may wait forever, whatever the error is
-                if not isinstance(error, StoreUnwritable):
-                    logger.exception("the changes of a turn could not be written")
-                failed[store] = error
-        return failed
-
-    def _waiting(self, handled: Handled, written: Iterable[Store], failed: dict[Store, Exception]) -> dict[Store, int]:
+    def _waiting(
+        self, handled: Handled, written: Iterable[Documents], failed: dict[Documents, Exception]
+    ) -> dict[Documents, int]:
         """The documents that answers of the turn may show and whose last change, given too, does not last yet.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
@@ -136,28 +122,34 @@ class Turns:
 
     async def _lasting(
         self,
-        handled: Handled,
-        failed: dict[Store, Exception],
-        waiting: dict[Store, int],
-        ended: Sequence[Ended],
-        began: float,
+        waiting: dict[Documents, int],
+        failed: dict[Documents, Exception],
+        concluded: Callable[[], Exception | None],
     ) -> Exception | None:
         # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
         outcomes = await asyncio.gather(
-            *(self._upkeep.durable(store, change) for store, change in waiting.items()), return_exceptions=True
+            *(store.log.durable(change) for store, change in waiting.items()), return_exceptions=True
         )
         for store, outcome in zip(waiting, outcomes, strict=True):
             if isinstance(outcome, StoreUnwritable):
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
-        if began:
-            self._counts.commits.add(perf_counter() - began)
-        self._upkeep.compact_overgrown(self._group)
-        return self._concluded(handled, failed, ended)
+        return concluded()
 
-    def _concluded(self, handled: Handled, failed: dict[Store, Exception], ended: Sequence[Ended]) -> Exception | None:
+    def _concluded(
+        self,
+        handled: Handled,
+        written: Sequence[Documents],
+        failed: dict[Documents, Exception],
+        ended: Sequence[Ended],
+        began: float,
+    ) -> Exception | None:
         """Make the answers of a turn final; returns the error that some have become."""
+        if written:
+            if began:
+                self._counts.commits.add(perf_counter() - began)
+            self._compact(written)
         error = self._refuse(handled, failed) if failed else None
         if ended:
             self._outcomes.tell(ended)
@@ -167,8 +159,8 @@ class Turns:
                     self._counts.answered(part_of(request), answer.status)
         return error
 
-    def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
-        refused: Counter[Store] = Counter()
+    def _refuse(self, handled: Handled, failed: dict[Documents, Exception]) -> Exception:
+        refused: Counter[Documents] = Counter()
         for request, answer, shown in handled:
             documents = self._documents_of(request) if shown is None else shown
             if documents is not None and documents in failed:
@@ -182,18 +174,18 @@ class Turns:
                 logger.error("503 to %d requests: %s", count, failed[documents])
         return next(iter(failed.values()))
 
-    def _documents_of(self, request: Request) -> Store | None:
+    def _documents_of(self, request: Request) -> Documents | None:
         """The documents that a request may have read or changed, if their bank is open."""
         name = bank_of(request)[0]
         return None if name is None else self._registry.documents(name)
 
     def start(self) -> None:
-        """Compact journals that have outgrown their snapshots."""
-        self._upkeep.compact_overgrown(self._group)
+        """Compact journals that took a start long."""
+        self._compact(service.bank.documents for service in self._registry.services())
 
     def stop(self) -> None:
         """Abandon compactions; closing the documents compacts them."""
-        self._upkeep.end()
+        self._ending.set()
 
     async def change(self, work: Callable[[], T], name: str) -> T:
         """Change documents of a bank by `work`; returns its result once the change is durable, or was undone, which is
@@ -207,6 +199,7 @@ class Turns:
         """Apply what is due in these banks, with requests between the steps; None: it is done."""
         pieces = chain.from_iterable(service.settling() for service in services)
         if next(pieces, self) is not None and not self._waits:
+            self._compact(service.bank.documents for service in services)
             return None
 
         async def rest() -> None:
@@ -218,15 +211,36 @@ class Turns:
 
     async def _last(self, names: Iterable[str]) -> None:
         """Make the changes of these banks last; a failure is logged, as no answer waits for it."""
-        for store in map(self._registry.documents, names):
-            if store is None or not store.log.sync_needed:
-                continue
+        for store in filter(None, map(self._registry.documents, names)):
             try:
-                await self._upkeep.durable(store, store.sequence)
+                if store.log.sync_needed:
+                    await store.log.durable(store.sequence)
             except StoreLost:
                 pass  # its new home applies them
             except StoreUnwritable as error:
                 logger.error("changes that fell due could not be stored: %s", error)
+            self._compact([store])
+
+    def _compact(self, stores: Iterable[Documents]) -> None:
+        """Begin to write the snapshots that are due; never raises, as answers may already have been sent."""
+        for store in stores:
+            if not store.log.compaction_due or store.discarded:
+                continue
+            try:
+                # it begins now, so that another request does not start it too
+                task = asyncio.get_running_loop().create_task(store.log.compaction(self._pause))
+            except Exception as error:
+                unknown = None if isinstance(error, StoreUnwritable) else error
+                logger.warning("the snapshot could not be written: %s", error, exc_info=unknown)
+            else:
+                self._counts.compactions += 1
+                self._compactions.add(task)
+                task.add_done_callback(self._compactions.discard)
+
+    def _pause(self) -> None:
+        """Let other threads run, as the thread of a compaction; raises Abandoned at the end of the process."""
+        if self._ending.wait(PAUSE):
+            raise Abandoned
 
 
 def refuse(answer: Answered, error: Exception) -> None:
@@ -245,67 +259,3 @@ def refuse(answer: Answered, error: Exception) -> None:
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
     answer.parts = None
-
-
-class Upkeep:
-    """What answers wait for until their changes last, and the compactions of all banks of a process."""
-
-    def __init__(self, counts: ProcessCounts | None = None) -> None:
-        self._counts = counts or ProcessCounts()
-        self._compactions: set[asyncio.Task[None]] = set()
-        self._ending = Event()
-
-    def end(self) -> None:
-        """Abandon compactions; closing a store writes its last snapshot."""
-        self._ending.set()
-
-    async def durable(self, store: Store, change: int) -> None:
-        """Return once the change with this number lasts; raises as `Log.durable` does.
-
-        A compaction begins after it, when nothing else waits.
-        """
-        await store.log.durable(change)
-        self._compact_if_due(store)
-
-    def compact_overgrown(self, group: WriteGroup) -> None:
-        """Start due compactions; never raises, as answers may already have been sent."""
-        for store in list(group.overgrown):
-            if not store.log.sync_needed:  # otherwise `durable` does it at its end
-                group.overgrown.discard(store)
-                self._compact_if_due(store)
-
-    def _compact_if_due(self, store: Store) -> None:
-        """Write a new snapshot in a thread, if one is due; later failures are logged."""
-        if not store.log.compaction_due or store.discarded:
-            return
-        try:
-            # it begins now, so that another request does not start it too
-            task = asyncio.get_running_loop().create_task(store.log.compaction(pauses(self._ending)))
-        except StoreUnwritable as error:
-            logger.warning("the snapshot could not be written: %s", error)
-        except Exception:
-            logger.exception("the snapshot could not be written")
-        else:
-            self._counts.compactions += 1
-            self._compactions.add(task)
-            task.add_done_callback(self._compactions.discard)
-
-
-def pauses(ending: Event) -> Callable[[], None]:
-    """A function that a thread calls between pieces of work: it pauses, and raises Abandoned when the process ends."""
-    since: float | None = None
-    idle = False
-
-    def pause() -> None:
-        nonlocal since, idle
-        if since is None:  # the first call, in the working thread
-            since = thread_time()
-        worked = thread_time() - since
-        if worked >= WORK:
-            began, used = monotonic(), process_time()
-            if ending.wait(worked * (IDLE_PAUSE if idle else PAUSE)):
-                raise Abandoned
-            idle = process_time() - used < IDLE * (monotonic() - began)
-            since = thread_time()
-
-    return pause

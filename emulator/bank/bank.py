@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from emulator.bank.clock import LIVE, Beginning, Clock
-from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
@@ -93,7 +92,7 @@ class Bank:
         self.settings = self.defaults
         SETTINGS.follow(documents, self._take_settings)
 
-    def _take_settings(self, document: SettingsDocument | None) -> None:
+    def _take_settings(self, document: Mapping[str, Any] | None) -> None:
         changes = {name: value for name, value in (document or {}).items() if name != "id"}
         self.settings = merged(self.defaults, changes)
 

@@ -25,29 +25,6 @@ class ClockDocument(TypedDict):
     offset: NotRequired[float]  # live: bank time minus real time, in seconds
 
 
-class SettingsDocument(TypedDict, total=False):
-    """The settings that differ from the bank's defaults, by the names of `settings.Settings`."""
-
-    id: Literal["settings"]
-    profile: str
-    links: str
-    trust: str
-    date_skew: int
-    sign_responses: bool
-    pending: str
-    progression: str | dict[str, int]
-    funds_check: str
-    calendar: str
-    straks_limit: str
-    payee_check: str
-    weather: str
-    known_issues: bool
-    conformance: bool
-    notifications: bool
-    account_ids: str
-    feed: list[dict[str, Any]]
-
-
 class FixtureSource(TypedDict):
     """A fixture, stored so that a restart uses the same one."""
 

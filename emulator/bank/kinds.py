@@ -51,7 +51,7 @@ class Singleton(Generic[D]):
 
 
 CLOCK = Singleton[d.ClockDocument]("clock")
-SETTINGS = Singleton[d.SettingsDocument]("settings")
+SETTINGS = Singleton[Mapping[str, Any]]("settings")  # those that differ from the bank's defaults, by name
 BANK = Singleton[d.BankDocument]("bank")
 EXCHANGE = Singleton[d.ExchangeDocument]("exchange")
 CONSOLE = Singleton[d.ConsoleDocument]("console")

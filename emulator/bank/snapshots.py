@@ -17,7 +17,7 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import in_thread
-from emulator.store import Image, PreparedImage
+from emulator.store import Image
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
@@ -74,7 +74,7 @@ class Snapshots:
         yield from ()
         return image
 
-    def restore(self, bank: Bank, name: str, content: Image | PreparedImage | None = None) -> None:
+    def restore(self, bank: Bank, name: str, content: Image | None = None) -> None:
         """Restore the bank from a snapshot; RESOURCE_UNKNOWN, CONFLICT.
 
         `content`: the result of `prepare` for this name.
@@ -84,9 +84,7 @@ class Snapshots:
             bank.documents.restore(content)
             bank.clock.resume()
 
-    def prepare(
-        self, bank: Bank, name: str, report: Callable[[int, int], None]
-    ) -> Generator[object, None, Image | PreparedImage]:
+    def prepare(self, bank: Bank, name: str, report: Callable[[int, int], None]) -> Generator[object, None, Image]:
         """Prepare a snapshot for `restore`, in a thread if it is large. Raises as `restore` does.
 
         `report` is called for a large one after each part of the work.
@@ -98,10 +96,9 @@ class Snapshots:
             return image
         read = image or (yield from in_thread(lambda: self._read(name)))
         report(1, 2)
-        content = yield from in_thread(lambda: bank.documents.prepare(read), discard=PreparedImage.discard)
+        content = yield from in_thread(lambda: bank.documents.prepare(read))
         report(2, 2)
         if bank.documents.content() is None:
-            content.discard()
             raise BankError("CONFLICT", "The bank was deleted in the meantime.")
         return content
 

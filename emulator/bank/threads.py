@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 SLICE = 0.005  # seconds that a step waits for the work
 
 
-def in_thread(work: Callable[[], T], *, discard: Callable[[T], Any] | None = None) -> Generator[Future[T], None, T]:
+def in_thread(work: Callable[[], T]) -> Generator[Future[T], None, T]:
     """Run `work` in a thread. Returns its result, or raises its exception.
 
     Yields the future of the result, which the caller waits for before the next step; an earlier step waits briefly. The
     work must not use data that is changed elsewhere meanwhile. When the generator is closed, the thread continues to
-    its end, and `discard` is called with its result.
+    its end.
     """
     future: Future[T] = Future()
 
@@ -27,15 +27,12 @@ def in_thread(work: Callable[[], T], *, discard: Callable[[T], Any] | None = Non
         except BaseException as error:
             future.set_exception(error)
 
-    Thread(target=run, name="request-work", daemon=True).start()
-    try:
-        while not future.done():
-            yield future
-            wait([future], SLICE)
-    except GeneratorExit:
-        if discard is not None:
-            future.add_done_callback(lambda ended: None if ended.exception() else discard(ended.result()))
-        raise
+    thread = Thread(target=run, name="request-work", daemon=True)
+    thread.start()
+    while not future.done():
+        yield future
+        wait([future], SLICE)
+    thread.join()  # at its end it has no more of the result
     return future.result()
 
 

@@ -80,8 +80,12 @@ class CertificateAuthority:
             return demo
         try:
             return self.issue(DEMO, replace=demo is not None)
-        except TppExists:  # another process issued it meanwhile
-            return self.get(DEMO)
+        except TppExists:  # another process issued it meanwhile, or its folder has lost a file
+            demo = self.find(DEMO)
+            if demo is None:
+                file = f"{self._directory}/tpps/{DEMO}/{_CERTIFICATE}"
+                raise AuthorityDamaged(f"{file}: the certificate is missing") from None
+            return demo
 
     def issue(
         self,
@@ -120,13 +124,6 @@ class CertificateAuthority:
         if not TPP_NAME.fullmatch(name) or not (folder / _CERTIFICATE).exists():
             return None
         return _read_credentials(name, folder)
-
-    def get(self, name: str) -> Credentials:
-        """The credentials of the TPP with this name; raise KeyError."""
-        tpp = self.find(name)
-        if tpp is None:
-            raise KeyError(name)
-        return tpp
 
     def tpps(self) -> list[Credentials]:
         """The credentials of all TPPs, newest first."""

@@ -264,7 +264,7 @@ def _publish(
 
     report, fixed = reports.with_baseline(reports.summed(rows), baseline)
     show(report, output, lambda value: click.echo(reports.terminal(value, fixed=fixed, planned=planned)))
-    write_report(files, report, junit=reports.junit, html=reports.html)
+    write_report(files, report, junit=reports.junit_report, html=reports.html)
     if write_baseline is not None:
         write_file("--write-baseline", write_baseline, reports.baseline(report))
         report, _ = reports.with_baseline(report, {row["check"] for row in report["checks"]})

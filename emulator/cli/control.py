@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from emulator.cli.bank import ask, bank_options, echo_notes, rows, show
-from emulator.cli.forward import ControlCommand, json_body, limit_option, line, name_argument, table
+from emulator.cli.forward import ControlCommand, json_body, limit_option, line, listing, table
 from emulator.cli.options import OrderedGroup, bank_url, complete_fixture, complete_scenario, complete_setting
 
 
@@ -124,20 +124,12 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     "payments": (
         "List payments and advance one through its statuses.",
         {
-            "list": ControlCommand(
-                "List payments, newest first.",
-                "GET payments",
-                "bank-emulator payments list --output json",
-                params=(limit_option(20),),
-                view=itemgetter("payments"),
-                text=_payments_text,
-            ),
+            "list": listing("List payments, newest first.", "payments", _payments_text),
             "advance": ControlCommand(
                 "Advance PAYMENT by one status, or to a given one. Dates and missing money do not stop it.",
                 "POST payments/{payment}/advance",
                 "bank-emulator payments advance 3f2b... --to ACSC",
                 params=(
-                    name_argument("payment"),
                     click.Option(["--to"], metavar="STATUS", help="Advance to this status; default: the next one."),
                 ),
                 text=_payments_text,
@@ -147,19 +139,11 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     "consents": (
         "List consents and revoke one as the customer.",
         {
-            "list": ControlCommand(
-                "List consents, newest first.",
-                "GET consents",
-                "bank-emulator consents list --output json",
-                params=(limit_option(20),),
-                view=itemgetter("consents"),
-                text=_consents_text,
-            ),
+            "list": listing("List consents, newest first.", "consents", _consents_text),
             "revoke": ControlCommand(
                 "Revoke CONSENT, as the customer can do at the bank.",
                 "POST consents/{consent}/revoke",
                 "bank-emulator consents revoke 3f2b...",
-                params=(name_argument("consent"),),
                 text=_consents_text,
             ),
         },
@@ -189,14 +173,12 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 "Save the bank as the snapshot NAME.",
                 "PUT snapshots/{name}",
                 "bank-emulator snapshot save before-payday",
-                params=(name_argument("name"),),
                 text=line("name"),
             ),
             "load": ControlCommand(
                 "Restore the snapshot NAME.",
                 "POST snapshots/{name}/restore",
                 "bank-emulator snapshot load before-payday",
-                params=(name_argument("name"),),
                 text=line("name"),
                 progress="reset",
             ),
@@ -204,7 +186,6 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 "Delete the snapshot NAME.",
                 "DELETE snapshots/{name}",
                 "bank-emulator snapshot delete before-payday",
-                params=(name_argument("name"),),
                 text=line("name"),
             ),
         },
@@ -212,20 +193,17 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     "banks": (
         "Create, list and delete banks. Each has its own documents and clock.",
         {
-            "list": ControlCommand(
+            "list": listing(
                 "List banks: the default one, then the others by name.",
-                "GET banks",
-                "bank-emulator banks list --output json",
-                params=(limit_option(100),),
-                view=itemgetter("banks"),
-                text=table("banks", "name", "baseUrl"),
+                "banks",
+                table("banks", "name", "baseUrl"),
+                limit=100,
             ),
             "make": ControlCommand(
                 "Create or replace the bank NAME and print its address.",
                 "PUT banks/{name}",
                 "bank-emulator banks make test-1 --seed 7",
                 params=(
-                    name_argument("name"),
                     click.Option(
                         ["--fixtures"], metavar="NAME", help="The fixture to load.", shell_complete=complete_fixture
                     ),
@@ -241,7 +219,6 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 "Delete the bank NAME and its documents.",
                 "DELETE banks/{name}",
                 "bank-emulator banks delete test-1",
-                params=(name_argument("name"),),
             ),
         },
     ),
@@ -269,7 +246,6 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 "Remove the rules named NAME.",
                 "DELETE rules/{name}",
                 "bank-emulator rules remove 'slow reads'",
-                params=(name_argument("name"),),
             ),
             "clear": ControlCommand("Remove all rules.", "DELETE rules", "bank-emulator rules clear"),
         },

@@ -267,5 +267,5 @@ def _write(
 ) -> None:
     from emulator.conformance.explore import report
 
-    junit, html = (lambda _: report.junit(cases)), (lambda _: report.html(cases, title=title, text=text))
+    junit, html = (lambda _: report.junit_report(cases)), (lambda _: report.html(cases, title=title, text=text))
     write_report(where, value, junit=junit, html=html)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,7 +24,7 @@ Text = Callable[[Any], None]
 class ControlCommand:
     """One command: its request, method and path below `/_emulator/`, and how its answer is shown.
 
-    A parameter that stands in the path, in braces, goes there; the others go into the query of a GET or into the JSON
+    A name in braces in the path is an argument of the command; `params` go into the query of a GET or into the JSON
     body, in camel case. `body` makes the body in another way. `view` selects what is shown of the answer, and `text`
     prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for nothing.
     `progress` is the kind of the events that report the progress of long work.
@@ -60,8 +62,9 @@ class ControlCommand:
         def run(**values: Any) -> None:
             self.run(**values)
 
-        command = click.command(name, params=list(self.params), help=self.about, epilog=f"Example: {self.example}")
-        return command(run)
+        in_path = map(name_argument, re.findall(r"{(\w+)}", self.request))
+        params = [*in_path, *self.params]
+        return click.command(name, params=params, help=self.about, epilog=f"Example: {self.example}")(run)
 
 
 def percent(event: Mapping[str, Any]) -> str:
@@ -78,6 +81,18 @@ def members(values: Mapping[str, Any]) -> dict[str, Any]:
 def _camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+def listing(about: str, noun: str, text: Text, *, limit: int = 20) -> ControlCommand:
+    """The command `list` of a noun, which is the path and the member of the answer."""
+    return ControlCommand(
+        about,
+        f"GET {noun}",
+        f"bank-emulator {noun} list --output json",
+        params=(limit_option(limit),),
+        view=itemgetter(noun),
+        text=text,
+    )
 
 
 def name_argument(name: str, **options: Any) -> click.Argument:

@@ -9,17 +9,14 @@ import click
 
 from emulator.cli.bank import ask, bank_options, show
 from emulator.cli.failure import Failed
-from emulator.cli.forward import ControlCommand, limit_option, members, name_argument, table
+from emulator.cli.forward import listing, members, name_argument, table
 from emulator.cli.options import OrderedGroup, bank_url
 from emulator.settings import variable
 
-LIST = ControlCommand(
+LIST = listing(
     "List open and past SCAs, newest first.",
-    "GET sca",
-    "bank-emulator sca list --output json",
-    params=(limit_option(20),),
-    view=lambda answer: answer["sca"],
-    text=table("SCAs", "created", "status", "purpose", "nationalId", "target", "id"),
+    "sca",
+    table("SCAs", "created", "status", "purpose", "nationalId", "target", "id"),
 )
 # Each way to complete an SCA, with its help, example and options; the verb is part of the path.
 ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {

@@ -222,12 +222,16 @@ def _confirm(name: str, lost: list[str]) -> None:
 
 def _done(answer: dict[str, Any]) -> str:
     """One line about what was changed, and one for each note about payments that are not."""
+    notes = (f"  {note}" for note in answer.get("notes", ()))
+    return "\n".join([f"{answer['scenario']}: {applied(answer)}", *notes])
+
+
+def applied(answer: Mapping[str, Any]) -> str:
+    """What applying a scenario has changed, or would change."""
     clock = answer["clock"]
     documents = "documents replaced" if answer["reset"] else "documents stay"
     settings = "".join(f", {name}={json.dumps(value)}" for name, value in answer["settings"].items())
-    rules = counted(answer["rules"], "rule")
-    changed = f"{answer['scenario']}: {documents}, bank time {clock['now']} {clock['mode']}, {rules}{settings}"
-    return "\n".join([changed, *(f"  {note}" for note in answer.get("notes", ()))])
+    return f"{documents}, bank time {clock['now']} {clock['mode']}, {counted(answer['rules'], 'rule')}{settings}"
 
 
 def _status_text(rules: list[dict[str, Any]]) -> None:

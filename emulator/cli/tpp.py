@@ -19,11 +19,11 @@ from emulator.cli.options import (
     state_directory,
     state_option,
 )
+from emulator.settings import KEYSTORE_PASSWORD
 
 if TYPE_CHECKING:
     from emulator.ca import Credentials
 
-KEYSTORE_PASSWORD = "bank-emulator"
 FILES = {"certificate": "certificate.pem", "key": "key.pem", "keystore": "keystore.p12"}
 
 # How a bank treats each flaw. The flaws are those of emulator.ca, which is slow to import.

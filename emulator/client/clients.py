@@ -89,8 +89,32 @@ class TppResponse:
 Answer = TypeVar("Answer")  # a TppResponse, or a coroutine that returns one
 
 
+class SendingOptions(TppOptions, total=False):
+    """The options of a client; see `SendingTpp`."""
+
+    ca: str | Path | None
+    timeout: float
+
+
 class SendingTpp(Tpp, Generic[Answer]):
-    """A TPP that sends its requests: a method for each HTTP method; a subclass implements `send`."""
+    """A TPP that sends its requests: a method for each HTTP method; a subclass implements `send`.
+
+    `ca` is the file of the CA that must have issued the bank's TLS certificate (default: the system's CAs), `timeout`
+    is in seconds. Other arguments as for Tpp. Raises OSError for a `ca` that cannot be read.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        identity: HoldsKey,
+        *,
+        ca: str | Path | None = None,
+        timeout: float = 30,
+        **options: Unpack[TppOptions],
+    ) -> None:
+        super().__init__(base_url, identity, **options)
+        self._timeout = timeout
+        self._trusted = None if ca is None else ssl.create_default_context(cafile=str(ca))
 
     @abstractmethod
     def send(self, prepared: Prepared) -> Answer:
@@ -121,22 +145,11 @@ class TppClient(SendingTpp[TppResponse]):
     """A signing client: `client.post("/v1/...", json=...)` -> TppResponse, safe to use from several threads.
 
     Connections stay open, as many as there were concurrent requests. A failed request is not repeated, because the
-    bank may have executed it. `ca` is the file of the CA that must have issued the bank's TLS certificate (default:
-    the system's CAs), `timeout` is in seconds. Other arguments as for Tpp.
+    bank may have executed it.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        identity: HoldsKey,
-        *,
-        ca: str | Path | None = None,
-        timeout: float = 30,
-        **options: Unpack[TppOptions],
-    ) -> None:
+    def __init__(self, base_url: str, identity: HoldsKey, **options: Unpack[SendingOptions]) -> None:
         super().__init__(base_url, identity, **options)
-        self._timeout = timeout
-        self._ca = ca
         self._idle: list[HTTPConnection] = []
 
     def send(self, prepared: Prepared) -> TppResponse:
@@ -183,7 +196,7 @@ class TppClient(SendingTpp[TppResponse]):
         host = parts.hostname or ""
         if parts.scheme == "http":
             return HTTPConnection(host, parts.port, timeout=self._timeout)
-        context = ssl.create_default_context(cafile=str(self._ca) if self._ca is not None else None)
+        context = self._trusted or ssl.create_default_context()
         return HTTPSConnection(host, parts.port, timeout=self._timeout, context=context)
 
 
@@ -199,21 +212,11 @@ def _is_live(connection: HTTPConnection) -> bool:
 class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
     """As TppClient, with coroutines, for many concurrent requests; close it, or use `async with`.
 
-    Raises OSError for a `ca` that cannot be read, and when there is no answer.
+    Raises OSError when there is no answer.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        identity: HoldsKey,
-        *,
-        ca: str | Path | None = None,
-        timeout: float = 30,
-        **options: Unpack[TppOptions],
-    ) -> None:
+    def __init__(self, base_url: str, identity: HoldsKey, **options: Unpack[SendingOptions]) -> None:
         super().__init__(base_url, identity, **options)
-        self._timeout = timeout
-        self._verify = True if ca is None else ssl.create_default_context(cafile=str(ca))
         self._session: ClientSession | None = None
 
     async def request(self, method: str, path: str, **options: Unpack[Options]) -> TppResponse:
@@ -254,7 +257,7 @@ class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
         from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
         return ClientSession(
-            connector=TCPConnector(ssl=self._verify, limit=0),
+            connector=TCPConnector(ssl=self._trusted or True, limit=0),
             timeout=ClientTimeout(total=self._timeout),
             cookie_jar=DummyCookieJar(),  # no header is added that was not requested, as in the synchronous client
             auto_decompress=False,  # the body is returned as received, as by the synchronous client

@@ -34,7 +34,9 @@ class Auditor:
         """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
         self.records = {check.check: Record() for check in self.checks}
         self._machines = [
-            Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect
+            Machine(check, clause, tests, self.records[check.check])
+            for check in self.checks
+            for clause, tests in zip(check.expect, check.tests, strict=True)
         ]
         # By the facts SORTED_BY, and whether the TPP is unknown: the clauses that may be concerned.
         self._rows: dict[tuple[Any, ...], _Row] = {}

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from operator import gt, lt
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -227,6 +227,7 @@ class Clause(_CheckModel):
 
 
 WORDS = ("itself", "next", "each", "never", "at_most", "from_link", "claim")
+AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decides
 
 
 class Reaction(_CheckModel):
@@ -274,10 +275,35 @@ class Check(_CheckModel):
     seen: Match
     expect: list[Clause]
 
+    @cached_property
+    def tests(self) -> list[ClauseTests]:
+        """Those of its clauses, made once for all banks."""
+        return [_tests_of(self, clause) for clause in self.expect]
+
     @model_validator(mode="before")
     @classmethod
     def _one_clause_or_several(cls, value: Any) -> Any:
         return {**value, "expect": _listed(value["expect"])} if isinstance(value, dict) and "expect" in value else value
+
+
+class ClauseTests(NamedTuple):
+    """The matches of a clause: `seen` of its occasion, `ends` its `until`, `concerns` its `of`, and `wants` its
+    `itself`, `next`, `each` or `never`."""
+
+    seen: MatchTest
+    ends: list[MatchTest]
+    concerns: MatchTest
+    wants: MatchTest | None
+
+
+def _tests_of(check: Check, clause: Clause) -> ClauseTests:
+    seen = check.seen if clause.seen is None else clause.seen
+    wanted = next((match for match in (clause.next, clause.each, clause.never) if match is not None), None)
+    if clause.word in AT_ONCE:
+        itself = clause.itself if clause.itself is not None else {"linked": True}
+        wanted = {"event": seen.get("event", "request"), **itself}
+    ends = [MatchTest(match) for match in clause.until]
+    return ClauseTests(MatchTest(seen), ends, MatchTest(clause.of), None if wanted is None else MatchTest(wanted))
 
 
 def read(text: str, file: str) -> Check:

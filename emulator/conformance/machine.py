@@ -28,12 +28,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from emulator.conformance.check import Check, Clause, MatchTest
+from emulator.conformance.check import AT_ONCE, Check, Clause, ClauseTests
 from emulator.conformance.facts import Observation, tuple_of
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
-AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decides
 BODY_SHOWN = 4096  # bytes of a request in a failure
 
 
@@ -138,27 +137,15 @@ class _Occasion:
 
 
 class Machine:
-    """The state machine of one clause.
+    """The state machine of one clause, for one bank. An occasion is of one TPP, and has the facts `by`."""
 
-    `seen` tests an occasion, `ends` the `until` of the clause, `concerns` its `of`, and `wants` its `itself`, `next`,
-    `each` or `never`. An occasion is of one TPP and has the facts `by`.
-    """
-
-    def __init__(self, check: Check, clause: Clause, record: Record) -> None:
+    def __init__(self, check: Check, clause: Clause, tests: ClauseTests, record: Record) -> None:
         self.check = check
         self.clause = clause
         self.record = record
         self.word = clause.word
         self.at_once = self.word in AT_ONCE
-        seen = check.seen if clause.seen is None else clause.seen
-        wanted = next((match for match in (clause.next, clause.each, clause.never) if match is not None), None)
-        if self.at_once:
-            itself = clause.itself if clause.itself is not None else {"linked": True}
-            wanted = {"event": seen.get("event", "request"), **itself}
-        self.seen = MatchTest(seen)
-        self.ends = [MatchTest(match) for match in clause.until]
-        self.concerns = MatchTest(clause.of)
-        self.wants = None if wanted is None else MatchTest(wanted)
+        self.seen, self.ends, self.concerns, self.wants = tests
         self.key = tuple_of(["tpp", *clause.by])
         self.compared = tuple_of([*clause.same, *clause.differ])
         self.differ = len(clause.same)

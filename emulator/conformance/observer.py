@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.log import Exchange
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import moment, oslo_date, real_seconds
-from emulator.bank.customers.consents import account_shown_as
+from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, PSU, SCA, TRANSACTION
 from emulator.bank.tpp import prefix
 from emulator.conformance.links import END_OF_PAGE, PAGES
@@ -215,7 +215,7 @@ class Conformance:
             payment = self._bank.documents.get(PAYMENT, identity)
             if payment is not None:
                 self._beliefs[identity] = PaymentBelief(str(belief.get("state")), state_of(payment["status"]))
-            elif (account := self._bank.documents.get(ACCOUNT, account_shown_as(self._bank, identity))) is not None:
+            elif (account := self._bank.documents.get(ACCOUNT, resource_shown_as(self._bank, identity))) is not None:
                 self._beliefs[identity] = AccountBelief(
                     decimal(belief.get("balance")),
                     belief.get("transactions"),

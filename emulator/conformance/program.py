@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -70,6 +71,18 @@ def printed(output: IO[bytes]) -> str:
     output.seek(max(0, output.tell() - OUTPUT_SHOWN))
     text = output.read().decode("utf-8", "replace").strip()
     return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
+
+
+_ERROR = re.compile(r"^(?!\s).*(error|exception|panic)", re.IGNORECASE)
+
+
+def reason(text: str) -> str:
+    """The line of what a command has printed that says why it ended: the last one about an error, else the last.
+
+    Python prints that line last; Node prints its stack and its version after it.
+    """
+    lines = text.splitlines()
+    return next(filter(_ERROR.search, reversed(lines)), "".join(lines[-1:]))
 
 
 def failure(status: int | None, timeout: float, text: str) -> str | None:

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
-from xml.etree import ElementTree
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from emulator import junit
 from emulator.conformance.check import Check
 from emulator.conformance.machine import MOST_FAILURES, Evidence, Failure, Record
 
@@ -257,34 +257,22 @@ def sums(shown: Mapping[str, Any]) -> str:
     )
 
 
-def junit(shown: Mapping[str, Any]) -> str:
+def junit_report(shown: Mapping[str, Any]) -> str:
     """The report as JUnit XML.
 
     The verdicts not-seen, skipped and known are skipped tests; warn is a passed test with its text in system-out.
     """
-    from emulator.scenario.player import xml_text  # the player takes its time to import
+    return junit.document(junit.suite("conformance", map(_case, shown["checks"])))
 
-    rows = shown["checks"]
-    suite = ElementTree.Element(
-        "testsuite",
-        name="conformance",
-        tests=str(len(rows)),
-        failures=str(shown["summary"]["fail"]),
-        errors="0",
-        skipped=str(sum(row["verdict"] in ("not-seen", "skipped", "known") for row in rows)),
-    )
-    for row in rows:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"conformance.{row['group']}", name=row["check"])
-        if row["verdict"] == "fail":
-            failure = ElementTree.SubElement(case, "failure", message=xml_text(row["text"]))
-            failure.text = xml_text(json.dumps(row["failures"], indent=2, ensure_ascii=False))
-        elif row["verdict"] in ("not-seen", "skipped", "known"):
-            ElementTree.SubElement(
-                case, "skipped", message=xml_text(f"{row['verdict']}: {row['text'] or row['about']}")
-            )
-        elif row["verdict"] == "warn":
-            ElementTree.SubElement(case, "system-out").text = xml_text(f"warning: {row['text']}")
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+
+def _case(row: Mapping[str, Any]) -> junit.Case:
+    verdict, group = row["verdict"], f"conformance.{row['group']}"
+    if verdict == "fail":
+        failures = json.dumps(row["failures"], indent=2, ensure_ascii=False)
+        return junit.Case(group, row["check"], failure=(row["text"], failures))
+    if verdict in ("not-seen", "skipped", "known"):
+        return junit.Case(group, row["check"], skipped=f"{verdict}: {row['text'] or row['about']}")
+    return junit.Case(group, row["check"], output=f"warning: {row['text']}" if verdict == "warn" else None)
 
 
 def html(shown: Mapping[str, Any], *, title: str = "Conformance report") -> str:

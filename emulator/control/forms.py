@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import BaseModel, ConfigDict, Field, create_model, with_config
 from typing_extensions import TypedDict
 
 from emulator.bank import fixtures
@@ -18,6 +19,15 @@ from emulator.scenario.model import ScenarioFile
 from emulator.scenario.values import Context
 
 closed = with_config(ConfigDict(extra="forbid"))
+
+
+def listed(name: str, about: str, **member: Any) -> type[BaseModel]:
+    """The form of an answer with one member, a list: `listed("Payments", "Payments, newest first.", payments=Payment)`.
+
+    `name` is that of its schema in the OpenAPI document.
+    """
+    forms: Any = {key: GenericAlias(list, (entry,)) for key, entry in member.items()}
+    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=about, **forms)
 
 
 @closed

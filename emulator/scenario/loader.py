@@ -191,6 +191,8 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
         raise ScenarioMissing(name[:100], [Problem((), f"There is no scenario {name[:100]!r}{end}")])
     path = known[name]
     source = str(path) if name in own("scenarios") else path.name
+    if path.exists() and not path.is_file():  # the bank would wait for a writer of a pipe, at each list
+        raise ScenarioRefused(source, [Problem((), "This is not a regular file; the bank reads it at each use.")])
     scenario = from_text(text_of(path, source), source, values)
     if scenario.name != name:
         text = f"It has the name of its file, {name}, as lists show and apply it by that."

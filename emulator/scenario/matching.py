@@ -49,6 +49,7 @@ from emulator.bank.conditions import (
     compiled,
     wildcard,
 )
+from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
@@ -169,14 +170,14 @@ class Facts:
         return () if context is None else (context,)
 
     def _account(self) -> tuple[Any, ...]:
-        """The account in the path: its resourceId, and its numbers while the bank has it."""
+        """The account in the path: its resourceId, and its one id and its numbers while the bank has it."""
         call, identity = self._call, self._parameter("id")
         if call is None or not identity:
             return ()
-        documents = call.bank.documents
-        account, card = documents.get(ACCOUNT, identity[0]), documents.get(CARD, identity[0])
+        documents, stored = call.bank.documents, resource_shown_as(call.bank, identity[0])
+        account, card = documents.get(ACCOUNT, stored), documents.get(CARD, stored)
         numbers = () if account is None else (account["iban"], account["bban"])
-        return (*identity, *numbers, *(() if card is None else (card["maskedPan"],)))
+        return (*identity, stored, *numbers, *(() if card is None else (card["maskedPan"],)))
 
     def _payment(self) -> tuple[Any, ...]:
         payment = self._exchange.payment_id if self._exchange else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
+from emulator import junit
 from emulator.scenario import expectation
 from emulator.scenario.actors import ActorFailed, Actors
 from emulator.scenario.loader import Scenario
@@ -166,39 +166,19 @@ def _save(scene: Scene, answer: ReceivedAnswer, variables: Variables) -> None:
         variables.save(name, member_at(answer.json(), path))
 
 
-_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
 def junit_report(stories: Sequence[Played]) -> str:
     """JUnit XML: a test suite for each story, a test case for each step, with the same names in every run."""
     root = ElementTree.Element("testsuites", name="scenarios")
-    for story in stories:
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            name=story.scenario,
-            tests=str(len(story.steps)),
-            failures=str(sum(step.outcome == FAILED for step in story.steps)),
-            skipped=str(sum(step.outcome == SKIPPED for step in story.steps)),
-            time=f"{sum(step.seconds for step in story.steps):.3f}",
-        )
-        for step in story.steps:
-            case = ElementTree.SubElement(
-                suite,
-                "testcase",
-                classname=story.scenario,
-                name=xml_text(f"{step.number} {step.written or step.title}"),
-                time=f"{step.seconds:.3f}",
-            )
-            if step.outcome == SKIPPED:
-                ElementTree.SubElement(case, "skipped")
-            elif step.outcome == FAILED:
-                failure = ElementTree.SubElement(case, "failure", message=xml_text("; ".join(step.differences)))
-                failure.text = xml_text(json.dumps(step.as_json(), ensure_ascii=False, indent=2))
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    root.extend(junit.suite(story.scenario, (_case(story, step) for step in story.steps)) for story in stories)
+    return junit.document(root)
 
 
-def xml_text(text: str) -> str:
-    """Text with the characters replaced that XML does not allow."""
-    return _NOT_XML.sub("?", text)
+def _case(story: Played, step: StepResult) -> junit.Case:
+    details = json.dumps(step.as_json(), ensure_ascii=False, indent=2)
+    return junit.Case(
+        story.scenario,
+        f"{step.number} {step.written or step.title}",
+        failure=("; ".join(step.differences), details) if step.outcome == FAILED else None,
+        skipped="" if step.outcome == SKIPPED else None,
+        seconds=step.seconds,
+    )

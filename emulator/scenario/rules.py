@@ -38,7 +38,7 @@ from emulator.api.operation import Call, Reply
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
-from emulator.bank.documents import RuleEntry, RulesDocument, SettingsDocument
+from emulator.bank.documents import RuleEntry, RulesDocument
 from emulator.bank.kinds import RULES, SETTINGS
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class RuleSet:
             self._known = {active.serial: active for active in rules}
         self._set(rules)
 
-    def _take_weather(self, _settings: SettingsDocument | None) -> None:
+    def _take_weather(self, _settings: Mapping[str, Any] | None) -> None:
         """Use the rules of the setting from now on."""
         weather = self._bank.settings.weather
         if weather != self._weather[0]:

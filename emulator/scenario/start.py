@@ -28,7 +28,7 @@ from emulator.scenario.values import Feed, Settings, amount
 
 if TYPE_CHECKING:
     from emulator.bank.snapshots import Snapshots
-    from emulator.store import Image, PreparedImage
+    from emulator.store import Image
 
 CURRENT = "current"
 SNAPSHOT = "snapshot:"
@@ -275,7 +275,7 @@ class Start(Model):
         """The name of the snapshot that the bank starts from; None if it starts from something else."""
         return self.base.removeprefix(SNAPSHOT) if self.base.startswith(SNAPSHOT) else None
 
-    def apply(self, bank: Bank, snapshots: Snapshots, content: Image | PreparedImage | None) -> None:
+    def apply(self, bank: Bank, snapshots: Snapshots, content: Image | None) -> None:
         """Apply it; raises DefinitionError for changes to something that the bank does not have.
 
         `content`: the snapshot that it starts from, where that was prepared.
@@ -292,7 +292,7 @@ class Start(Model):
         for index, change in enumerate(self.change):
             change.apply(bank, ("start", "change", index))
 
-    def _apply_base(self, bank: Bank, snapshots: Snapshots, content: Image | PreparedImage | None) -> None:
+    def _apply_base(self, bank: Bank, snapshots: Snapshots, content: Image | None) -> None:
         """Set documents and clock; the clock is set back only with the documents."""
         if not self.resets:
             if self.clock is not None and self.clock < bank.clock.now():

@@ -27,7 +27,7 @@ from emulator.bank.snapshots import Snapshots
 from emulator.scenario import loader
 from emulator.scenario.loader import Scenario
 from emulator.scenario.rules import AddedRule, RuleSet
-from emulator.store import Image, PreparedImage, discarded_on_failure
+from emulator.store import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def furnish(scenario_target: ScenarioTarget, scenarios: Iterable[Scenario], sett
 
 def prepare(
     scenario: Scenario, scenario_target: ScenarioTarget, *, status: str = "preparing"
-) -> Generator[object, None, Image | PreparedImage | None]:
+) -> Generator[object, None, Image | None]:
     """Prepare the snapshot that a scenario starts from, for `apply`; a large one is read beside other work.
 
     Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario.
@@ -86,20 +86,17 @@ def prepare(
         return None
 
 
-def apply(
-    scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None
-) -> dict[str, Any]:
+def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | None = None) -> dict[str, Any]:
     """Apply the start and the rules of a scenario; returns `{scenario, reset, clock, rules, settings, notes?}`.
 
     Its rules follow the existing ones; those of an earlier application of the scenario are replaced.
     `content`: the result of `prepare`. Raises ScenarioRefused; then nothing has changed.
     """
     bank = scenario_target.bank
-    with discarded_on_failure(content):
-        _refuse_play_only(scenario)
-        with bank.documents.transaction():
-            _perform(scenario, scenario_target, content)
-            progression.run_due(bank)
+    _refuse_play_only(scenario)
+    with bank.documents.transaction():
+        _perform(scenario, scenario_target, content)
+        progression.run_due(bank)
     if scenario.start.snapshot is not None:
         scenario_target.rules.restart()
     if scenario.start.resets:
@@ -139,9 +136,7 @@ class _Previewed(Exception):
     """Rolls the transaction of a preview back."""
 
 
-def preview(
-    scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None
-) -> dict[str, Any]:
+def preview(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | None = None) -> dict[str, Any]:
     """The result of `apply`, with `losses` as `lost`, without changing anything; raises ScenarioRefused.
 
     `content`: the result of `prepare`.
@@ -149,13 +144,12 @@ def preview(
     bank = scenario_target.bank
     done: dict[str, Any] = {}
     try:
-        with discarded_on_failure(content):
-            _refuse_play_only(scenario)
-            lost = losses(scenario, bank)
-            with bank.documents.transaction():
-                _perform(scenario, scenario_target, content)
-                done = _done(scenario, bank)
-                raise _Previewed
+        _refuse_play_only(scenario)
+        lost = losses(scenario, bank)
+        with bank.documents.transaction():
+            _perform(scenario, scenario_target, content)
+            done = _done(scenario, bank)
+            raise _Previewed
     except _Previewed:
         return {**done, "lost": lost}
 
@@ -176,7 +170,7 @@ def losses(scenario: Scenario, bank: Bank) -> list[str]:
     return lost
 
 
-def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | PreparedImage | None = None) -> None:
+def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | None = None) -> None:
     """Apply start and rules, in the transaction of the caller; raises ScenarioRefused."""
     try:
         scenario.start.apply(scenario_target.bank, scenario_target.snapshots, content)

@@ -1,16 +1,14 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
-`documents.py` has the documents in memory, with transactions and undoing, and says what a log does; `table.py` has
-those of one kind, `image.py` the content at one moment, `changes.py` what a log is given. `journal_log.py` is the log
-in a directory, with `snapshot.py`, `recovery.py` and `disk.py`; `check.py` verifies and repairs a directory.
-`postgres/` is the log that several processes share.
+`documents.py` has the documents in memory, with transactions and undoing, and says what a log is and is given;
+`table.py` has those of one kind, and images of all. `journal_log.py` is the log in a directory, with `snapshot.py` and
+`disk.py`; `check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
 
-A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `changes.payload`,
-`JournalLog.append`. And back: `recovery.recover`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
+A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `documents.difference`,
+`JournalLog.append`. And back: `Recovered`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
-from emulator.store.changes import Change
-from emulator.store.documents import DependentCache, Documents, Event, Log, WriteGroup, memory_store
+from emulator.store.documents import Change, DependentCache, Documents, Event, Log, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
     StoreError,
@@ -22,11 +20,9 @@ from emulator.store.errors import (
     StoreUncertain,
     StoreUnwritable,
 )
-from emulator.store.image import Image, PreparedImage, discarded_on_failure
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
-
-Store = Documents  # the name that those who open and close them use
+from emulator.store.table import Image
 
 __all__ = [
     "Change",
@@ -40,8 +36,6 @@ __all__ = [
     "Kind",
     "Log",
     "Ordered",
-    "PreparedImage",
-    "Store",
     "StoreDamaged",
     "StoreError",
     "StoreExhausted",
@@ -52,7 +46,6 @@ __all__ = [
     "StoreUncertain",
     "StoreUnwritable",
     "WriteGroup",
-    "discarded_on_failure",
     "memory_store",
     "open_store",
 ]

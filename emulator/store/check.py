@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from emulator.store.disk import Disk, closing, shared_lock, write_whole
+from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.documents import memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
+from emulator.store.journal_log import SNAPSHOT, Recovered, journal_first, unfinished_name
 from emulator.store.kinds import Kind
-from emulator.store.recovery import SNAPSHOT, journal_first, recover, unfinished_name
-from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE, write_snapshot
-from emulator.store.table import DocumentTable, TableContent
-
-_TABLE = re.compile(rb',("[^"\\]+"):\{')
-_ROW = re.compile(rb'"(\d+)":(\{.*\}),?')
-_SEQUENCE = re.compile(rb'"sequence":(\d+)')
-_INDEX = b',"_index":'  # of format 1, after the documents
+from emulator.store.snapshot import load, write_snapshot
 
 
 @dataclass(slots=True)
@@ -84,36 +75,19 @@ def repair(directory: Path, kinds: Sequence[Kind[Any]] = ()) -> CheckReport:
 
 def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.findings.clear()
-    report.documents.clear()
+    report.documents = {}
     report.torn = None
     documents = memory_store(kinds)
     try:
-        recovered = recover(report.directory, documents)
+        recovered = Recovered(report.directory, documents)
     except StoreDamaged as damaged:
         report.findings.append(damaged)
         return
-    for kind, table in documents.tables.items():
-        report.documents[kind] = len(table.rows)
-        if (wrong := disagreement(table)) is not None:
-            reason = f"the documents of kind {kind}: {wrong}"
-            report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, reason, intact=True))
+    report.documents = {kind: len(table.rows) for kind, table in documents.tables.items()}
     report.sequence = documents.sequence
     if recovered.torn is not None:
         file, offset, size = recovered.torn
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
-
-
-def disagreement(table: DocumentTable) -> str | None:
-    """How the ids, indexes or orders of a table disagree with its documents; None if they agree."""
-    try:
-        content = TableContent.of(table.kind, table.sorted_rows())
-    except ValueError as wrong:
-        return str(wrong)
-    if content.numbers != table.numbers:
-        return "the ids do not match the documents"
-    ours, theirs = content.keys, table.keys
-    same = ours.indexes == theirs.indexes and ours.orders == theirs.orders
-    return None if same else "the indexes do not match the documents"
 
 
 def _mend(report: CheckReport, damage: StoreDamaged) -> bool:
@@ -168,63 +142,21 @@ def _cut(report: CheckReport, damage: StoreDamaged) -> None:
 def _salvage(report: CheckReport, file: Path) -> str:
     """Write a new snapshot with the documents that can be read, or remove it if none can; says which of them."""
     disk = Disk()
-    data = file.read_bytes()
-    tables: dict[str, dict[int, bytes]] = {}
-    ids: set[tuple[str, str]] = set()
-    kind, lost = "", 0
-    lines, is_whole = _lines(data)
-    for line in lines:
-        if (opening := _TABLE.fullmatch(line)) is not None:
-            kind = orjson.loads(opening[1])
-            tables.setdefault(kind, {})
-        elif line not in (b"}", b""):
-            try:
-                if (row := _ROW.fullmatch(line)) is None:
-                    raise ValueError(line)
-                number, raw = int(row[1]), row[2]
-                identity = (kind, orjson.loads(raw)["id"])
-                if not isinstance(identity[1], str) or identity in ids or number in tables[kind]:
-                    raise ValueError(line)
-            except (ValueError, KeyError, TypeError):
-                lost += 1
-                continue
-            ids.add(identity)
-            tables[kind][number] = raw
+    lost: list[bytes] = []
+    sequence, image = load(pieces(file), file, {}, lost)
+    count = sum(len(table.rows) for table in image.tables.values())
     _copy(report, file)
-    if not ids:
+    if not count:
         disk.remove(file)
         return f"removed {SNAPSHOT}, in which no document can be read: its content is lost"
-    contents = {kind: TableContent.of(Kind(kind), dict(sorted(rows.items()))) for kind, rows in tables.items()}
+    # the stated sequence is wrong if no journal follows it
+    firsts = [first for name in os.listdir(report.directory) if (first := journal_first(name)) is not None]
+    if firsts and sequence + 1 not in firsts:
+        sequence = min(firsts) - 1
+    is_whole = not file.read_bytes().startswith(b'{"_store":{"1":') or file.read_bytes().endswith(b"\n}\n}\n")
     unfinished = report.directory / unfinished_name(0, id(report))
-    write_snapshot(disk, unfinished, contents, _sequence(report.directory, data))
+    write_snapshot(disk, unfinished, image.tables, sequence)
     disk.rename(unfinished, file)
     disk.sync_directory(report.directory)
-    action = f"kept the {len(ids)} documents of {SNAPSHOT} that can be read, dropped {lost}; none of them is verified"
+    action = f"kept the {count} documents of {SNAPSHOT} that can be read, dropped {len(lost)}; none of them is verified"
     return action if is_whole else f"{action}; the file is incomplete, and the documents of its end are lost"
-
-
-def _lines(data: bytes) -> tuple[list[bytes], bool]:
-    """The lines of a snapshot after the first, and whether it has an end.
-
-    One that another program wrote is brought into the same form.
-    """
-    try:
-        tables = {kind: documents.items() for kind, documents in orjson.loads(data).items() if kind != STORE_TABLE}
-    except (ValueError, AttributeError):
-        documents_only, index, _ = data.partition(_INDEX)
-        return documents_only.split(b"\n")[1:], bool(index) or data.endswith(b"\n}\n}\n")
-    tables.pop(INDEX_TABLE, None)
-    lines = []
-    for kind, documents in tables.items():
-        lines.append(b",%b:{" % orjson.dumps(kind))
-        lines += [b"%b:%b" % (orjson.dumps(number), orjson.dumps(document)) for number, document in documents]
-    return lines, True
-
-
-def _sequence(directory: Path, data: bytes) -> int:
-    """The snapshot's last change: as stated in it if a journal follows that, else from the oldest journal."""
-    firsts = [first for name in os.listdir(directory) if (first := journal_first(name)) is not None]
-    stated = _SEQUENCE.search(data.split(b"\n", 1)[0])
-    if stated is not None and (not firsts or int(stated[1]) + 1 in firsts):
-        return int(stated[1])
-    return min(firsts, default=1) - 1

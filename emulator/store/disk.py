@@ -105,18 +105,11 @@ class Lock:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
-    def release(self, *, hurried: bool) -> None:
-        """Release the lock; the file stays, so that no process can hold a lock on a deleted file.
-
-        `hurried`: leave the name of this process in it, as after a kill. That saves a change to the disk.
-        """
-        if not hurried:
-            with suppress(OSError):
-                os.ftruncate(self._file, 0)
-        self.abandon()
-
-    def abandon(self) -> None:
-        """Close the file without releasing the lock, in a forked child whose parent keeps it."""
+    def release(self) -> None:
+        """Release the lock; the file stays, so that no process can hold a lock on a deleted file."""
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+        fcntl.flock(self._file, fcntl.LOCK_UN)  # a process that was forked from this one has the file open, too
         os.close(self._file)
 
 

@@ -19,39 +19,137 @@ events wait until then.
     fsync or commit fails (`revert`)   every later change is undone, too, and their numbers are used again
 
 Where even the undoing fails, for which memory must be very short, the documents are `lost`: nothing is read or changed,
-and open blocks and the turn fail with all that they have changed. The next access after them finishes the undoing, or
-loads the documents anew from the log. So no later change is ever written with the rest of an earlier one.
+and open blocks and the turn fail with all that they have changed. The next access after them loads the documents anew
+from the log. So no later change is ever written with the rest of an earlier one. Documents in memory only stay lost.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
+from operator import itemgetter
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, Unpack
 
 import orjson
 
-from emulator.store.changes import Change, Replaced, Step, payload
 from emulator.store.errors import StoreUnwritable
-from emulator.store.image import Image, PreparedImage, StoredContent
 from emulator.store.kinds import D, Document, Kind, by_name
-from emulator.store.table import DocumentTable, TableContent, Value, decoded, encoded
+from emulator.store.table import DocumentTable, Image, StoredContent, TableContent, Value, decoded, encoded
 
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 256  # rows
 LOST = "a change could not be undone, and everything since then is undone with it"
-RESERVED = ("_store", "_index")  # names of tables in a snapshot
 
 Event = dict[str, Any]
 """An event for listeners: `{"type": ..., ...}`, JSON."""
 
 Key = TypeVar("Key")
 Cached = TypeVar("Cached")
+
+
+class Change(NamedTuple):
+    """One change: its number, itself as JSON, and the whole content that it names.
+
+    As JSON `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, with
+    "clear" and "delete" only if something is deleted; for a cleared kind, "put" has every document. With a content
+    it is `{"sequence", "content": file, "then": the differences since}`.
+    """
+
+    sequence: int
+    payload: bytes
+    content: StoredContent | None = None
+
+
+_NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
+
+
+def content_named(change: bytes) -> str | None:
+    """The content that a change names, or None; without decoding the change."""
+    named = _NAMED.match(change)
+    return None if named is None else named[1].decode()
+
+
+class Replaced(NamedTuple):
+    """The whole content that a table had before it was replaced."""
+
+    table: DocumentTable
+    before: TableContent
+
+
+Step = tuple[DocumentTable, str, int | None, bytes | None] | Replaced | StoredContent
+"""What was there before a change: table, id, number and text of a document (None: it did not exist), or more.
+
+After a StoredContent, the steps before it need not be written.
+"""
+
+
+def difference(sequence: int, steps: list[Step]) -> Change | None:
+    """The change from what was before the first step to what is now; None if there is no difference."""
+    head = b'{"sequence":%d,' % sequence
+    if StoredContent not in (types := set(map(type, steps))):
+        payload = _differences(head, steps, Replaced in types)
+        return None if payload is None else Change(sequence, payload)
+    for place, step in enumerate(steps):
+        if isinstance(step, StoredContent):
+            content, since = step, steps[place + 1 :]
+    then = _differences(b"{", since, True) or b'{"put":[]}'
+    return Change(sequence, b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then), content)
+
+
+_document: Callable[[Any], Any] = itemgetter(0, 1)
+
+
+def _differences(head: bytes, steps: list[Any], replaced: bool) -> bytes | None:
+    cleared: dict[DocumentTable, None] = {}  # tables that are better written as a whole
+    if replaced:
+        steps = list(_single_steps(steps, cleared))
+    touched: dict[Any, Any] = dict.fromkeys(map(_document, steps))
+    last_first = steps[::-1]
+    touched.update(zip(map(_document, last_first), last_first, strict=True))  # the first step of each
+    if cleared:
+        touched = {place: step for place, step in touched.items() if step[0] not in cleared}
+    removed: list[tuple[str, int, str]] = []
+    puts: list[bytes] = []
+    for table, identity, number, raw in touched.values():
+        now = table.numbers.get(identity)
+        if now is None:
+            if number is not None:
+                removed.append((table.name, number, identity))
+        elif now != number or table.rows[now] != raw:
+            puts += (b"[%b,%d," % (table.json_name, now), table.rows[now], b"],")
+    for table in cleared:
+        for now, text in table.sorted_rows().items():
+            puts += (b"[%b,%d," % (table.json_name, now), text, b"],")
+    if cleared:
+        head += b'"clear":[%b],' % b",".join(table.json_name for table in cleared)
+    if cleared or removed:
+        head += b'"delete":%b,' % orjson.dumps(removed)
+    elif not puts:
+        return None
+    # the documents are copied once, into the whole text
+    if puts:
+        puts[-1] = b"]"
+    return b"".join((head, b'"put":[', *puts, b"]}"))
+
+
+def _single_steps(steps: list[Step], cleared: dict[DocumentTable, None]) -> Iterator[Any]:
+    """The steps with the documents of a replaced table one by one, unless that is to be `cleared`."""
+    for step in steps:
+        if not isinstance(step, Replaced):
+            yield step
+        elif len(step.before.numbers) > 2 * len(step.table.numbers):
+            cleared[step.table] = None
+        else:
+            for identity, number in step.before.numbers.items():
+                yield step.table, identity, number, step.before.rows[number]
+            for identity in step.table.numbers:
+                yield step.table, identity, None, None
 
 
 class DependentCache(Generic[Key, Cached]):
@@ -121,25 +219,25 @@ class _OpenTransaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         documents, depth, self._depth = self._documents, self._depth, 0
-        if kind is not None or depth != documents.depth or documents.lost:  # or a block in it did not end
-            documents.lost, documents.tables, documents.depth = True, documents.lost_tables, depth - 1
+        if depth != documents.depth:  # a block in it did not end
+            documents.lose()
+        documents.depth = depth - 1
+        if kind is not None or documents.tables is documents.lost_tables:
+            documents.tables = documents.lost_tables
             del documents.outbox[self._events :]
             documents.undo(self._steps)
             if kind is None:
                 raise StoreUnwritable(LOST)
-        documents.depth = depth - 1
-        if depth == 1:
+        elif depth == 1:
             if documents.steps:
-                if kind is None:
-                    documents.commit()
+                documents.commit()
             elif documents.outbox:
                 documents.deliver()
 
     def __del__(self) -> None:
-        """Undo a block for whose `__exit__` there was no memory."""
-        if 0 < self._depth <= self._documents.depth:  # else the block around it has ended
-            with suppress(StoreUnwritable):
-                self.__exit__(MemoryError, None, None)
+        if self._depth and self._depth <= self._documents.depth:  # there was no memory for `__exit__`
+            self._documents.lose()
+            self._documents.depth = self._depth - 1
 
 
 class Log:
@@ -176,14 +274,16 @@ class Log:
         return False
 
     def load(self, documents: Documents) -> None:
-        """Load all changes into the empty `documents`, with its `replace` and `apply`."""
+        """Load all changes into the empty `documents`, with its `replace` and `apply`.
 
-    def load_anew(self, documents: Documents) -> None:  # noqa: ARG002
-        """Load all changes once more, as `documents` that were lost; StoreUnwritable if that is not possible."""
-        raise StoreUnwritable("the documents were in memory only, and are lost")
+        It is called once more, with other documents, if those of the bank were lost; StoreUnwritable if that is not
+        possible.
+        """
+        if documents.log is not self:
+            raise StoreUnwritable("the documents were in memory only, and are lost")
 
     def append(self, change: Change) -> None:
-        """Append a change; if it raises StoreUnwritable, the change was not stored."""
+        """Append a change; if it raises, the change was not stored. From then on its content belongs to the log."""
 
     async def durable(self, sequence: int) -> None:
         """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
@@ -205,23 +305,30 @@ class Log:
         """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
         return StoredContent()
 
-    def close(self, pause: Callable[[], None] | None = None) -> None:
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
         """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
 
     def discard(self) -> None:
         """Release resources without storing anything: the bank is deleted."""
 
 
-class WriteGroup:
-    """Documents that are flushed together: while the group is `open` their finished transactions wait.
+class Bounds(TypedDict, total=False):
+    """What `Documents.range` takes besides kind and order."""
 
-    `waiting`: those with a change to `flush`; `overgrown`: those whose log is due for compaction.
-    """
+    group: str | None
+    low: Value | None
+    high: Value | None
+    reverse: bool
+    offset: int
+    limit: int | None
+
+
+class WriteGroup:
+    """Documents that are flushed together: while it is `open` finished transactions wait in those of `waiting`."""
 
     def __init__(self) -> None:
         self.open = False
         self.waiting: list[Documents] = []
-        self.overgrown: set[Documents] = set()
 
 
 class Documents:
@@ -233,17 +340,16 @@ class Documents:
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds = by_name(kinds)
-        for name in RESERVED:
-            if name in self.kinds:
-                raise ValueError(f"the name {name} is reserved for snapshots")
+        if "_store" in self.kinds:
+            raise ValueError("the name _store is reserved for snapshots")
         self.sequence = 0
         self.discarded = False  # changes are no longer stored
         self.log = log
         self._tables: dict[str, DocumentTable] = {}
         self.tables: Mapping[str, DocumentTable] = self._tables
-        # set before anything is undone, as nothing may fail between: then there is no memory, perhaps, even for a call
-        self.lost = False
+        # the tables until something is undone, as the call for it may fail; once it is `lost`, it cannot be undone
         self.lost_tables = _LostTables(self)
+        self.lost = False
         # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
         self.outbox: list[Event] = []
@@ -251,8 +357,8 @@ class Documents:
         # where a finished transaction may wait for `flush`
         self.group: WriteGroup | None = None
         self.waiting = False
+        self._separate = False  # after a failure changes do not wait until one succeeds, so that reads go on
         self._undone: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
-        self._separate = False  # after a failed `flush` changes do not wait until one succeeds
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
         self._listeners: list[Callable[[Event], None]] = []
@@ -338,27 +444,9 @@ class Documents:
         table = self.tables[kind.name]
         return len(table.keys.numbers(equals)) if equals else len(table.rows)
 
-    def range(
-        self,
-        kind: Kind[D],
-        order: str,
-        *,
-        group: str | None = None,
-        low: Value | None = None,
-        high: Value | None = None,
-        reverse: bool = False,
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> list[D]:
-        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
-
-        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None are not in the order.
-        The order of arrival has no bounds.
-        """
-        texts = self.range_texts(
-            kind, order, group=group, low=low, high=high, reverse=reverse, offset=offset, limit=limit
-        )
-        return list(map(orjson.loads, texts))
+    def range(self, kind: Kind[D], order: str, **bounds: Unpack[Bounds]) -> list[D]:
+        """Copies of the documents of `range_texts`."""
+        return list(map(orjson.loads, self.range_texts(kind, order, **bounds)))
 
     def range_texts(
         self,
@@ -372,7 +460,11 @@ class Documents:
         offset: int = 0,
         limit: int | None = None,
     ) -> list[bytes]:
-        """Like `range`, with each document as the JSON text that is stored, not a copy."""
+        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
+
+        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None are not in the order.
+        The order of arrival has no bounds. They are the JSON texts that are stored.
+        """
         table = self.tables[kind.name]
         offset = max(0, offset)
         if order == table.kind.arrival:
@@ -437,20 +529,14 @@ class Documents:
 
     def put(self, kind: Kind[D], document: D) -> None:
         """Insert the document or replace the one with its id; ValueError if it cannot be stored."""
-        table, raw, was = self.tables[kind.name], encoded(document), None
+        table, raw = self.tables[kind.name], encoded(document)
         identity: str = document["id"]
         number = table.numbers.get(identity)
-        if number is not None and (was := table.rows[number]) == raw:
+        if number is None:
+            number = table.next_number
+        elif table.rows[number] == raw:
             return
-        steps = self.steps
-        before = len(steps)
-        try:
-            steps.append((table, identity, number, was))
-            table.place(identity, table.next_number if number is None else number, raw, document)
-        except BaseException:
-            self.lost, self.tables = True, self.lost_tables
-            self.undo(before)
-            raise
+        self._change(table, identity, number, raw, document)
         if not self.depth:
             self.commit()
 
@@ -474,6 +560,8 @@ class Documents:
         An exception undoes the changes of its block and of the blocks inside it, and drops their events. Raises
         StoreUnwritable, with everything undone, if the changes cannot be stored.
         """
+        if self.lost and not (self.depth or self.waiting):
+            self.regained()
         return _OpenTransaction(self)
 
     def image(self) -> Image:
@@ -482,80 +570,83 @@ class Documents:
             self.write_waiting()
         return Image({name: table.content.copy() for name, table in self.tables.items()})
 
-    def prepare(self, image: Image) -> PreparedImage:
-        """Prepare an image of any size for a short `restore`; may run in any thread. Raises StoreUnwritable."""
-        return PreparedImage(image.contents(), self.log.store_content(image))
+    def prepare(self, image: Image) -> Image:
+        """Prepare an image of any size for one short `restore`; may run in any thread. Raises StoreUnwritable."""
+        return image.copy(self.log.store_content(image))
 
-    def restore(self, image: Image | PreparedImage) -> None:
+    def restore(self, image: Image) -> None:
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
-        prepared = image if isinstance(image, PreparedImage) else PreparedImage(image.contents(), None)
         with self.transaction():
-            self._replace(prepared.tables)
-            if prepared.stored is not None:
-                self.steps.append(prepared.stored)
+            self._replace((image if image.stored is not None else image.copy(None)).tables, noted=True)
+            if image.stored is not None:
+                self.steps.append(image.stored)
 
-    def _replace(self, contents: Mapping[str, TableContent]) -> None:
-        for table, content in self._with_contents(contents):
-            self.steps.append(Replaced(table, table.content))
-            table.content = content
-
-    def _with_contents(self, contents: Mapping[str, TableContent]) -> Iterator[tuple[DocumentTable, TableContent]]:
-        """Every table with its content among `contents`."""
+    def _replace(self, contents: Mapping[str, TableContent], *, noted: bool) -> None:
+        """Replace the content of every table, `noted` as steps of the open transaction."""
         for name in {**self.tables, **contents}:
             table = self.table(name)
-            yield table, contents.get(name) or TableContent.empty(table.kind)
+            if noted:
+                self.steps.append(Replaced(table, table.content))
+            table.content = contents.get(name) or TableContent.empty(table.kind)
 
-    def _change(self, table: DocumentTable, identity: str, number: int | None, raw: bytes | None) -> None:
-        """Change one document of an open transaction, after noting what it was."""
-        was = table.numbers.get(identity)
-        self.steps.append((table, identity, was, None if was is None else table.rows[was]))
-        table.place(identity, number, raw)
+    def _change(
+        self,
+        table: DocumentTable,
+        identity: str,
+        number: int | None,
+        raw: bytes | None,
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Change one document, after noting what it was; raises as `DocumentTable.place`."""
+        was, steps = table.numbers.get(identity), self.steps
+        steps.append((table, identity, was, None if was is None else table.rows[was]))
+        try:
+            table.place(identity, number, raw, document)
+        except BaseException:
+            if table.sound:
+                steps.pop()
+            else:
+                self.lose()
+            raise
 
     # Undoing
 
     def undo(self, down_to: int) -> None:
-        """Undo the steps after the first `down_to`; if that fails, the documents are lost: StoreUnwritable."""
+        """Undo the steps after the first `down_to`; raises StoreUnwritable if the documents are lost."""
+        if self.lost:
+            raise StoreUnwritable(LOST)
         steps = self.steps
+        self.tables = self._tables  # followers read them
         try:
-            self.tables = self._tables  # followers read them
             while len(steps) > down_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
                     step.table.content = step.before
-                elif isinstance(step, StoredContent):
-                    step.remove()
-                else:
+                elif not isinstance(step, StoredContent):
                     table, identity, number, raw = step
                     table.place(identity, number, raw)
                 del steps[-1]
-            for table in self._tables.values():
-                if not table.sound:
-                    table.reindex()
-            self.lost = False
         except BaseException as error:
-            self.lost, self.tables = True, self.lost_tables
+            self.lose()
             if not isinstance(error, Exception):
                 raise
             raise StoreUnwritable(f"a change could not be undone: {error!r}") from error
 
+    def lose(self) -> None:
+        """Refuse to read or change anything until the documents are loaded anew."""
+        self.lost, self.tables = True, self.lost_tables
+
     def regained(self) -> Mapping[str, DocumentTable]:
-        """The tables of lost documents, by finishing the undoing or loading them anew; StoreUnwritable."""
+        """The tables of lost documents, loaded anew from the log; StoreUnwritable."""
         if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
             raise StoreUnwritable(LOST)
         try:
-            self.undo(0)
-        except StoreUnwritable:
-            self._load_anew()
-        return self._tables
-
-    def _load_anew(self) -> None:
-        try:
             loaded = memory_store(self.kinds.values())
-            self.log.load_anew(loaded)
+            self.log.load(loaded)
             self.tables = self._tables
-            self._replace({name: table.content for name, table in loaded.tables.items()})
+            self._replace({name: table.content for name, table in loaded.tables.items()}, noted=False)
         except Exception as error:
-            self.tables = self.lost_tables
+            self.lose()
             if isinstance(error, StoreUnwritable):
                 raise
             raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
@@ -563,6 +654,7 @@ class Documents:
         self.steps.clear()
         self.outbox.clear()
         self.confirm(self.sequence)
+        return self._tables
 
     # Events
 
@@ -596,10 +688,8 @@ class Documents:
     # Writing: the changes of several requests are one change of the log
 
     def join(self, group: WriteGroup) -> None:
-        """Let finished transactions wait for `flush` while `group` is open; the log is compacted with the group."""
+        """Let finished transactions wait for `flush` while `group` is open."""
         self.group = group
-        if self.log.compaction_due:
-            group.overgrown.add(self)
         if self.log.sync_needed:  # a new bank: the answer to its creation waits for its first changes
             group.waiting.append(self)
 
@@ -623,19 +713,14 @@ class Documents:
 
     def flush(self) -> None:
         """Append the waiting changes as one; raises StoreUnwritable, with all of them undone."""
-        undone, self._undone = self._undone, None
+        if (undone := self._undone) is not None:
+            self._undone = None
+            raise undone
         if self.discarded:
             self._undo_waiting()
-            return
-        try:
-            if undone is not None:
-                raise undone
-            if self.waiting:
-                self._write()
-        except BaseException:
-            self._separate = True
-            self._undone = None
-            raise
+        elif self.waiting:
+            self.waiting = False
+            self._write()
 
     def write_waiting(self) -> None:
         """Append the waiting changes before `flush`; a StoreUnwritable, with all undone, is raised by `flush` again."""
@@ -646,25 +731,26 @@ class Documents:
         waited, self.waiting = self.waiting, False
         sequence, unconfirmed = self.sequence + 1, self._unconfirmed
         try:
-            if self.lost:
+            if self.tables is self.lost_tables:
                 raise StoreUnwritable(LOST)
-            change = payload(sequence, self.steps)
+            change = difference(sequence, self.steps)
             if change is not None:
                 if self.log.confirms:  # before it is stored, as nothing may fail after that
                     unconfirmed.append((sequence, self.steps[:], self.outbox[:]))
-                self.log.append(Change(sequence, change))
+                self.log.append(change)
         except BaseException as failed:
-            self.lost, self.tables = True, self.lost_tables
+            self.tables = self.lost_tables
             if unconfirmed and unconfirmed[-1][0] == sequence:
                 del unconfirmed[-1]
+            self._separate = True
             if waited:  # waiting changes were undone with one that could not wait
                 self._undone = StoreUnwritable(str(failed))
             self._undo_waiting()
             raise
         self.steps.clear()
+        self._separate = False
         if change is not None:
             self.sequence = sequence
-            self._separate = False
             if self.log.confirms:
                 self.outbox.clear()
         if self.outbox:
@@ -688,7 +774,7 @@ class Documents:
             self._undone = StoreUnwritable(reason)
         while self._unconfirmed and self._unconfirmed[-1][0] > sequence:
             self.steps[:0] = self._unconfirmed.pop()[1]
-        self.sequence = sequence
+        self.sequence, self.tables = sequence, self.lost_tables
         with suppress(StoreUnwritable):  # they are lost, and the log has no more than the changes up to this one
             self._undo_waiting()
 
@@ -718,8 +804,7 @@ class Documents:
 
     def replace(self, image: Image, sequence: int) -> None:
         """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
-        for table, content in self._with_contents(image.tables):
-            table.content = content
+        self._replace(image.tables, noted=False)
         self.sequence = sequence
 
     def freeze(self) -> dict[str, TableContent]:
@@ -731,7 +816,7 @@ class Documents:
 
     # The end
 
-    def close(self, pause: Callable[[], None] | None = None) -> None:
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
         """Write waiting changes and close the log; `pause` may end the work of the log early.
 
         Reads still work, changes raise StoreUnwritable.

@@ -6,8 +6,7 @@
     lock                           names the process that has the directory open (disk.py)
 
 A change survives a crash of the process once the system has accepted the write, and with `power` a power failure once
-an fsync has covered it (`begin_sync`, `finish_sync`); a record states which changes were synced before it, by which a
-start tells a torn end from damage (recovery.py).
+an fsync has covered it (`begin_sync`, `finish_sync`).
 
 A journal that has outgrown the snapshot is compacted: new changes go to a new journal file while a thread writes a new
 snapshot beside the old one. Until the rename the state is the old snapshot with all journal files; after it, the new
@@ -17,6 +16,15 @@ between any two system calls loses nothing.
 A write that failed is cut off again, at the latest before the next one. After a failed fsync what is not
 synced is undone, and every change refused until a restart (`refusal`). A failed compaction leaves the old files valid,
 and is tried again after as much has been written.
+
+A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`documents.Change`). Every
+byte of it is either fixed by this form or covered by the checksum. With `power` the change states in `synced` which one
+was synced before it, by which a start tells a torn end from damage.
+
+The directory of a killed process may contain, besides what is written in this order: a snapshot that was not finished;
+journal files whose changes the snapshot has; a content that no change names; an incomplete last record; and, after a
+power failure, missing pages anywhere in the records that were not synced. All of this is dropped, as none of it was
+acknowledged (`Recovered`). Anything else that cannot be read is damage, and nothing is dropped for it.
 """
 
 from __future__ import annotations
@@ -24,34 +32,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import weakref
-from collections.abc import Callable, Coroutine, Sequence
+import re
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Any, Literal
 from uuid import uuid4
+from zlib import crc32
 
-from emulator.store.changes import Change
-from emulator.store.disk import Disk, Lock, closing, write_whole
-from emulator.store.documents import Documents, Log
-from emulator.store.errors import StoreExhausted, StoreUnwritable
-from emulator.store.image import Image, StoredContent
+from emulator.store.disk import Disk, Lock, closing, pieces, write_whole
+from emulator.store.documents import Change, Documents, Log, content_named
+from emulator.store.errors import StoreDamaged, StoreExhausted, StoreUnwritable
 from emulator.store.kinds import Kind
-from emulator.store.recovery import (
-    SNAPSHOT,
-    Progress,
-    content_name,
-    journal_first,
-    journal_name,
-    recover,
-    sealed,
-    unfinished_name,
-)
-from emulator.store.snapshot import Tables, write_snapshot
+from emulator.store.snapshot import Tables, load, write_snapshot
+from emulator.store.table import Image, StoredContent
 
 logger = logging.getLogger(__name__)
+
+SNAPSHOT = "documents.json"
+_SYNCED = re.compile(rb'\{"sequence":\d{1,18},"synced":(\d{1,18}),')
+_SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
+_JOURNAL = re.compile(r"journal-(\d{12,})\.jsonl")
+_UNFINISHED = re.compile(rf"{re.escape(SNAPSHOT)}\..*\.new")
+_CONTENT = re.compile(r"content-.*\.json")
+_HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","change":')
+
+Progress = Callable[[int, int], None]
+"""Called after each file and record with the number of bytes read so far, and the total."""
+
+Record = tuple[int, bytes]
+"""The offset of a record in its file, and the change."""
 
 Durability = Literal["process", "power"]
 
@@ -61,6 +73,58 @@ Durability = Literal["process", "power"]
 SMALL_JOURNAL = 16 << 20
 # One that is this large at a start is compacted soon: the next start need not read it again.
 SLOW_JOURNAL = 1 << 20
+
+
+def sealed(payload: bytes) -> bytes:
+    """The line for a change."""
+    return b'{"crc":"%08x","change":%b}\n' % (crc32(payload), payload)
+
+
+def _unsealed(data: bytes, offset: int) -> tuple[bytes | None, int]:
+    """The change of the record at `offset`, and the offset after it; None if it is not valid."""
+    head, end = _HEAD.match(data, offset), data.find(b"}\n", offset)
+    if head is None or end < 0 or crc32(change := data[head.end() : end]) != int(head[1], 16):
+        return None, 0
+    return change, end + 2
+
+
+def records(data: bytes) -> tuple[list[Record], int]:
+    """The valid records in a journal file, and the offset after the last of them."""
+    read: list[Record] = []
+    offset = 0
+    while True:
+        change, end = _unsealed(data, offset)
+        if change is None:
+            return read, offset
+        read.append((offset, change))
+        offset = end
+
+
+def records_after(data: bytes, offset: int) -> Iterator[Record]:
+    """The valid records after the damaged one at `offset`, wherever they begin: its line end may be the damage.
+
+    Inside a line a document may contain what looks like one, but it does not end with the line.
+    """
+    for head in _HEAD.finditer(data, offset + 1):
+        change, _ = _unsealed(data, head.start())
+        if change is not None:
+            yield head.start(), change
+
+
+def journal_name(first: int) -> str:
+    """The name of the file whose first record is change number `first`."""
+    return f"journal-{first:012d}.jsonl"
+
+
+def journal_first(name: str) -> int | None:
+    """The number of the first change in the file with this name; None if it is not a journal."""
+    match = _JOURNAL.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def unfinished_name(sequence: int, unique: int) -> str:
+    """The file of a snapshot that is being written; an unfinished one is removed at the next start."""
+    return f"{SNAPSHOT}.{sequence}-{unique:x}.new"
 
 
 class Abandoned(Exception):
@@ -75,7 +139,6 @@ class Journal:
 
     def __init__(self, disk: Disk, path: Path, end: int = 0) -> None:
         self._disk = disk
-        self.path = path
         self.first = journal_first(path.name)
         self.end = end
         self.file = disk.open_to_append(path)
@@ -113,35 +176,34 @@ class Journal:
 
 @dataclass(slots=True, eq=False)
 class SyncTicket:
-    """An fsync that covers every change up to `sequence`, at byte `end` of `journal`: begun and finished in the
-    documents' thread, `run` in any.
+    """An fsync that covers every change up to `sequence`, at byte `end` of `journal`: `run` it in any thread.
+
+    `failed`: why it has failed; `names`: the directory, if the name of the journal file may not be durable yet.
     """
 
     disk: Disk
     journal: Journal
     sequence: int
     end: int
-    names: Path | None  # the directory, if the name of the journal file may not be durable yet
-    done: bool = False
+    names: Path | None
     failed: Exception | None = None
 
     def run(self) -> None:
-        """Sync; never raises: see `failed`."""
+        """Sync; never raises."""
         try:
             self.disk.sync(self.journal.file)
             if self.names is not None:
                 self.disk.sync_directory(self.names)
         except Exception as failed:
             self.failed = failed
-        self.done = True
 
 
 @dataclass(slots=True, eq=False)
 class Compaction:
     """The writing of one snapshot: begun and finished in the documents' thread, `run` in any.
 
-    `sequence`: the last change in it; `needless`: the files that it replaces; `size` in bytes; `placed`: it is the
-    snapshot now; `failed`: why it is not, or why those files stay.
+    `sequence`: the last change in it; `needless`: the files that it replaces, with `replaced` bytes; `size` in bytes;
+    `placed`: it is the snapshot now; `failed`: why it is not, or why those files stay.
     """
 
     directory: Path
@@ -149,13 +211,14 @@ class Compaction:
     tables: Tables
     sequence: int
     needless: list[Path]
+    replaced: int
     size: int = 0
     placed: bool = False
     failed: Exception | None = None
     _abandoned: bool = False
     _placing: ThreadLock = field(default_factory=ThreadLock)
 
-    def run(self, pause: Callable[[], None] | None = None) -> None:
+    def run(self, pause: Callable[[], None] = lambda: None) -> None:
         """Write, sync, rename, sync the directory, remove the old journal files. Never raises: see `failed`.
 
         `pause` is called every few hundred documents; it may sleep, so that other threads run, or cancel the compaction
@@ -186,6 +249,114 @@ class Compaction:
             self._abandoned = True
 
 
+class Recovered:
+    """A directory, read into the empty `documents` without changing a file; raises StoreDamaged and StoreTooNew.
+
+    The journal goes on after byte `end` of the last one of `journals`; `contents`: the files that changes refer to;
+    `size` of all these and `snapshot_size` in bytes; `torn`: (file, offset, bytes) of an incomplete or damaged last
+    record; `stale`: files to remove.
+    """
+
+    def __init__(self, directory: Path, documents: Documents, progress: Progress | None = None) -> None:
+        self.snapshot_size = self.size = self.end = 0
+        self.journals: list[Path] = []
+        self.contents: set[str] = set()
+        self.stale: list[Path] = []
+        self.torn: tuple[Path, int, int] | None = None
+        self._directory = directory
+        self._documents = documents
+        self._progress = progress
+        self._done = 0
+        names = sorted(os.listdir(directory))
+        firsts = {directory / name: first for name in names if (first := journal_first(name)) is not None}
+        journals = sorted(firsts, key=firsts.__getitem__)
+        snapshot = [directory / SNAPSHOT] if SNAPSHOT in names else []
+        self._total = sum(path.stat().st_size for path in (*snapshot, *journals))
+        self._advance(0)
+        for file in snapshot:
+            sequence, image = load(pieces(file), file, documents.kinds)
+            documents.replace(image, sequence)
+            self.snapshot_size = file.stat().st_size
+            self._advance(self.snapshot_size)
+        # a journal is not needed if the next one begins no later than the first change that the snapshot does not have
+        while len(journals) > 1 and firsts[journals[1]] <= documents.sequence + 1:
+            self.stale.append(journals.pop(0))
+        while journals and self.torn is None:
+            path = journals.pop(0)
+            self._read(path, firsts[path], journals)
+        self.stale += journals
+        for name in names:
+            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in self.contents):
+                self.stale.append(directory / name)
+
+    def _advance(self, size: int) -> None:
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+    def _read(self, path: Path, first: int, later: list[Path]) -> None:
+        """Apply the changes of a journal file that the documents do not have yet."""
+        documents, known = self._documents, self._documents.sequence
+        if first > known + 1:
+            raise StoreDamaged(path, 0, f"changes {known + 1} to {first - 1} are missing before this file")
+        data = path.read_bytes()
+        valid, end = records(data)
+        following = first
+        for offset, change in valid:
+            self._apply(path, offset, change, following)
+            following += 1
+        if end < len(data):
+            self._examine_tear(path, data, end, following, later)
+            self.torn = (path, end, len(data) - end)
+        if following == documents.sequence + 1:
+            self.journals.append(path)
+            self.size, self.end = self.size + end, end
+        else:  # the snapshot goes beyond its end
+            self.stale.append(path)
+
+    def _apply(self, path: Path, offset: int, change: bytes, expected: int) -> None:
+        """Apply the change of the record at `offset`, unless the snapshot has it."""
+        documents = self._documents
+        numbered = _SEQUENCE.match(change)
+        if numbered is None:
+            raise StoreDamaged(path, offset, "a valid record without a change")
+        sequence = int(numbered[1])
+        if sequence != expected:
+            raise StoreDamaged(path, offset, f"change {sequence} where change {expected} is expected")
+        self._advance(len(change))
+        if sequence <= documents.sequence:
+            return
+        try:
+            if (content := content_named(change)) is not None:
+                file = self._directory / content
+                documents.replace(load(pieces(file), file, documents.kinds)[1], documents.sequence)
+                self.contents.add(content)
+                self.size += file.stat().st_size
+            documents.apply(change)
+        except FileNotFoundError:
+            raise StoreDamaged(path, offset, f"{content}, which it names, is missing") from None
+        except StoreDamaged as wrong:
+            raise StoreDamaged(path, offset, f"{content}, which it names, is damaged: {wrong.reason}") from wrong
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            raise StoreDamaged(path, offset, f"a change that cannot be applied: {wrong}", intact=True) from wrong
+
+    def _examine_tear(self, path: Path, data: bytes, end: int, following: int, later: list[Path]) -> None:
+        """Raise StoreDamaged unless the end of a journal is torn: no acknowledged change is lost by dropping it.
+
+        With `power` the last batch, which was never synced, may lose any of its pages. The records after such a page
+        are valid, and state that the lost ones were not synced when they were written. None of them was acknowledged. A
+        valid record that states that the lost ones were synced proves damage.
+        """
+        for offset, change in records_after(data, end):
+            synced = _SYNCED.match(change)
+            if synced is None or int(synced[1]) >= following:
+                raise StoreDamaged(path, end, f"a valid record follows at byte {offset}")
+        for other in later:  # a new file is created after all earlier records were synced
+            more = other.read_bytes()
+            if next(records_after(more, -1), None) is not None:
+                raise StoreDamaged(path, end, f"valid records follow in {other.name}")
+
+
 class JournalLog(Log):
     """The directory of one bank, locked for this process from construction to `close`.
 
@@ -206,26 +377,16 @@ class JournalLog(Log):
         self._syncing = asyncio.Lock()
         self._disk = disk or Disk()
         self._disk.make_directory(directory, sync=power)
-        self._lock = Lock(directory)
-        self._open = False  # the journal
-        self._gave_up = False  # after a failed fsync
-        self._contents: dict[str, StoredContent] = {}  # by file: those that a change names or is about to name
-        _open_logs.add(self)
+        self._lock: Lock | None = Lock(directory)
 
     def load(self, documents: Documents) -> None:
         """Read the directory into `documents`, and remove unfinished files of a killed process."""
-        self._documents = documents
-        self._read(documents)
-
-    def load_anew(self, documents: Documents) -> None:
-        """Read the directory once more."""
-        if self not in _open_logs:
+        if documents.log is self:
+            self._documents = documents
+        elif self._lock is None:
             raise StoreUnwritable("the documents are closed")
         self._abandon_compaction()
-        self._read(documents)
-
-    def _read(self, documents: Documents) -> None:
-        recovered, disk = recover(self.directory, documents, self._progress), self._disk
+        recovered, disk = Recovered(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:
             disk.remove(path)
@@ -239,10 +400,11 @@ class JournalLog(Log):
                 with closing(disk, disk.open_to_append(path)) as file:
                     disk.sync(file)
         path = recovered.journals[-1] if recovered.journals else self.directory / journal_name(documents.sequence + 1)
-        self._journal, self._open = Journal(disk, path, recovered.end), True
+        self._journal = Journal(disk, path, recovered.end)
+        self._contents = recovered.contents  # the files that changes of the journal name
         self.size = recovered.size
-        self.written = max((path.stat().st_mtime for path in recovered.sources), default=0.0)
-        self._contents = recovered.contents
+        sources = [self.directory / SNAPSHOT, *recovered.journals]
+        self.written = max((path.stat().st_mtime for path in sources if path.exists()), default=0.0)
         self._synced, self._synced_end = documents.sequence, recovered.end
         self._new_name = True  # the name of the newest journal file may not be durable yet
         self._snapshot_size = recovered.snapshot_size
@@ -257,25 +419,24 @@ class JournalLog(Log):
             head = b'{"sequence":%d,' % change.sequence
             payload = b'%b"synced":%d,%b' % (head, self._synced, payload[len(head) :])
         line = sealed(payload)
-        size = self.size + len(line)  # now, as nothing may fail after the line is written
+        size, content = self.size + len(line), change.content  # nothing may fail after the line is written
+        if content is not None:
+            self._contents.add(content.file)
+            size += content.size
         try:
             self._journal.append(line)
         except OSError as failed:
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
         self.size = size
-        # the change is stored: no lack of memory may have it undone now
-        with suppress(Exception):
-            group = self._documents.group
-            if group is not None and self.compaction_due:
-                group.overgrown.add(self._documents)
+        if content is not None:
+            content.sequence = change.sequence
 
     def store_content(self, image: Image) -> StoredContent:
         """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""
-        name = content_name(uuid4().hex)
+        name = f"content-{uuid4().hex}.json"
         path = self.directory / name
 
         def remove() -> None:
-            self._contents.pop(name, None)
             with suppress(OSError):
                 self._disk.remove(path)
 
@@ -286,8 +447,7 @@ class JournalLog(Log):
         except OSError as failed:
             remove()
             raise StoreUnwritable(f"the content cannot be written: {failed}") from failed
-        stored = self._contents[name] = StoredContent(name, size, remove)
-        return stored
+        return StoredContent(name, size, remove)
 
     # Durability `power`: an answer may be sent once `synced` has reached the change that it reports
 
@@ -307,27 +467,23 @@ class JournalLog(Log):
         return SyncTicket(self._disk, journal, self._documents.sequence, journal.end, names)
 
     def finish_sync(self, ticket: SyncTicket) -> None:
-        """Confirm the changes covered by an fsync that has run.
+        """Confirm the changes covered by an fsync that has run; not within a transaction.
 
         If it failed, undo every change that is not synced and raise StoreUnwritable; from then on every change raises
         StoreUnwritable until a restart.
         """
-        if self._documents.depth or not ticket.done:
-            raise RuntimeError("an fsync is finished after it ran and outside of transactions")
-        if ticket.failed is None and (ticket.sequence <= self._synced or self.refusal is None):
-            if ticket.journal is self._journal:
-                self._new_name = False
-                if ticket.sequence > self._synced:
-                    self._synced, self._synced_end = ticket.sequence, ticket.end
-            self._documents.confirm(self._synced)
-            return
-        if self.refusal is None:
+        if self.refusal is None and ticket.failed is not None:
             # The system may have dropped the unwritten pages, so a second fsync would prove nothing.
             self.refusal = f"an fsync failed, changes are refused until a restart: {ticket.failed}"
             self._journal.cut_back(self._synced_end)
-            self._gave_up = True
             self._documents.revert(self._synced, self.refusal)
-        raise StoreUnwritable(self.refusal)
+        if self.refusal is not None and (ticket.failed is not None or ticket.sequence > self._synced):
+            raise StoreUnwritable(self.refusal)
+        if ticket.journal is self._journal:
+            self._new_name = False
+            if ticket.sequence > self._synced:
+                self._synced, self._synced_end = ticket.sequence, ticket.end
+        self._documents.confirm(self._synced)
 
     async def durable(self, sequence: int) -> None:
         """Wait for an fsync that covers the changes up to this one; StoreUnwritable if they were undone.
@@ -346,7 +502,7 @@ class JournalLog(Log):
                 self.finish_sync(ticket)
 
     def sync(self) -> None:
-        """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
+        """Make every change so far durable; raises as `finish_sync` does."""
         self._documents.write_waiting()
         if self.sync_needed:
             ticket = self.begin_sync()
@@ -361,10 +517,7 @@ class JournalLog(Log):
     @property
     def compaction_due(self) -> bool:
         """Whether the journal, with the content files it names, has outgrown the snapshot."""
-        size = self.size
-        if self._contents:
-            size += sum(stored.size for stored in list(self._contents.values()) if stored.sequence)
-        return size > self._compact_at and self.compacted is None and self.refusal is None
+        return self.size > self._compact_at and self.compacted is None and self.refusal is None
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a compaction; the coroutine writes the snapshot in a thread. StoreUnwritable if it cannot begin."""
@@ -391,8 +544,7 @@ class JournalLog(Log):
             needless = [
                 self.directory / name
                 for name in os.listdir(self.directory)
-                if (journal_first(name) or sequence + 1) <= sequence
-                or ((stored := self._contents.get(name)) is not None and 0 < stored.sequence <= sequence)
+                if name in self._contents or (journal_first(name) or sequence + 1) <= sequence
             ]
             if journal.spoilt:
                 journal.mend()
@@ -402,7 +554,7 @@ class JournalLog(Log):
             self._compact_at = self.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_end = True, self._journal.end
-        compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless)
+        compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless, self.size)
         self.compacting, self.compacted = True, compaction
         return compaction
 
@@ -415,9 +567,8 @@ class JournalLog(Log):
         self.compacting, self.compacted = False, None
         if compaction.placed:
             self._snapshot_size = compaction.size
-            self.size = self._journal.end
-            gone = {path.name for path in compaction.needless}
-            self._contents = {name: stored for name, stored in self._contents.items() if name not in gone}
+            self._contents -= {path.name for path in compaction.needless}
+            self.size -= compaction.replaced
         self._compact_at = self._threshold() + (0 if compaction.placed else self.size)
 
     def _abandon_compaction(self) -> None:
@@ -425,87 +576,41 @@ class JournalLog(Log):
             self.compacted.abandon()
             self.finish_compaction(self.compacted)
 
-    def compact(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot; raises StoreUnwritable if that fails, and the old files remain valid.
+    def compact(self, pause: Callable[[], None] = lambda: None) -> None:
+        """Renew the snapshot; if that fails, it is logged. StoreUnwritable if it cannot begin.
 
         `pause` may cancel it, as in `Compaction.run`.
         """
         compaction = self.begin_compaction()
         compaction.run(pause)
         self.finish_compaction(compaction)
-        if not compaction.placed:
-            raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed or 'there was no time'}")
-
-    def moved(self, directory: Path) -> None:
-        """Update the paths after the directory was renamed; not during a compaction."""
-        if self.compacted is not None:
-            raise RuntimeError("a compaction is in progress")
-        self.directory = directory
-        self._journal.path = directory / self._journal.path.name
 
     # The end
 
-    def close(self, pause: Callable[[], None] | None = None) -> None:
-        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory.
-
-        Once `pause` has cancelled it, the disk is not used for anything that can be left out: it may be slow, and
-        thousands of banks may be closed.
-        """
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
+        """Renew the snapshot if that makes the next start faster, unless `pause` cancels it; release the directory."""
         self._abandon_compaction()
-        hurried = True
-        with suppress(Abandoned):
-            if pause is not None:
-                pause()
-            hurried = False
-            if self.size > 0 and self.refusal is None:
-                self._attempt(lambda: self.compact(pause))
-        if self._open:
-            self._attempt(self.sync)
-        self._release(hurried=hurried)
-
-    def _attempt(self, last_step: Callable[[], None]) -> None:
         try:
-            last_step()
+            self.sync()
+            if self.size > 0 and self.refusal is None:
+                pause()
+                self.compact(pause)
+        except Abandoned:
+            pass
         except StoreUnwritable as failed:  # the journal has every acknowledged change
             logger.warning("%s: %s", self.directory, failed)
+        self.discard()
 
     def discard(self) -> None:
         """Release the directory without changing it."""
         self._abandon_compaction()
-        self._release()
-
-    def _release(self, *, hurried: bool = False) -> None:
-        if self in _open_logs:
-            _open_logs.discard(self)
-            self.refusal = self.refusal or "the documents are closed"
-            if self._gave_up:  # the failing disk may have prevented it before
+        if self._lock is not None:
+            if self.refusal is not None:  # an fsync failed, and the disk may have prevented it then
                 self._journal.cut_back(self._synced_end)
-            self._drop_journal()
-            self._lock.release(hurried=hurried)
-
-    def _drop_journal(self) -> None:
-        if self._open:
-            self._open = False
-            del self._journal
-
-    def leave_to_parent(self) -> None:
-        """In a forked child: stop using the directory, which belongs to the parent."""
-        self.refusal = "the documents belong to the process that this one was forked from"
-        self.compacted = None  # its lock may be held by a thread that does not exist in this process
-        self._drop_journal()
-        self._lock.abandon()
-
-
-_open_logs: weakref.WeakSet[JournalLog] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for log in list(_open_logs):
-        log.leave_to_parent()
-    _open_logs.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+            self.refusal = self.refusal or "the documents are closed"
+            self.__dict__.pop("_journal", None)  # its file is closed, unless an fsync still needs it
+            self._lock.release()
+            self._lock = None
 
 
 def open_store(
@@ -524,9 +629,8 @@ def open_store(
     log = JournalLog(directory, power=durability == "power", disk=disk, progress=progress)
     try:
         return Documents(log, kinds)
-    except MemoryError as error:
+    except BaseException as error:
         log.discard()
-        raise StoreExhausted(directory) from error
-    except BaseException:
-        log.discard()
+        if isinstance(error, MemoryError):
+            raise StoreExhausted(directory) from error
         raise

@@ -8,7 +8,8 @@
     }
 
 `crc` is the CRC-32 of what follows the first line, then of the first line with zeros in its place: every byte is
-covered. Format 1 had an index of the documents at the end (`_index`), with a checksum of its own; it is not used.
+covered. A file that another program has written, such as stock TinyDB after a manual change, has no first line of this
+form, and its `crc` is not used.
 """
 
 from __future__ import annotations
@@ -16,43 +17,31 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import orjson
 
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
-from emulator.store.image import Image
 from emulator.store.kinds import Kind, by_name
-from emulator.store.table import TableContent, decoded, encoded
+from emulator.store.table import DocumentTable, Image, TableContent, decoded
 
 FORMAT = 2
-STORE_TABLE, INDEX_TABLE = "_store", "_index"
-_HEAD_OPENING = b'{"_store":{"1":'
+STORE_TABLE = "_store"
+_OPENING = b'{"_store":{"1":'
 _HEAD_FORM = re.compile(
-    rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d+),"sequence":(\d+),'
-    rb'(?:"rows":"([0-9a-f]{8})","index":"([0-9a-f]{16})",)?"crc":"([0-9a-f]{8})"\}\}\n'
+    rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d{1,9}),"sequence":(\d{1,18}),"crc":"([0-9a-f]{8})"\}\}\n'
 )
 _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"crc":"%08x"}}\n'
 
-# A line, except the first: number, text and id of a document whose text begins with its id, or any other line.
-_LINE = re.compile(rb'"(\d{1,18})":(\{"id":"([^"\\]*)".*\}),?\n|(.*)\n')
-_ROW = re.compile(rb'"(\d{1,18})":(\{.*\}),?')
-
 AT_ONCE = 256  # rows
-_BUFFER = 1 << 18
 
 Tables = Mapping[str, TableContent]
 
-Rows = tuple[dict[int, bytes], dict[str, int]]
-"""The documents of a kind: number -> text, id -> number."""
-
-
-def _no_pause() -> None:
-    """Do nothing: no other thread waits."""
+Row = tuple[int, str | None, bytes | str, bytes]
+"""A document in a file: offset, kind, number and text; kind and number are not valid if the line is not."""
 
 
 def _parts(tables: Tables) -> Iterator[bytes]:
@@ -73,7 +62,7 @@ def _head(sequence: int, body: int) -> bytes:
     return _HEAD % (FORMAT, sequence, crc32(_HEAD % (FORMAT, sequence, 0), body))
 
 
-def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_pause) -> bytes:
+def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
     """The whole file; `pause` is called between parts of the work."""
     parts, check = [b""], 0
     for part in _parts(tables):
@@ -85,39 +74,28 @@ def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] 
 
 
 def write_snapshot(
-    disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] | None = None
+    disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] = lambda: None
 ) -> int:
     """Write and sync a snapshot file; returns its size in bytes. Raises OSError.
 
     `pause` is called between parts of the work.
     """
     with closing(disk, disk.create(path)) as file:
-        waiting = [_head(sequence, 0)]  # reserves the space of the first line, known at the end
-        size, check, length = len(waiting[0]), 0, 0
+        head = _head(sequence, 0)  # until its checksum is known
+        write_whole(disk, file, head)
+        size, check = len(head), 0
         for part in _parts(tables):
-            waiting.append(part)
-            size, length, check = size + len(part), length + len(part), crc32(part, check)
-            if length >= _BUFFER:
-                write_whole(disk, file, b"".join(waiting))
-                waiting, length = [], 0
-            (pause or _no_pause)()
-        if waiting:
-            write_whole(disk, file, b"".join(waiting))
+            write_whole(disk, file, part)
+            size, check = size + len(part), crc32(part, check)
+            pause()
         disk.write_at(file, _head(sequence, check), 0)
         disk.sync(file)
     return size
 
 
-class Snapshot(NamedTuple):
-    """The content of a snapshot file, and the number of its last change."""
-
-    sequence: int
-    image: Image
-
-
 def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
     """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-    return load(_pieces(data), file, by_name(kinds)).image
+    return load(_pieces(data), file, by_name(kinds))[1]
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
@@ -125,77 +103,65 @@ def _pieces(data: bytes) -> Iterator[bytes]:
     return (data[at : at + PIECE] for at in range(0, len(data), PIECE))
 
 
-def load(parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
-    """Read a snapshot, whose first line is in the first of its parts; raises StoreDamaged and StoreTooNew.
+def load(
+    parts: Iterable[bytes], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None = None
+) -> tuple[int, Image]:
+    """Read a snapshot, whose first line is in the first of its parts; returns the number of its last change, and it.
 
-    Only members that are indexed or sorted by are decoded: with the right checksum each line is as it was written.
+    Raises StoreDamaged and StoreTooNew. With `lost` nothing is damage: what cannot be read is added to it.
     """
     parts = iter(parts)
     first = next(parts, b"")
     head = _HEAD_FORM.match(first)
-    if head is None:
-        return _foreign(b"".join((first, *parts)), file, kinds)
-    form, sequence = int(head[1]), int(head[2])
-    if form > FORMAT:
-        raise StoreTooNew(file, form, FORMAT)
-    if (head[3] is not None) != (form == 1):
-        raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
-    blank = head[0][: head.start(5)] + b"00000000" + head[0][head.end(5) :]
-    body: Iterable[bytes] = chain([first[head.end() :]], parts)
-    index = b""
-    if form == 1:
-        whole, end = b"".join(body), int(head[4], 16) - head.end()
-        body, index = _pieces(whole[:end]), whole[end:]
-    tables, check = _Tables(), 0
-    try:
-        for part in body:
-            check = crc32(part, check)
-            tables.read(part)
-    except (ValueError, KeyError, TypeError) as wrong:
-        raise StoreDamaged(file, head.end(), f"the documents cannot be read: {wrong}") from None
-    rows_check, whole_check = (check, crc32(index)) if form == 1 else (None, check)
-    if crc32(blank, whole_check) != int(head[5], 16) or (form == 1 and rows_check != int(head[3], 16)):
-        raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
-    return Snapshot(sequence, _image(tables.rows, file, kinds))
+    sequence = check = 0
+    if head is not None:
+        sequence, body = int(head[2]), head.end()
+        if int(head[1]) > FORMAT:
+            raise StoreTooNew(file, int(head[1]), FORMAT)
 
+        def checked() -> Iterator[bytes]:
+            nonlocal check
+            for part in chain([first[body:]], parts):
+                check = crc32(part, check)
+                yield part
 
-def _image(tables: Mapping[str, Rows], file: Path, kinds: Mapping[str, Kind[Any]]) -> Image:
-    contents: dict[str, TableContent] = {}
-    for name, (rows, numbers) in tables.items():
+        rows = _rows(checked(), body)
+    else:
+        data = b"".join((first, *parts))
         try:
-            contents[name] = TableContent.of(kinds.get(name) or Kind(name), rows, numbers)
-        except ValueError as wrong:
-            raise StoreDamaged(file, 0, f"a document of kind {name}: {wrong}") from wrong
-    return Image(contents)
+            sequence, rows = _foreign(data, file)
+        except StoreDamaged:
+            if lost is None:
+                raise
+            rows = _rows(_pieces(data), 0)
+    tables = _placed(rows, file, kinds, lost)
+    if head is not None and lost is None and _head(sequence, check) != head[0]:
+        raise StoreDamaged(file, body, "the checksum of the documents is wrong")
+    return sequence, Image({name: table.content for name, table in tables.items()})
 
 
-class _Tables:
-    """Reads the lines after the first: the documents' texts and ids by kind and number."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Rows] = {}
-        self._present: Rows = ({}, {})
-        self._rest = b""  # the beginning of a line
-
-    def read(self, part: bytes) -> None:
-        """Read the next part; ValueError, KeyError or TypeError if it is damaged."""
-        part = self._rest + part
-        end = part.rfind(b"\n") + 1
-        self._rest = part[end:]
-        rows, numbers = self._present
-        for number, text, identity, line in _LINE.findall(part, 0, end):
-            if number:
-                numbers[identity.decode()] = at = int(number)
-                rows[at] = text
+def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:
+    """The documents in the lines after the first."""
+    name: str | None = None
+    rest = b""
+    for part in chain(parts, (b"\n",)):
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            if line[:1] == b'"':
+                number, _, text = line.partition(b":")
+                yield offset, name, number[1:-1], text.removesuffix(b",")
             elif line[:1] == b",":
-                rows, numbers = self._present = self.rows.setdefault(decoded(line[1:-2]), ({}, {}))
-            elif (row := _ROW.fullmatch(line)) is not None:
-                numbers[decoded(row[2])["id"]] = at = int(row[1])
-                rows[at] = row[2]
+                try:
+                    name = decoded(line[1:-2])
+                except ValueError:
+                    name = None
+            elif line not in (b"", b"}"):
+                yield offset, None, b"", line
+            offset += len(line) + 1
 
 
-def _foreign(data: bytes, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
-    """Read a file that another program wrote, such as stock TinyDB after a manual change."""
+def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
+    """The sequence and the documents of a file that another program wrote."""
     try:
         whole = decoded(data)
         stored = whole.pop(STORE_TABLE)["1"]
@@ -204,15 +170,37 @@ def _foreign(data: bytes, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapsho
         raise StoreDamaged(file, 0, f"the file is not a snapshot: {wrong}") from None
     if isinstance(form, int) and form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
-    if form not in range(1, FORMAT + 1) or not isinstance(sequence, int) or data.startswith(_HEAD_OPENING):
+    if form != FORMAT or not isinstance(sequence, int) or data.startswith(_OPENING):
         raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
-    whole.pop(INDEX_TABLE, None)
-    tables: dict[str, Rows] = {}
-    for kind, documents in whole.items():
+
+    def rows() -> Iterator[Row]:
+        for name, documents in whole.items():
+            if not isinstance(documents, dict) or not all(map(str.isdecimal, documents)):
+                raise StoreDamaged(file, 0, f"the table {name} contains a value that is not a document")
+            for number in sorted(documents, key=int):
+                yield 0, name, number, orjson.dumps(documents[number])
+
+    return sequence, rows()
+
+
+def _placed(
+    rows: Iterable[Row], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None
+) -> dict[str, DocumentTable]:
+    tables: dict[str, DocumentTable] = {}
+    for offset, name, number, text in rows:
         try:
-            ordered = sorted(((int(number), document) for number, document in documents.items()), key=itemgetter(0))
-            rows = {number: encoded(document) for number, document in ordered}
-            tables[kind] = rows, {document["id"]: number for number, document in ordered}
-        except (ValueError, AttributeError) as wrong:
-            raise StoreDamaged(file, 0, f"the table {kind} contains a value that is not a document: {wrong}") from None
-    return Snapshot(sequence, _image(tables, file, kinds))
+            if name is None:
+                raise ValueError("a line that is not a document")
+            table = tables.get(name)
+            if table is None:
+                table = tables[name] = DocumentTable(kinds.get(name) or Kind(name))
+            document = decoded(text)
+            identity = document["id"]
+            if not isinstance(identity, str) or identity in table.numbers:
+                raise ValueError("its 'id' is not text, or that of another one")
+            table.place(identity, int(number), text, document)
+        except (ValueError, KeyError, TypeError) as wrong:
+            if lost is None:
+                raise StoreDamaged(file, offset, f"a document of kind {name}: {wrong}") from wrong
+            lost.append(text)
+    return tables

@@ -1,21 +1,21 @@
-"""The documents of one kind in memory: a TinyDB table of JSON texts, with ids, indexes and orders.
+"""The documents of one kind in memory: a TinyDB table of JSON texts, with ids, indexes and orders; and images of all.
 
 Stock TinyDB reads and writes the whole table for every operation. Here each document is a JSON text under its TinyDB
 document id, a number that is also its place in the order of insertion, so that reading decodes one copy and writing
 replaces one document. TinyDB's own methods (search, update, remove, ...) are based on that.
 
-`place` is the only function that changes a document: it serves changes, their undoing and the replay of a log. Rows and
-ids are the truth, indexes and orders are computed from them. While `place` changes them the table is not `sound`; if it
-fails then, `place` still puts rows and ids back, and `reindex` makes the table sound again.
+`place` is the only function that changes a document: it serves changes, their undoing, the replay of a log and the
+loading of a snapshot. If it fails midway, for which memory must be very short, the table is not `sound`, and not to be
+used any more.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left, insort
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from math import isfinite
 from sys import intern
 from types import NoneType
@@ -26,7 +26,7 @@ from sortedcontainers import SortedList
 from tinydb.storages import MemoryStorage
 from tinydb.table import Table
 
-from emulator.store.kinds import Kind
+from emulator.store.kinds import Document, Kind
 
 Value = str | int
 """A value to search for or to sort by; fractional numbers are compared with whole ones."""
@@ -38,10 +38,8 @@ Bucket: TypeAlias = int | list[int] | SortedList
 """The numbers of the documents with a value, ascending. One alone is no list, as that takes a third of the memory."""
 
 SORTED_FROM = 4096  # numbers in a SortedList, once one is removed: a removal moves all that follow it in a list
-_QUOTE = ord('"')
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
-_TEXT = frozenset((str,))
 _TEXTS = frozenset((str, NoneType))
 
 
@@ -66,31 +64,6 @@ def decoded(text: bytes) -> Any:
     except ValueError as wrong:
         json.loads(text)  # raises ValueError for malformed text, or MemoryError
         raise MemoryError("no memory to decode a JSON text") from wrong
-
-
-def _column(member: str, texts: Iterable[bytes]) -> list[Any]:
-    """The values of a member in documents, of which only those are decoded in which it cannot be seen.
-
-    A quote within a text is escaped, so that `,"member":` is always a key; and if no object ends between it and the end
-    of the document, it is a key of the document itself.
-    """
-    key = b",%b:" % orjson.dumps(member)
-    first, size = b"{" + key[1:], len(key)
-    column: list[Any] = []
-    add = column.append
-    for text in texts:
-        at = text.rfind(key) + size
-        if at >= size:
-            if text[at] == _QUOTE and text.find(b"}", at) == len(text) - 1:
-                value = text[at + 1 : text.index(b'"', at + 1)]
-                if b"\\" not in value:
-                    add(value.decode())
-                    continue
-        elif not text.startswith(first):
-            add(None)
-            continue
-        add(decoded(text).get(member))
-    return column
 
 
 class _Top:
@@ -127,21 +100,6 @@ def _remove(buckets: dict[Value, Bucket], value: Value, number: int) -> None:
         buckets[value] = bucket[0]
 
 
-def _bucketed(values: list[Any], numbers: Iterable[int]) -> dict[Value, Bucket]:
-    """The buckets of a whole column; numbers ascending."""
-    single: dict[Value, Bucket]
-    if _TEXT.issuperset(map(type, values)) and len(single := dict(zip(values, numbers, strict=True))) == len(values):
-        return single
-    several: defaultdict[Value, list[int]] = defaultdict(list)
-    for value, number in zip(values, numbers, strict=True):
-        if type(value) is str:
-            several[value].append(number)
-        else:
-            for one in _searched(value):
-                several[one].append(number)
-    return {value: bucket[0] if len(bucket) == 1 else bucket for value, bucket in several.items()}
-
-
 def _searched(value: Any) -> Iterable[Value]:
     """The values under which a member is indexed: none, one, or each element of a list."""
     if value is None:
@@ -158,12 +116,12 @@ def _entry(values: list[Any], by: int, group: int | None, identity: str) -> Entr
     return None if values[group] is None else (intern(values[group]), values[by], identity)
 
 
-def _interned(values: Iterable[str | None]) -> list[str | None]:
-    return [None if value is None else intern(value) for value in values]
-
-
 def _is_value(value: object) -> bool:
     return isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value))
+
+
+class Unsortable(ValueError):
+    """A document that cannot be compared with others; a part of its change has been made."""
 
 
 class Keys:
@@ -222,7 +180,7 @@ class Keys:
     def change(self, was: list[Any] | None, becomes: list[Any] | None, number: int, identity: str) -> None:
         """Change the values of a document, which were checked; None: it does not exist.
 
-        Raises ValueError for one that cannot be compared with the others of its order.
+        Raises Unsortable for one that cannot be compared with the others of its order.
         """
         was, becomes = was or self._nothing, becomes or self._nothing
         for place, buckets in self._indexed:
@@ -244,31 +202,8 @@ class Keys:
                     if (new := _entry(becomes, by, group, identity)) is not None:
                         order.add(new)
                 except TypeError:
-                    raise self._unsortable(by) from None
-
-    def _unsortable(self, by: int) -> ValueError:
-        return ValueError(f"the member {self.members[by]!r} cannot be sorted among the others of its order")
-
-    @classmethod
-    def built(cls, kind: Kind[Any], texts: Collection[bytes], numbers: Mapping[str, int]) -> Keys:
-        """Those of documents in insertion order; raises ValueError for one that does not fit.
-
-        Each order is sorted once.
-        """
-        keys = cls(kind)
-        columns = [_column(member, texts) for member in keys.members]
-        if not all(_TEXTS.issuperset(map(type, column)) for column in columns):
-            for values in zip(*columns, strict=True):
-                keys.check(list(values))
-        for place, buckets in keys._indexed:
-            buckets.update(_bucketed(columns[place], numbers.values()))
-        for by, group, order in keys._sorted:
-            parts = (columns[by],) if group is None else (_interned(columns[group]), columns[by])
-            try:
-                order.update(entry for entry in zip(*parts, numbers, strict=True) if None not in entry)
-            except TypeError:
-                raise keys._unsortable(by) from None
-        return keys
+                    text = f"the member {self.members[by]!r} cannot be sorted among the others of its order"
+                    raise Unsortable(text) from None
 
     def numbers(self, equals: Mapping[str, Value | None]) -> Sequence[int]:
         """The numbers of the documents whose indexed member has the value; ValueError unless one index is named."""
@@ -310,24 +245,6 @@ class TableContent(NamedTuple):
         """That of a table without documents."""
         return cls({}, {}, 1, Keys(kind))
 
-    @classmethod
-    def of(cls, kind: Kind[Any], rows: dict[int, bytes], numbers: dict[str, int] | None = None) -> TableContent:
-        """That with these rows, numbers ascending; raises ValueError for a row that is no document of this kind.
-
-        `numbers`: id -> number, if they are known.
-        """
-        if numbers is None:
-            numbers = {}
-            for number, raw in rows.items():
-                document = decoded(raw)
-                identity = document.get("id") if isinstance(document, dict) else None
-                if not isinstance(identity, str):
-                    raise ValueError(f"number {number} has no text member 'id'")
-                numbers[identity] = number
-        if len(numbers) != len(rows):
-            raise ValueError("two documents have the same 'id'")
-        return cls(rows, numbers, max(rows, default=0) + 1, Keys.built(kind, rows.values(), numbers))
-
     def copy(self) -> TableContent:
         """A copy that can be changed for itself."""
         return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy())
@@ -351,9 +268,8 @@ class DocumentTable(Table):
         self.kind = kind
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
-        self.sound = True
         self.rows, self.numbers, self.next_number, self.keys = TableContent.empty(kind)
-        self.in_order = True
+        self.in_order = self.sound = True
         self._change = change or DocumentTable.place
         self._changing = changing
 
@@ -363,9 +279,9 @@ class DocumentTable(Table):
         """Make `raw` the document with this id, under this number; without a text there is no such document.
 
         `document` is the decoded text, if it is known. Raises ValueError for one that cannot be indexed, or under the
-        number of another one. After a failure rows and ids can still be placed.
+        number of another one. After any exception nothing has changed, unless the table is not `sound` any more.
         """
-        rows, numbers, keys, sound = self.rows, self.numbers, self.keys, self.sound
+        rows, numbers, keys = self.rows, self.numbers, self.keys
         old = numbers.get(identity)
         was = becomes = None
         if raw is None or number is None:
@@ -374,37 +290,40 @@ class DocumentTable(Table):
             number = raw = None
         elif number != old and number < self.next_number and number in rows:
             raise ValueError(f"document number {number} exists already")
-        if sound and keys.members:
+        if keys.members:
             if raw is not None:
                 becomes = list(map((decoded(raw) if document is None else document).get, keys.members))
                 if not _TEXTS.issuperset(map(type, becomes)):
                     keys.check(becomes)
             if old is not None:
                 was = keys.of(decoded(rows[old]))
-        self.sound = False
-        if old is not None and old != number:
-            if was is not None:
+        try:
+            if was is not None and old is not None and old != number:
                 keys.change(was, None, old, identity)
                 was = None
-            rows.pop(old, None)
-            del numbers[identity]
-        if number is not None and raw is not None:
-            if number >= self.next_number:
-                self.next_number = number + 1
-            elif number not in rows:
-                self.in_order = False
-            numbers[identity] = number
-            rows[number] = raw
-            if becomes is not None and was != becomes:
+            if number is not None and was != becomes:
                 keys.change(was, becomes, number, identity)
-        self.sound = sound
-        if self.dependants:
-            self.changed()
-
-    def reindex(self) -> None:
-        """Build the indexes and orders anew, after a failure."""
-        self.keys = TableContent.of(self.kind, self.sorted_rows()).keys
-        self.sound = True
+            if old is not None and old != number:
+                del rows[old], numbers[identity]
+            if number is not None and raw is not None:
+                if number >= self.next_number:
+                    self.next_number = number + 1
+                elif number not in rows:
+                    self.in_order = False
+                numbers[identity] = number
+                rows[number] = raw
+            if self.dependants:
+                self.changed()
+        except Unsortable:
+            self.sound = False
+            self.keys = Keys(self.kind)  # anew, as a part of them may have changed
+            for each, at in numbers.items():
+                self.keys.change(None, keys.of(decoded(rows[at])), at, each)
+            self.sound = True
+            raise
+        except BaseException:
+            self.sound = False
+            raise
 
     # As a whole
 
@@ -415,9 +334,8 @@ class DocumentTable(Table):
 
     @content.setter
     def content(self, content: TableContent) -> None:
-        self.sound = False
         self.rows, self.numbers, self.next_number, self.keys = content
-        self.sound = self.in_order = True
+        self.in_order = self.sound = True
         self.changed()
 
     def changed(self) -> None:
@@ -456,3 +374,64 @@ class DocumentTable(Table):
         number = self.next_number
         self.next_number += 1
         return number
+
+
+@dataclass(slots=True, eq=False)
+class StoredContent:
+    """A whole content that the log has stored as `file`, `size` bytes; "" in memory.
+
+    `sequence`: the change that refers to it, 0 for none; if none will, `remove` is called once nobody has it any more.
+    """
+
+    file: str = ""
+    size: int = 0
+    remove: Callable[[], None] = lambda: None
+    sequence: int = 0
+
+    def __del__(self) -> None:
+        if not self.sequence:
+            self.remove()
+
+
+def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
+    raw = encoded(document)
+    table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
+
+
+class Image(NamedTuple):
+    """The content of a bank at one moment, which never changes: kind -> content of its table.
+
+    `stored`: what the log has of it, for one short `restore`, which takes the tables over.
+    """
+
+    tables: Mapping[str, TableContent]
+    stored: StoredContent | None = None
+
+    @classmethod
+    def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
+        """The image with exactly `documents`, kind -> documents in insertion order.
+
+        Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
+        """
+        tables = {kind.name: DocumentTable(kind) for kind in kinds}
+        for kind, several in documents.items():
+            for document in several:
+                _put(tables[kind.name], document)
+        return cls({name: table.content for name, table in tables.items()})
+
+    def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
+        """A copy of this image with a document inserted or replaced."""
+        table = DocumentTable(kind)
+        if kind.name in self.tables:
+            table.content = self.tables[kind.name].copy()
+        _put(table, document)
+        return Image({**self.tables, kind.name: table.content})
+
+    def copy(self, stored: StoredContent | None) -> Image:
+        """A copy for tables that change it."""
+        return Image({name: content.copy() for name, content in self.tables.items()}, stored)
+
+    @property
+    def size(self) -> int:
+        """The size of the documents in bytes, about that of a snapshot."""
+        return sum(sum(map(len, table.rows.values())) for table in self.tables.values())

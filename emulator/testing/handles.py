@@ -26,8 +26,6 @@ from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 from emulator.web.loop_thread import LoopThread
 
-KEYSTORE_PASSWORD = "bank-emulator"  # the default of `bank-emulator tpp new`
-
 
 @cache
 def loop_thread() -> LoopThread:

@@ -88,7 +88,7 @@ class _Audit:
         if self._file.suffix == ".html":
             text = report.html(merged)
         elif self._file.suffix == ".xml":
-            text = report.junit(merged)
+            text = report.junit_report(merged)
         else:
             text = json.dumps(merged, indent=2, ensure_ascii=False)
         self._file.write_text(text, encoding="utf-8")

@@ -32,10 +32,9 @@ from emulator.ca import Credentials
 from emulator.client import AsyncTppClient, TppClient
 from emulator.conformance.observer import Conformance
 from emulator.scenario import loader, target
-from emulator.settings import ServeSettings
+from emulator.settings import KEYSTORE_PASSWORD, ServeSettings
 from emulator.terminal import one_line
 from emulator.testing.handles import (
-    KEYSTORE_PASSWORD,
     BankClock,
     BankCustomer,
     Receiver,

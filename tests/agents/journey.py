@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cache
 from http.client import RemoteDisconnected
 from pathlib import Path
-from typing import Any
-
-from mcp import Client
+from typing import TYPE_CHECKING, Any
 
 from emulator.agents.command import command
 from emulator.agents.desk import Desk
-from emulator.agents.server import BankServer
 from emulator.client import Identity, TppClient
 from tests.known_state import KARI, PAYMENT, STRAKS
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 ORDER = {**PAYMENT, "creditorAddress": {"country": "NO"}}
 NOBODY = "http://127.0.0.1:9"  # where no bank runs
@@ -56,6 +56,10 @@ class Agent:
 @asynccontextmanager
 async def agent(*options: str) -> AsyncIterator[Agent]:
     """An agent with a server in this process, started with `options`."""
+    from mcp import Client  # nearly a second, which processes without these tests need not spend
+
+    from emulator.agents.server import BankServer
+
     with closing(Desk(command.make_context("mcp", list(options)))) as desk:
         async with Client(BankServer(desk)) as client:
             yield Agent(client)

@@ -12,11 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 
-from emulator.agents.tools import TABLE
 from emulator.cli.main import run
 from emulator.testing import banks
 from tests.agents.journey import NOBODY, agent, journey
@@ -73,6 +69,13 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
         assert all(call.refused for call in ask.calls)
 
 
+async def test_the_tools_act_on_the_bank_that_was_opened_last_not_on_one_that_could_not_be() -> None:
+    async with agent("--url", NOBODY) as ask:
+        await ask("open_bank", start=True, now="2026-03-02T09:00:00+01:00")
+        assert "does not answer" in await ask("open_bank", url=NOBODY)
+        assert "2026-03-02T08:00:00+00:00, frozen" in await ask("clock")
+
+
 async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) -> None:
     """Requests, explanations, scenarios, and what only `confirm` does."""
     with banks() as begin:
@@ -116,6 +119,10 @@ async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) 
 
 
 async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
+    from mcp import Client, StdioServerParameters
+
+    from emulator.agents.tools import TABLE
+
     server = StdioServerParameters(command=SERVE[0], args=SERVE[1:], env={**ALONE})
     async with Client(server) as client:
         tools = await client.list_tools()
@@ -129,6 +136,10 @@ async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
 
 
 async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
     environment = {**ALONE, "BANK_EMULATOR_CONTROL_TOKEN": "secret"}
     with subprocess.Popen([*SERVE, "--http", "0"], stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

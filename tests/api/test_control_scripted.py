@@ -732,6 +732,28 @@ def test_a_rule_knows_a_card_account_by_each_of_its_numbers(desk: ControlDesk, k
     assert kari.get(f"/v1/card-accounts/{card['resourceId']}/balances").status == 503
 
 
+@pytest.mark.parametrize(("path", "member"), [("accounts", "iban"), ("card-accounts", "maskedPan")])
+def test_a_rule_knows_an_account_under_ids_of_a_consent_too(
+    desk: ControlDesk, tpp: DeskClient, path: str, member: str
+) -> None:
+    plain = _first(tpp.log_in(KARI), path)
+    desk.do("PUT", "/settings", {"account_ids": "renewed"})
+    shown = _first(tpp.log_in(KARI), path)
+    assert shown["resourceId"] != plain["resourceId"]
+    for account in (shown["resourceId"], plain["resourceId"], shown[member]):
+        desk.do("DELETE", "/rules")
+        desk.do("DELETE", "/requests")
+        desk.do("POST", "/rules", {"when": {"account": account}, **DOWN})
+        assert tpp.get(f"/v1/{path}/{shown['resourceId']}/balances").status == 503
+        assert desk.do("POST", "/requests/count", {"match": {"account": account}})["count"] == 1
+
+
+def _first(client: DeskClient, path: str) -> dict[str, Any]:
+    (held,) = client.get(f"/v1/{path}").json().values()
+    account: dict[str, Any] = held[0]
+    return account
+
+
 @pytest.mark.parametrize(
     ("when", "path"),
     [

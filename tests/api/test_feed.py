@@ -115,3 +115,13 @@ def test_all_links_of_a_customer_with_renewed_ids_lead_somewhere(tpp: DeskClient
     for expected in (200, 200, 200, 200, 429):
         account = own(tpp.log_in(KARI))
         assert tpp.get(f"/v1/accounts/{account}/balances", headers=alone).status == expected
+
+
+def test_a_consent_keeps_the_ids_that_it_was_given_with(tpp: DeskClient, desk: ControlDesk) -> None:
+    for setting, next_one in (("same", "renewed"), ("renewed", "same")):
+        desk.do("PUT", "/settings", {"account_ids": setting})
+        account = own(tpp.log_in(KARI))
+        desk.do("PUT", "/settings", {"account_ids": next_one})
+        assert own(tpp) == account
+        assert tpp.get(f"/v1/accounts/{account}/balances").status == 200
+        assert own(tpp.log_in(KARI)) != account

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -111,6 +112,13 @@ def test_a_file_with_problems_is_one_line_that_names_it(data: Path, file: str, t
         started(data, state=Path(), ephemeral=True)
     assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["fixtures", "scenarios"])
+def test_a_pipe_is_refused_without_waiting_for_its_writer(data: Path, name: str) -> None:
+    os.mkfifo(data / name / "pipe.yaml")
+    with pytest.raises(StartRefused, match=r"pipe\.yaml: This is not a regular file"):
+        started(data)
 
 
 def test_the_commands_about_scenarios_know_them(

@@ -11,7 +11,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
 from emulator.bank.sandbox.patterns import TRANSFER_OUT
 from emulator.bank.threads import run_to_end
-from tests.api.desk import DeskClient, advance, messages, ok
+from tests.api.desk import DeskClient, advance, approve, messages, ok
 from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 from tests.unit.payments.world import domestic
 
@@ -565,6 +565,24 @@ def test_a_blocked_or_deleted_account_stays_in_lists_and_refuses_payments(
     assert listed_cards[0]["status"] == status.lower()
 
 
+@pytest.mark.parametrize("status", ["blocked", "Deleted"])
+def test_a_blocked_or_deleted_card_pays_nothing(kari: DeskClient, service: BankService, status: str) -> None:
+    """Neither a new payment nor one that waits; the account that it is settled through still pays."""
+    (card,) = [one for one in ok(kari.get("/v1/sandbox/card-accounts")) if one["customerNumber"] == KARI]
+    other = {"identification": card["accountNumber"], "schemeNameProprietary": "creditCardAccount"}
+    by_card = {**PAYMENT, "debtorAccount": {"other": other, "currency": "NOK"}}
+    waiting = ok(kari.post(DOMESTIC, json=by_card), 201)["paymentId"]
+    posted = {name: card[name] for name in ("customerNumber", "maskedPan", "currency", "accountNumber")}
+    address = f"/v1/sandbox/card-accounts/{card['resourceId']}"
+    ok(kari.put(address, json={**posted, "status": status}))
+    refused = kari.post(DOMESTIC, json=by_card)
+    assert (refused.status, messages(refused)) == (403, [("FORBIDDEN", "debtorAccount")])
+    assert approve(service, waiting)["code"] == "FORBIDDEN"
+    ok(kari.post(DOMESTIC, json={**PAYMENT, "debtorAccount": {"bban": card["accountNumber"], "currency": "NOK"}}), 201)
+    ok(kari.put(address, json=posted))
+    ok(kari.post(DOMESTIC, json=by_card), 201)
+
+
 def test_a_joint_account_belongs_to_each_of_its_owners(tpp: DeskClient, service: BankService) -> None:
     body = {**POSTED, "customerNumber": KARI, "owners": [EVEN, KARI]}
     created = ok(tpp.post(ACCOUNTS, json=body), 201)
@@ -590,3 +608,17 @@ def test_a_joint_account_belongs_to_each_of_its_owners(tpp: DeskClient, service:
     assert "owners" not in ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
     ok(tpp.put(f"{ACCOUNTS}/{created['id']}", json=POSTED))
     assert "owners" not in ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
+
+
+@pytest.mark.parametrize("leaving", [KARI, EVEN])
+def test_a_customer_that_becomes_corporate_has_no_joint_account_any_more(tpp: DeskClient, leaving: str) -> None:
+    created = ok(tpp.post(ACCOUNTS, json={**POSTED, "customerNumber": KARI, "owners": [EVEN]}), 201)
+    customer = next(one for one in ok(tpp.get("/v1/sandbox/customers")) if one["customerNumber"] == leaving)
+    firm = {"customerNumber": "310009999", "name": "A Firm", "type": "corporate"}
+    ok(tpp.put(f"/v1/sandbox/customers/{customer['customerId']}", json=firm))
+    shown = ok(tpp.get(f"{ACCOUNTS}/{created['id']}"))
+    assert "owners" not in shown
+    ok(tpp.put(f"{ACCOUNTS}/{created['id']}", json={n: v for n, v in shown.items() if n not in ("id", "_links")}))
+    if leaving == KARI:
+        listed = ok(tpp.log_in(EVEN).get("/v1/accounts"))["accounts"]
+        assert created["id"] not in [one["resourceId"] for one in listed]

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from emulator.store import Image, Kind, Ordered, Store, memory_store, open_store
+from emulator.store import Documents, Image, Kind, Ordered, memory_store, open_store
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import snapshot_bytes
 
@@ -96,7 +96,7 @@ def repeated(times: int, action: Callable[[], object]) -> Callable[[], None]:
     return work
 
 
-def at_size(store: Store, size: int) -> None:
+def at_size(store: Documents, size: int) -> None:
     """Single operations with `size` payments in the store."""
     draw = random.Random(size)
     some = draw.sample(range(size), min(size, 2000))
@@ -126,7 +126,7 @@ def resident() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def compaction_beside(store: Store) -> None:
+def compaction_beside(store: Documents) -> None:
     """Compact in a thread while this one goes on; the longest time that a read and a write took."""
     compactions: list[Compaction] = []
     timed("begin_compaction (the requests wait)", lambda: compactions.append(store.log.begin_compaction()))
@@ -189,7 +189,7 @@ def main(size: int) -> None:
         directory = Path(name) / "bank"
         filled(directory, size)
         gc.collect()
-        opened: list[Store] = []
+        opened: list[Documents] = []
         timed("start from the snapshot", lambda: opened.append(open_store(directory, KINDS)))
         opened.pop().close()
         gc.collect()

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from emulator.bank.kinds import KINDS
-from emulator.store import Store, open_store
+from emulator.store import Documents, open_store
 from tests.bench.customers import Customer
 from tests.bench.harness import bank
 
@@ -57,7 +57,7 @@ def fill(state: Path, count: int) -> None:
         store.close()
 
 
-def _put_another(store: Store, pattern: str, own: set[str]) -> None:
+def _put_another(store: Documents, pattern: str, own: set[str]) -> None:
     """The documents of `pattern` once more, under ids of their own."""
     for identity in own:
         pattern = pattern.replace(identity, _another(identity))

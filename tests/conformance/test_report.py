@@ -53,7 +53,7 @@ def test_the_report_has_the_form_that_the_interface_describes(failing: dict[str,
 
 
 def test_junit_has_a_test_for_each_check_and_a_failure_for_each_must(failing: dict[str, Any]) -> None:
-    suite = ElementTree.fromstring(report.junit(failing))
+    suite = ElementTree.fromstring(report.junit_report(failing))
     assert suite.get("tests") == str(len(CHECKS))
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["no-blind-repeats"]
 
@@ -63,7 +63,7 @@ def test_junit_is_xml_whatever_the_tpp_has_sent(failing: dict[str, Any]) -> None
         **failing,
         "checks": [{**row, "text": "a \ufffe\x01", "failures": ["\ufffe"]} for row in failing["checks"]],
     }
-    assert ElementTree.fromstring(report.junit(spoiled)).find("testcase/failure") is not None
+    assert ElementTree.fromstring(report.junit_report(spoiled)).find("testcase/failure") is not None
 
 
 def test_the_page_names_first_what_was_not_seen_and_escapes_what_the_tpp_sent(failing: dict[str, Any]) -> None:
@@ -82,7 +82,9 @@ def test_each_form_says_why_a_check_was_skipped(failing: dict[str, Any]) -> None
     assert why in row["text"]
     assert why in report.terminal(shown)
     assert why in report.html(shown)
-    skipped = ElementTree.fromstring(report.junit(shown)).find("testcase[@name='balance-follows-the-ledger']/skipped")
+    skipped = ElementTree.fromstring(report.junit_report(shown)).find(
+        "testcase[@name='balance-follows-the-ledger']/skipped"
+    )
     assert skipped is not None
     assert why in str(skipped.get("message"))
 

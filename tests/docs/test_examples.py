@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from emulator import manual
+from tests import warm
 from tests.docs.sections import README, texts
 from tests.e2e.process import ALONE, served
 
@@ -46,7 +47,8 @@ def test_every_test_that_is_shown_passes(tmp_path: Path) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     """That of a shell in which the emulator is installed."""
-    return {**os.environ, **ALONE, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **more}
+    path = (warm.folder(), str(Path(sys.executable).parent), os.environ["PATH"])
+    return {**os.environ, **ALONE, "PATH": ":".join(path), **more}
 
 
 def commands(text: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,22 +30,27 @@ from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 [INTERFACE] = [group for group in manual.contents() if group.title == "Reference: the interface"]
-BOOKS = {"operations": Reference(tpp_openapi.document()), "control": Reference(control_openapi.document(""))}
 
 
-@pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_the_generated_blocks_are_up_to_date(file: Path) -> None:
-    assert renewed(file.read_text()) == file.read_text(), "python -m tests.docs.sections writes them"
+@cache
+def books() -> dict[str, Reference]:
+    return {"operations": Reference(tpp_openapi.document()), "control": Reference(control_openapi.document(""))}
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_drawn_pictures_are_up_to_date(name: str) -> None:
-    assert (manual.IMAGES / name).read_text() == PICTURES[name](), "python -m tests.docs.sections draws them"
+def test_the_generated_blocks_are_up_to_date() -> None:
+    for file in texts():
+        text = file.read_text()
+        assert renewed(text) == text, f"{file}: python -m tests.docs.sections writes them"
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_every_generated_block_has_its_place(name: str) -> None:
-    assert any(f"<!-- generated: {name} -->" in file.read_text() for file in texts())
+def test_the_drawn_pictures_are_up_to_date() -> None:
+    for name, draw in PICTURES.items():
+        assert (manual.IMAGES / name).read_text() == draw(), f"{name}: python -m tests.docs.sections draws them"
+
+
+def test_every_generated_block_has_its_place() -> None:
+    manual_text = "".join(file.read_text() for file in texts())
+    assert [name for name in SECTIONS if f"<!-- generated: {name} -->" not in manual_text] == []
 
 
 # Where each name must stand: the page that a reader would open.
@@ -61,16 +67,15 @@ def names() -> Iterator[tuple[str, str]]:
     yield from (("reference/payment-statuses", f"| `{status}` |") for status in STATUSES)
 
 
-@pytest.mark.parametrize(("page", "name"), list(names()))
-def test_nothing_that_has_a_name_is_missing(page: str, name: str) -> None:
-    assert name in manual.pages()[page].text
+def test_nothing_that_has_a_name_is_missing() -> None:
+    assert [(page, name) for page, name in names() if name not in manual.pages()[page].text] == []
 
 
-@pytest.mark.parametrize("code", STATUS)
-def test_every_error_says_when_it_comes_and_what_to_do_next(code: str) -> None:
-    [section] = [one for one in manual.pages()["reference/errors"].sections if one.title == code]
-    assert "**When:**" in section.text
-    assert "**Next:**" in section.text
+def test_every_error_says_when_it_comes_and_what_to_do_next() -> None:
+    for code in STATUS:
+        [section] = [one for one in manual.pages()["reference/errors"].sections if one.title == code]
+        assert "**When:**" in section.text, code
+        assert "**Next:**" in section.text, code
 
 
 def test_every_page_is_in_the_table_of_contents_once() -> None:
@@ -78,21 +83,22 @@ def test_every_page_is_in_the_table_of_contents_once() -> None:
     assert listed == Counter({address: 1 for address in manual.pages() if address != manual.HOME})
 
 
-@pytest.mark.parametrize("address", [page for page in manual.pages() if page != manual.HOME])
-def test_a_page_has_the_title_that_the_contents_give_it(address: str) -> None:
-    assert f"[{manual.pages()[address].title}]({address}.md)" in manual.pages()[manual.HOME].text
+def test_a_page_has_the_title_that_the_contents_give_it() -> None:
+    contents = manual.pages()[manual.HOME].text
+    for address, page in manual.pages().items():
+        assert address == manual.HOME or f"[{page.title}]({address}.md)" in contents, address
 
 
-@pytest.mark.parametrize("address", manual.pages())
-def test_the_anchors_of_a_page_are_its_own(address: str) -> None:
-    anchors = Counter(manual.slug(section.title) for section in manual.pages()[address].sections)
-    assert [anchor for anchor, number in anchors.items() if number > 1] == []
+def test_the_anchors_of_a_page_are_its_own() -> None:
+    for address, page in manual.pages().items():
+        anchors = Counter(manual.slug(section.title) for section in page.sections)
+        assert [anchor for anchor, number in anchors.items() if number > 1] == [], address
 
 
-@pytest.mark.parametrize("address", manual.pages())
-def test_every_link_of_a_page_holds(address: str) -> None:
-    for target in LINK.findall(re.sub(r"^```.*?^```$", "", manual.pages()[address].text, flags=re.M | re.S)):
-        assert holds(address, target), target
+def test_every_link_of_a_page_holds() -> None:
+    for address, page in manual.pages().items():
+        for target in LINK.findall(re.sub(r"^```.*?^```$", "", page.text, flags=re.M | re.S)):
+            assert holds(address, target), (address, target)
 
 
 def holds(address: str, target: str) -> bool:
@@ -101,9 +107,9 @@ def holds(address: str, target: str) -> bool:
         return page in manual.pages() and (
             not anchor or anchor in {section.anchor for section in manual.pages()[page].sections}
         )
-    if target.startswith("/docs/") and target.split("/")[2] in BOOKS:
+    if target.startswith("/docs/") and target.split("/")[2] in books():
         book, _, operation = target.removeprefix("/docs/").partition("/")
-        return not operation or operation in BOOKS[book].operations
+        return not operation or operation in books()[book].operations
     if target.startswith("../images/"):
         return (manual.IMAGES / target.removeprefix("../images/")).exists()
     return target in ("/console", "/console/requests", "/openapi.json", "/docs/search", "/my")
@@ -126,17 +132,16 @@ def test_the_readme_stays_short() -> None:
     assert len(README.read_bytes()) < 16_500
 
 
-@pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_every_code_path_that_is_named_exists(file: Path) -> None:
-    for named in re.findall(
-        r"`((?:emulator|tests|fixtures|scenarios|\.ci|\.docker)/[A-Za-z0-9_./-]+)`", file.read_text()
-    ):
-        assert (ROOT / named).exists(), named
+def test_every_code_path_that_is_named_exists() -> None:
+    path = re.compile(r"`((?:emulator|tests|fixtures|scenarios|\.ci|\.docker)/[A-Za-z0-9_./-]+)`")
+    named = {(file, one) for file in texts() for one in path.findall(file.read_text())}
+    assert [(file, one) for file, one in named if not (ROOT / one).exists()] == []
 
 
-@pytest.mark.parametrize("page", [page for page in INTERFACE.pages if page.address != "reference/berlin-group"])
-def test_every_page_of_the_interface_leads_to_its_code(page: manual.Page) -> None:
-    assert f"](../{page.address}.md" in manual.pages()["explanation/rules-and-code"].text
+def test_every_page_of_the_interface_leads_to_its_code() -> None:
+    text = manual.pages()["explanation/rules-and-code"].text
+    addresses = {page.address for page in INTERFACE.pages} - {"reference/berlin-group"}
+    assert [address for address in addresses if f"](../{address}.md" not in text] == []
 
 
 def test_pictures_stay_small() -> None:
@@ -244,7 +249,7 @@ def test_a_refusal_leads_to_what_the_manual_says_of_its_code(body: bytes, code: 
     assert request._code(body) == code
 
 
-@pytest.mark.parametrize("code", STATUS)
-def test_the_command_line_prints_what_the_manual_says_of_a_code(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["docs", code]) == 0
-    assert capsys.readouterr().out.startswith(f"reference/errors#{code.lower()}")
+def test_the_command_line_prints_what_the_manual_says_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
+    for code in STATUS:
+        assert run(["docs", code]) == 0
+        assert capsys.readouterr().out.startswith(f"reference/errors#{code.lower()}")

@@ -1,4 +1,4 @@
-"""A bank as a user starts it, in a process of its own: its READY line, its orderly end. And what is asked of it."""
+"""A bank that is served by a process of its own: its READY line, its orderly end. And what is asked of it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from unittest import mock
 from urllib.request import Request, urlopen
 
 from emulator.cli import main
+from tests.warm import Command
 
 # A pytest with our plugin alone: reading every plugin that is installed takes two seconds of processor time.
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "emulator.testing.plugin"}
@@ -27,7 +28,7 @@ class Served:
     """A running `bank-emulator serve`: its addresses and its process."""
 
     urls: list[str]
-    process: subprocess.Popen[str]
+    process: Command
     state: Path
 
     @property
@@ -42,8 +43,8 @@ class Served:
 
 def start(state: Path, *flags: str) -> Served:
     """Start `serve` on a free port with `state`; returns when it is ready."""
-    command = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(state), *flags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = ("serve", "--port", "0", "--state", str(state), *flags)
+    process = Command(*line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if process.stdout is None or process.stderr is None:
         raise RuntimeError("the process has no pipes")
     lines = 2 if "--tls-port" in flags else 1

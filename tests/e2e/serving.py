@@ -7,10 +7,11 @@ import functools
 import inspect
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,7 +22,7 @@ from emulator.api.outcomes import Outcomes
 from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.turns import Turns
-from emulator.store import Store, WriteGroup
+from emulator.store import Documents, WriteGroup
 from emulator.web.application import Answering, Watching
 from emulator.web.limits import Limits
 from emulator.web.server import WebServer, listen, port_of
@@ -61,16 +62,16 @@ class MadeUpSite:
         self.group = WriteGroup()
         self.outcomes = Outcomes()
         self.counts = ProcessCounts()
-        self._store: Store | None = None
+        self._store: Documents | None = None
         self._turn: Turns | None = None
 
     @property
-    def store(self) -> Store | None:
+    def store(self) -> Documents | None:
         """The documents, where a test needs some."""
         return self._store
 
     @store.setter
-    def store(self, store: Store) -> None:
+    def store(self, store: Documents) -> None:
         store.join(self.group)
         self._store = store
 
@@ -78,8 +79,12 @@ class MadeUpSite:
     def confirms(self) -> bool:
         return self.store is not None and self.store.log.confirms
 
-    def documents(self, _name: str = "default") -> Store | None:
+    def documents(self, _name: str = "default") -> Documents | None:
         return self.store
+
+    def services(self) -> Iterator[Any]:
+        if self.store is not None:
+            yield SimpleNamespace(bank=SimpleNamespace(documents=self.store))
 
     def around(self, local: Answering, _watching: Watching) -> Answering:
         return local
@@ -149,9 +154,11 @@ class Served:
     server: WebServer
     port: int
     tls_port: int | None
+    clients: list[Client] = field(default_factory=list)
 
     async def connect(self) -> Client:
-        return Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
+        return self.clients[-1]
 
     async def connect_tls(self, context: ssl.SSLContext) -> Client:
         return Client(*await asyncio.open_connection("localhost", self.tls_port, ssl=context))
@@ -183,9 +190,12 @@ async def serving(
         application, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
     )
     await server.start()
+    served = Served(application, server, port_of(plain), port_of(secure) if secure else None)
     try:
-        yield Served(application, server, port_of(plain), port_of(secure) if secure else None)
+        yield served
     finally:
+        for client in served.clients:
+            client.vanish()  # a connection that was refused something lingers until its client goes
         await server.stop()
 
 

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 from tests.e2e.process import Served, command, control, served
 from tests.known_state import KARI
 from tests.tools import tool
+from tests.warm import Command
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +138,7 @@ def test_over_tls_every_command_trusts_the_ca_that_is_named(bank: Served, asking
 def on_a_terminal(bank: Served, *arguments: str) -> tuple[int, str, str]:
     """A command whose stderr is a terminal: its exit status, its stdout, and what the terminal was sent."""
     ours, terminal = os.openpty()
-    command = [sys.executable, "-m", "emulator", *arguments, "--url", bank.url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True) as running:
+    with Command(*arguments, "--url", bank.url, stdout=subprocess.PIPE, stderr=terminal) as running:
         os.close(terminal)
         sent = b""
         with suppress(OSError):  # EIO: the other side is closed
@@ -203,8 +203,7 @@ def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[
 @contextmanager
 def proxy(bank: Served, *flags: str) -> Iterator[str]:
     """A running signing proxy; its address."""
-    line = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", *flags]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    process = Command("proxy", "--state", str(bank.state), "--quiet", *flags, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().removeprefix("READY ").strip()
@@ -301,10 +300,11 @@ def test_a_proxy_reads_its_ca_before_it_is_ready(bank: Served, ca: str) -> None:
 
 def test_a_port_in_use_is_wrong_use(bank: Served) -> None:
     port = bank.url.rpartition(":")[2]
-    line = [sys.executable, "-m", "emulator", "proxy", "--url", bank.url, "--state", str(bank.state), "--port", port]
-    refused = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    line = ("proxy", "--url", bank.url, "--state", str(bank.state), "--port", port)
+    refused = Command(*line, stderr=subprocess.PIPE)
+    _, log = refused.communicate(60)
     assert refused.returncode == 2
-    assert refused.stderr == f"bank-emulator: --port {port}: {os.strerror(errno.EADDRINUSE)}\n"
+    assert log == f"bank-emulator: --port {port}: {os.strerror(errno.EADDRINUSE)}\n"
 
 
 # explain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from emulator.api.description import collection
 from tests.e2e.process import served
 from tests.tools import tool
+from tests.warm import Command
 
 INSTALL_SECONDS, RUN_SECONDS = 300, 120
 
@@ -35,8 +35,8 @@ def proxied(folder: Path) -> Iterator[str]:
     """The address of a signing proxy before a new bank."""
     state = folder / "state"
     with served(state, "--ephemeral") as bank:
-        command = [sys.executable, "-m", "emulator", "proxy", "--quiet", "--url", bank.url, "--state", str(state)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        line = ("proxy", "--quiet", "--url", bank.url, "--state", str(state))
+        process = Command(*line, stdout=subprocess.PIPE)
         try:
             assert process.stdout is not None
             yield process.stdout.readline().removeprefix("READY ").strip()

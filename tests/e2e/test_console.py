@@ -74,10 +74,12 @@ def test_every_page_fits_names_its_controls_and_draws_no_complaint(served: Serve
     assert faults(browser, [served.url + page for page in pages]) == {}
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"])
-def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
-    served: ServedPages, browser: Chrome, device: str
-) -> None:
+def as_wide_as(browser: Chrome, width: int) -> None:
+    screen = {**PHONE, "width": width, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
+def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(served: ServedPages, browser: Chrome) -> None:
     seeded(served)
     debtor = served.emulator.service.bank.documents.first(ACCOUNT, bban=DEBTOR) or {}
     abroad = {
@@ -91,29 +93,27 @@ def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
     path = "/v1/payments/cross-border-credit-transfers"
     payment = served.call("POST", path, json=abroad, headers={"PSU-Context": "PRIVATE"})["paymentId"]
     served.control("POST", "rules", {"name": "W" * 70, "when": {"body": {"a": "W" * 70}}, "then": {"delay": "1ms"}})
-    if device == "phone":
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     for page in ("/console", "/console/payments", f"/console/payments/{payment}", "/console/scenarios"):
         browser.get(served.url + page)
         if page != "/console":
             wait(browser).until(lambda window: "W" * 70 in window.page_source)
-        wait(browser).until(lambda window: not is_too_wide(window), page)
+        for width in (1280, 390):
+            as_wide_as(browser, width)
+            wait(browser).until(lambda window: not is_too_wide(window), f"{page} {width}")
 
 
-@pytest.mark.parametrize("device", ["desktop", "phone"])
-def test_the_name_of_a_bank_goes_on_in_the_next_line(served: ServedPages, browser: Chrome, device: str) -> None:
+def test_the_name_of_a_bank_goes_on_in_the_next_line(served: ServedPages, browser: Chrome) -> None:
     name = "b" * 63
     served.control("PUT", f"banks/{name}", {})
-    if device == "phone":
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     browser.get(f"{served.url}/banks/{name}/console")
-    label, side = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".brand small", ".side"))
-    assert label["x"] + label["width"] <= side["x"] + side["width"]
+    for width in (1280, 390):
+        as_wide_as(browser, width)
+        label, side = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".brand small", ".side"))
+        assert label["x"] + label["width"] <= side["x"] + side["width"]
 
 
-@pytest.mark.parametrize("width", [1280, 1000, 390])
 def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
-    served: ServedPages, browser: Chrome, width: int
+    served: ServedPages, browser: Chrome
 ) -> None:
     number, iban, digits = "98765432", "NO8599909990000", "1" * 35
     served.call("POST", "/v1/sandbox/customers", json={"customerNumber": number, "name": "W" * 70, "type": "private"})
@@ -134,11 +134,12 @@ def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
     documents = served.emulator.service.bank.documents
     customer = documents.first(CUSTOMER, customerNumber=number) or {}
     owned = documents.find(ACCOUNT, customerId=customer["id"])[0]["id"]
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**PHONE, "width": width, "mobile": width < 500})
     places = ["", "/customers", f"/customers/{customer['id']}", f"/accounts/{owned}", f"/cards/{card['resourceId']}"]
     for place in [*places, "/sca", "/consents", "/requests"]:
         browser.get(f"{served.url}/console{place}")
-        wait(browser).until(lambda window: not is_too_wide(window), place)
+        for width in (1280, 1000, 390):
+            as_wide_as(browser, width)
+            wait(browser).until(lambda window: not is_too_wide(window), f"{place} {width}")
 
 
 def drawn(browser: Chrome, selector: str, pseudo: str = "") -> str:

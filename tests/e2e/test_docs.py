@@ -26,7 +26,7 @@ PAGES = (
     "/docs/explanation/architecture",
     "/docs/operations",
     "/docs/operations/createPayment",
-    "/docs/control/applyScenario",
+    "/docs/control/putClock",
     "/docs/search?q=psu-id",
 )
 

@@ -105,34 +105,34 @@ def test_nothing_that_is_approved_is_out_of_sight(served: ServedPages, browser: 
         assert not is_too_wide(browser), width
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Chrome, width: int) -> None:
-    as_wide_as(browser, width)
+def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Chrome) -> None:
     browser.get(body_of(served, "GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
     for _ in ("identity", "method"):
-        # the strip of customers is moved sideways on a telephone
-        assert cut_off(browser, but=".people") == []
-        assert findings(browser, on_another_screen=width != WIDTHS[0]) == []
-        languages, content = browser.execute_script(EDGES)
-        assert languages <= content + 0.5
+        for width in WIDTHS:
+            as_wide_as(browser, width)
+            # the strip of customers is moved sideways on a telephone
+            assert cut_off(browser, but=".people") == [], width
+            assert findings(browser, on_another_screen=width != WIDTHS[0]) == [], width
+            languages, content = browser.execute_script(EDGES)
+            assert languages <= content + 0.5, width
         if browser.find_elements(By.ID, "nationalId"):
             browser.find_element(By.ID, "nationalId").send_keys(KARI)
             press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
 
 
-@pytest.mark.parametrize("width", [360, 768, 1400])
-def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPages, browser: Chrome, width: int) -> None:
+def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPages, browser: Chrome) -> None:
     documents = served.emulator.service.bank.documents
     agreement = next(documents.all(AGREEMENT))
     for number in range(12):
         held = {**agreement, "id": f"a-{number}", "name": NAME[:60], "persons": [KARI]}
         served.run(documents.put, AGREEMENT, held)
-    as_wide_as(browser, width)
-    browser.get(served.call("GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
-    chips = browser.find_elements(By.CSS_SELECTOR, ".people button")
-    assert len(chips) == 4
-    assert len({chip.rect["y"] for chip in chips}) == 1
-    assert chips[0].text.endswith("+10")
-    form = browser.find_element(By.ID, "nationalId").rect
-    assert form["y"] + form["height"] < 600
-    assert not is_too_wide(browser)
+    for width in (360, 768, 1400):
+        as_wide_as(browser, width)
+        browser.get(served.call("GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
+        chips = browser.find_elements(By.CSS_SELECTOR, ".people button")
+        assert len(chips) == 4
+        assert len({chip.rect["y"] for chip in chips}) == 1
+        assert chips[0].text.endswith("+10")
+        form = browser.find_element(By.ID, "nationalId").rect
+        assert form["y"] + form["height"] < 600
+        assert not is_too_wide(browser)

@@ -23,6 +23,7 @@ import pytest
 
 from tests.e2e.process import Served, command, served
 from tests.tools import tool
+from tests.warm import Command
 
 PATIENCE = 30
 
@@ -34,8 +35,9 @@ def environment(**variables: str) -> dict[str, str]:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line to its end in a process of its own: a bank that gets as far as to log needs one."""
-    line = [sys.executable, "-m", "emulator", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=environment())
+    done = Command(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    out, err = done.communicate(PATIENCE)
+    return subprocess.CompletedProcess(done.args, done.wait(), out, err)
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], text: str, status: int = 2) -> None:
@@ -169,9 +171,8 @@ def test_an_ephemeral_bank_keeps_no_documents(tmp_path: Path) -> None:
 
 
 def test_variables_stand_in_for_flags(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "emulator", "serve", "--state", str(tmp_path / "flag")]
-    variables = {"BANK_EMULATOR_PORT": "0", "BANK_EMULATOR_STATE": str(tmp_path / "variable")}
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment(**variables)) as process:
+    variables = environment(BANK_EMULATOR_PORT="0", BANK_EMULATOR_STATE=str(tmp_path / "variable"))
+    with Command("serve", "--state", str(tmp_path / "flag"), stdout=subprocess.PIPE, env=variables) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("READY http://127.0.0.1:")
         process.send_signal(signal.SIGTERM)
@@ -211,9 +212,9 @@ def test_the_log_is_json_on_stderr_when_asked_for_with_a_line_for_each_request(t
 
 def test_a_script_finds_the_bank_by_the_file_and_by_the_lines(tmp_path: Path) -> None:
     file, state = tmp_path / "the bank.json", tmp_path / "the state"
-    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--tls-port", "0", "--ephemeral", "--print-env"]
+    line = ["serve", "--port", "0", "--tls-port", "0", "--ephemeral", "--print-env"]
     flags = ["--state", str(state), "--ready-file", str(file)]
-    with subprocess.Popen([*line, *flags], stdout=subprocess.PIPE, text=True, env=environment()) as process:
+    with Command(*line, *flags, stdout=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(8)]
         facts = json.loads(file.read_text())
@@ -375,11 +376,11 @@ def test_starting_with_state_loads_no_library_that_serving_does_not_need(state: 
 
 
 def test_a_full_stdout_is_named() -> None:
-    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--ephemeral"]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-    assert done.returncode == 2
-    assert "bank-emulator: stdout cannot be written: No space left on device" in done.stderr
+        process = Command("serve", "--port", "0", "--ephemeral", stdout=full, stderr=subprocess.PIPE)
+    _, log = process.communicate(PATIENCE)
+    assert process.returncode == 2
+    assert "bank-emulator: stdout cannot be written: No space left on device" in log
 
 
 @pytest.fixture
@@ -397,8 +398,8 @@ def unread() -> Iterator[int]:
 
 
 def test_a_log_that_nobody_reads_stops_neither_the_bank_nor_its_end(tmp_path: Path, unread: int) -> None:
-    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path / "state")]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=unread, text=True) as process:
+    line = ("serve", "--port", "0", "--state", str(tmp_path / "state"))
+    with Command(*line, stdout=subprocess.PIPE, stderr=unread) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("READY ").strip()
         assert status_of(f"{url}/health") == 200
@@ -408,13 +409,13 @@ def test_a_log_that_nobody_reads_stops_neither_the_bank_nor_its_end(tmp_path: Pa
 
 def test_a_failure_that_nobody_reads_of_ends_the_process(bank: Served, tmp_path: Path, unread: int) -> None:
     taken = bank.url.rpartition(":")[2]
-    line = [sys.executable, "-m", "emulator", "serve", "--port", taken, "--state", str(tmp_path / "state")]
-    assert subprocess.run(line, stdout=subprocess.PIPE, stderr=unread, timeout=PATIENCE).returncode == 2
+    line = ("serve", "--port", taken, "--state", str(tmp_path / "state"))
+    assert Command(*line, stdout=subprocess.PIPE, stderr=unread).wait(PATIENCE) == 2
 
 
 def test_a_proxy_whose_log_nobody_reads_goes_on(bank: Served, tmp_path: Path, unread: int) -> None:
-    line = [sys.executable, "-m", "emulator", "proxy", "--url", bank.url, "--state", str(bank.state)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=unread, text=True) as process:
+    line = ("proxy", "--url", bank.url, "--state", str(bank.state))
+    with Command(*line, stdout=subprocess.PIPE, stderr=unread) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("READY ").strip()
         assert [status_of(f"{url}/health") for _ in range(3)] == [200] * 3
@@ -422,15 +423,6 @@ def test_a_proxy_whose_log_nobody_reads_goes_on(bank: Served, tmp_path: Path, un
         assert process.wait(timeout=15) == 0
 
 
-@pytest.fixture
-def hangups() -> Iterator[None]:
-    """Processes that are started now do not ignore SIGHUP, as they would under nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
-@pytest.mark.usefixtures("hangups")
 def test_the_end_of_the_terminal_is_an_orderly_end(tmp_path: Path) -> None:
     with served(tmp_path / "state") as bank:
         bank.process.send_signal(signal.SIGHUP)

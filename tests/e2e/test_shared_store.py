@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from emulator.cli.main import run
 from tests.postgres.cluster import eventually
+from tests.warm import Command
 
 if TYPE_CHECKING:
     from tests.postgres.server import PostgreSQL
@@ -25,12 +25,10 @@ pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
 
 
 @contextmanager
-def serving(
-    state: Path, *flags: str, log: Path = Path(os.devnull)
-) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    command = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(state), *flags]
+def serving(state: Path, *flags: str, log: Path = Path(os.devnull)) -> Iterator[tuple[Command, httpx.Client]]:
     with log.open("w") as stderr:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        line = ("serve", "--port", "0", "--state", str(state), *flags)
+        process = Command(*line, stdout=subprocess.PIPE, stderr=stderr)
     assert process.stdout is not None
     try:
         url = process.stdout.readline().removeprefix("READY ").strip()
@@ -187,8 +185,8 @@ def test_workers_end_with_the_process_that_started_them(store_url: str, tmp_path
     ],
 )
 def test_a_store_that_workers_cannot_use_is_one_line(url: str, says: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path), "--store", url]
-    command += ["--workers", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert says in done.stderr
+    line = ("serve", "--port", "0", "--state", str(tmp_path), "--store", url, "--workers", "2")
+    refused = Command(*line, stderr=subprocess.PIPE)
+    _, log = refused.communicate(60)
+    assert (refused.returncode, log.count("\n")) == (2, 1), log
+    assert says in log

@@ -106,6 +106,8 @@ def test_a_bug_in_node_is_found(tmp_path: Path, node_claims: str, monkeypatch: p
 
 
 PYTHON = shlex.quote(sys.executable)
+NODE_STACK = r"shop.mjs:3\nthrow new Error()\n\nError: no bank\n    at shop.mjs:3:7\n\nNode.js v20.20.2\n"
+UNSIGNED = "import os, urllib.request; urllib.request.urlopen(os.environ['BANK_URL'] + '/v1/accounts')"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,12 @@ PYTHON = shlex.quote(sys.executable)
         (("--command", "sh -c 'printf \"\\033[2Jno bank\"; exit 3'"), "ended with status 3; it printed: ?[2Jno bank"),
         (("--command", "true"), "the TPP sent no request: it ended without one"),
         (("--command", "false"), "the TPP sent no request: the command ended with status 1"),
+        (
+            ("--command", f'{PYTHON} -c "{UNSIGNED}"'),
+            "without any fault the bank refuses what the TPP sends: getAccounts -> 400 HTTP_HEADER_REQUIRED Signature",
+        ),
         (("--command", f"{PYTHON} -c 'print(1/0)'"), "ZeroDivisionError: division by zero"),
+        (("--command", f"sh -c 'printf \"{NODE_STACK}\"; exit 1'"), "it printed: Error: no bank"),
         (("--command", "sleep 60", "--timeout", "0.3"), "the command did not end within 0.3 s"),
         (("--command", "true", "--runs", "1", "--minutes", "1"), "use --runs or --minutes, not both"),
         (("--command", "true", "--claims", "http://127.0.0.1:1", "--jobs", "2"), "--jobs needs {run} in --claims"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from ipaddress import ip_address
 
 from cryptography import x509
@@ -14,14 +15,20 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from emulator.assemble import authority_for
+from emulator.ca import Credentials
 from emulator.ca.qcstatements import psd2_statements
 from emulator.client.signing import signed_headers
 from emulator.packaged import folder
 
 
+@cache
+def _identity() -> Credentials:
+    return authority_for(None).issue("fuzz")
+
+
 def _captures() -> list[bytes]:
     """A signed request as raw HTTP, as what curl shows and as JSON; some signed in a wrong way."""
-    identity = authority_for(None).issue("fuzz")
+    identity = _identity()
     inputs = []
     for tamper in (None, "without-query", "bit-flipped"):
         sent = signed_headers("POST", "/v1/payments?a=b", identity, body=b"{}", tamper=tamper)
@@ -32,6 +39,7 @@ def _captures() -> list[bytes]:
     return [text.encode() for text in (*inputs, curl, har)]
 
 
+@cache
 def laden_certificate() -> bytes:
     """A certificate with many an extension."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -56,10 +64,11 @@ def laden_certificate() -> bytes:
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
 
 
+@cache
 def seeds(name: str) -> list[bytes]:
     """Some good input for the reader `name`."""
     if name == "certificate":
-        certificate = authority_for(None).issue("fuzz").certificate
+        certificate = _identity().certificate
         der = certificate.public_bytes(Encoding.DER)
         statements = psd2_statements(["PISP", "AISP"]).value
         return [b64encode(der), certificate.public_bytes(Encoding.PEM), der, statements, laden_certificate()]

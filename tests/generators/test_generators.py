@@ -23,6 +23,7 @@ from tests.api.berlin_group import OBJECTS, openapi
 from tests.e2e.process import Served, served
 from tests.generators.tools import JAVA, generator, npm_tool, run
 from tests.tools import tool
+from tests.warm import Command
 
 HERE = Path(__file__).parent
 BASE = "http://127.0.0.1:8080"
@@ -91,8 +92,8 @@ def test_openapi_generator_makes_a_client_of_the_signed_interface(folder: Path, 
 @contextmanager
 def proxy(bank: Served, *more: str) -> Iterator[str]:
     """A running signing proxy; its address."""
-    command = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", "--port", "0"]
-    process = subprocess.Popen([*command, "--to", bank.url, *more], stdout=subprocess.PIPE, text=True)
+    line = ("proxy", "--state", str(bank.state), "--quiet", "--port", "0", "--to", bank.url, *more)
+    process = Command(*line, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().removeprefix("READY ").strip()

@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from emulator.bank.clock import real_now
+from emulator.ca import certificates
 from emulator.client import Identity, TppClient
 from emulator.testing import RunningBank
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+KEY = certificates.new_rsa_key()
 SUPPORT = "ASPSP-Notification-Support"
 
 

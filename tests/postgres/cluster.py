@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 from emulator.client import Identity
 from tests.postgres.server import free_port
 from tests.postgres.wire import Balancer, Loop, Proxy, Target
+from tests.warm import Command
 
 PATIENCE = 60.0  # seconds until a test gives up
 EMULATOR = ("-m", "emulator")
@@ -36,7 +37,7 @@ class Node:
     flags: Sequence[str]
     target: Target = field(default_factory=lambda: Target(0))
     program: Sequence[str] = EMULATOR
-    process: subprocess.Popen[str] | None = None
+    process: Command | subprocess.Popen[str] | None = None
     way: Proxy | None = None  # that the other processes take to it
 
     def start(self) -> Node:
@@ -47,9 +48,13 @@ class Node:
 
     def launch(self) -> None:
         """Start, without waiting."""
-        command = [sys.executable, *self.program, "serve", "--port", "0", "--state", str(self.state), *self.flags]
+        line = ["serve", "--port", "0", "--state", str(self.state), *self.flags]
         with self._log.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            if self.program == EMULATOR:
+                self.process = Command(*line, stdout=subprocess.PIPE, stderr=log)
+            else:
+                python = [sys.executable, *self.program, *line]
+                self.process = subprocess.Popen(python, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def wait(self) -> None:
         """Wait until it is ready; NodeFailed with what it said where it is not."""

@@ -23,7 +23,7 @@ from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
 from emulator.client import Identity
-from emulator.store import Store, memory_store
+from emulator.store import Documents, memory_store
 
 PATIENCE = 60.0
 JSON = ("Content-Type", "application/json")
@@ -98,7 +98,7 @@ class RemoteDocuments(Inside):
             inside(f"documents.{name}")
         return getattr(self._read(), name)
 
-    def _read(self) -> Store:
+    def _read(self) -> Documents:
         kinds = {kind.name: kind for kind in KINDS}
         store = memory_store(KINDS)
         for name, documents in self._wire.control("GET", "state").items():

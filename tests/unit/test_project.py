@@ -46,7 +46,6 @@ ALSO_SHAPES = {
     "Observation",
     "Played",
     "Rules",
-    "Snapshot",
     "Snapshots",
     "Tpp",
 }

@@ -49,6 +49,12 @@ def holder(bank: Bank, account: Account) -> str | None:
     return owner["name"] if owner is not None else None
 
 
+def holders(bank: Bank, account: Account) -> list[str]:
+    """The names of all who own an account, the customer of `holder` first."""
+    owners = (bank.documents.get(CUSTOMER, name) for name in (account["customerId"], *account.get("owners", ())))
+    return [owner["name"] for owner in owners if owner is not None]
+
+
 def own_side(account: Account, owner: str, *, outgoing: bool) -> TransactionDetails:
     """The members of a transaction that name the account itself: the debtor if `outgoing`, else the creditor."""
     own, bic = reference(account), account["bic"]

@@ -26,7 +26,7 @@ from emulator.bank.customers import people
 from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError
 from emulator.bank.ids import fixed_id
-from emulator.bank.kinds import CONSENT
+from emulator.bank.kinds import ACCOUNT, CARD, CONSENT
 from emulator.store import StoreUnwritable
 
 LIFETIME = timedelta(days=180)
@@ -129,18 +129,21 @@ def grant(
 
 
 def resource_id(bank: Bank, consent: Consent, account_id: str) -> str:
-    """The resourceId of an account or card account under a consent: its id, or with `account_ids: renewed` another.
+    """The resourceId of an account or card account under a consent: its id, or another of the consent's own.
 
-    Consents that were given before the setting was changed keep the ids.
+    Which of the two was decided by the setting account_ids when the consent was given.
     """
-    if bank.settings.account_ids == "same" or not consent.get("ownIds"):
+    if not consent.get("ownIds"):
         return account_id
     return fixed_id(f"{consent['id']}|{account_id}", opaque=bank.ids.form == "opaque")
 
 
 def resource_with_id(bank: Bank, tpp_id: str, national_id: str, shown: str) -> str:
-    """The id of the account or card account with this resourceId under a person's consents; empty if there is none."""
-    if bank.settings.account_ids == "same":
+    """The id of the account or card account with this resourceId under a person's consents; empty if there is none.
+
+    With `account_ids: same` its one id is known too, without a look at the consents.
+    """
+    if bank.settings.account_ids == "same" and _is_stored(bank, shown):
         return shown
     for consent in bank.documents.find(CONSENT, nationalId=national_id):
         if consent["tpp"] == tpp_id and "replaced" not in consent:
@@ -150,14 +153,18 @@ def resource_with_id(bank: Bank, tpp_id: str, national_id: str, shown: str) -> s
     return ""
 
 
-def account_shown_as(bank: Bank, shown: str) -> str:
-    """The id of the account that has or had this resourceId under some consent; else the id itself."""
-    if bank.settings.account_ids == "renewed":
+def resource_shown_as(bank: Bank, shown: str) -> str:
+    """The id of the account or card account that has or had this resourceId under some consent; else the id itself."""
+    if not _is_stored(bank, shown):
         for consent in bank.documents.all(CONSENT):
-            for account_id in consent["accounts"]:
+            for account_id in (*consent["accounts"], *consent["cards"]) if consent.get("ownIds") else ():
                 if resource_id(bank, consent, account_id) == shown:
                     return account_id
     return shown
+
+
+def _is_stored(bank: Bank, resource: str) -> bool:
+    return bank.documents.exists(ACCOUNT, resource) or bank.documents.exists(CARD, resource)
 
 
 def _notify(bank: Bank, consent_id: str, status: str) -> None:

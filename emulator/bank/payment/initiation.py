@@ -152,17 +152,20 @@ def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> Accou
     )
     if account is None or not allowed:
         raise BankError("FORBIDDEN", "The customer may not pay from this account.", "debtorAccount")
-    check_open(account, removed=order.script.permission_removed)
+    check_open(bank, account, named, removed=order.script.permission_removed)
     return account
 
 
-def check_open(account: Account, *, removed: bool = False) -> None:
-    """Refuse an account from which the bank allows no payments.
+def check_open(bank: Bank, account: Account, named: Mapping[str, Any], *, removed: bool = False) -> None:
+    """Refuse an account from which the bank allows no payments; `named`: the debtorAccount of the initiation.
 
-    FORBIDDEN if the permission was removed (`removed`: by a scripted rule), PRODUCT_INVALID for
-    a loan.
+    FORBIDDEN if it or each card that names it is blocked or deleted, or if the permission was removed (`removed`: by
+    a scripted rule), PRODUCT_INVALID for a loan.
     """
-    if removed or account.get("paymentsRemoved") or account["status"] != "enabled":
+    if "other" in named and not removed:
+        cards = [card["status"].lower() for card in bank.documents.find(CARD, accountNumber=account["bban"])]
+        removed = bool(cards) and {accounts.BLOCKED, accounts.DELETED}.issuperset(cards)
+    if removed or account.get("paymentsRemoved") or account["status"] != accounts.ENABLED:
         raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
     if account["cashAccountType"] in NOT_PAYABLE:
         text = f"Payments from an account of the type {account['cashAccountType']} are not offered."

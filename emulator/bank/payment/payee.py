@@ -40,6 +40,7 @@ _LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d
 _JOINED = re.compile(r"['’`./]")
 _BETWEEN = re.compile(r"[\W_]+")
 _PATH = "creditorName"
+_BEST_FIRST: tuple[PartyNameMatch, ...] = ("MTCH", "CMTC", "NMTC")
 
 
 def words(name: str) -> list[str]:
@@ -85,12 +86,11 @@ def _within(shorter: list[str], longer: list[str]) -> bool:
 
 
 def verify(bank: Bank, initiation: Mapping[str, Any], creditor: Account | None) -> PayeeVerification:
-    """The result for one payment; `matchedName`: the holder's name, for a close match."""
-    holder = accounts.holder(bank, creditor) if creditor is not None else None
-    if holder is None:
-        return {"partyNameMatch": "NOAP"}
-    match = compare(initiation[_PATH], holder)
-    return {"partyNameMatch": match, "matchedName": holder} if match == "CMTC" else {"partyNameMatch": match}
+    """The result for one payment, of a joint account the best one; `matchedName`: the holder's name, if close."""
+    holders = () if creditor is None else accounts.holders(bank, creditor)
+    matches = {compare(initiation[_PATH], holder): holder for holder in reversed(holders)}
+    best: PartyNameMatch = next((match for match in _BEST_FIRST if match in matches), "NOAP")
+    return {"partyNameMatch": best, "matchedName": matches[best]} if best == "CMTC" else {"partyNameMatch": best}
 
 
 def refusals(draft: PaymentDraft) -> Iterator[Message]:

@@ -121,7 +121,7 @@ def _check_signer(bank: Bank, payment: Payment, national_id: str) -> None:
     account = _payable(bank, payment, national_id)
     if account is None or another:
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
-    check_open(account)
+    check_open(bank, account, payment["initiation"]["debtorAccount"])
 
 
 def _payable(bank: Bank, payment: Payment, national_id: str) -> Account | None:

@@ -40,8 +40,12 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
     if (before["customerNumber"], before["type"]) != (replaced["customerNumber"], replaced["type"]):
         _forget_person(bank, before["customerNumber"])
         _renumber(bank, customer_id, before["customerNumber"], replaced)
+    if replaced["type"] == "corporate":
+        _leave_joint_accounts(bank, customer_id)
     for account in bank.documents.find(ACCOUNT, customerId=customer_id):
         account["usage"] = accounts.usage(replaced)
+        if replaced["type"] == "corporate":
+            account.pop("owners", None)
         bank.documents.put(ACCOUNT, account)
     for card in bank.documents.find(CARD, customerId=customer_id):
         card["usage"] = accounts.usage(replaced)
@@ -107,9 +111,7 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
 def _delete(bank: Bank, customer: Customer) -> None:
     customer_id = customer["id"]
     delete_accounts(bank, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)])
-    for account in bank.documents.find(ACCOUNT, owners=customer_id):
-        account["owners"] = [owner for owner in account["owners"] if owner != customer_id]
-        bank.documents.put(ACCOUNT, account)
+    _leave_joint_accounts(bank, customer_id)
     delete_cards(bank, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         delete_agreement(bank, agreement["id"])
@@ -121,6 +123,12 @@ def _delete(bank: Bank, customer: Customer) -> None:
             keep_engagements(bank, agreement, lambda engagement: engagement["customer"] != customer_id)
     _forget_person(bank, number)
     bank.documents.delete(CUSTOMER, customer_id)
+
+
+def _leave_joint_accounts(bank: Bank, customer_id: str) -> None:
+    for account in bank.documents.find(ACCOUNT, owners=customer_id):
+        account["owners"] = [owner for owner in account["owners"] if owner != customer_id]
+        bank.documents.put(ACCOUNT, account)
 
 
 def _forget_person(bank: Bank, national_id: str) -> None:

@@ -59,7 +59,7 @@ class Process:
                 printed = program.printed(output)
                 crash = None
                 if not over and run.endless is None:
-                    crash = program.failure(status, self.timeout, "".join(printed.splitlines()[-1:]))
+                    crash = program.failure(status, self.timeout, program.reason(printed))
                 return Ending(crash, printed)
 
     def _hook(self, run: Run, environment: Mapping[str, str], waiting: Executor) -> Ending:

@@ -32,12 +32,13 @@ class TestedTpp(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run came to; `silent`: the TPP has sent no request."""
+    """What a run came to; `silent`: the TPP has sent no request; `refused`: the last one, if the bank refused all."""
 
     schedule: FaultSchedule
     findings: Sequence[Finding]
     rows: Sequence[Row]
     silent: bool = False
+    refused: str = ""
     output: str = ""
 
 
@@ -48,7 +49,8 @@ def play(schedule: FaultSchedule, house: House, client: TestedTpp, name: str) ->
         ending = client.play(run)
         run.bank.call(run.finish)
         findings = judge(run, ending, client.claims(run))
-        return RunOutcome(schedule, findings, run.rows, silent=run.requests == 0, output=ending.output)
+        refused = "" if run.accepted else run.refused
+        return RunOutcome(schedule, findings, run.rows, run.requests == 0, refused, ending.output)
     finally:
         run.bank.close()
 

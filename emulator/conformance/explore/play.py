@@ -92,9 +92,9 @@ class Run:
         self.rows: list[Row] = []
         self.requests = 0
         self.answers = 0  # requests that were answered whole, in time for the TPP to read it
-        self.unseen: set[int] = (
-            set()
-        )  # the other requests by their numbers in the log: the TPP does not know what was answered
+        self.unseen: set[int] = set()  # the others by their numbers in the log: the TPP does not know their answers
+        self.accepted = False  # whether the bank has accepted a request
+        self.refused = ""  # the last request before that
         self.ended: dict[str, int] = {}  # payment -> the number of answers when it became final
         self.known: set[str] = set()  # payments whose final status the TPP has read
         self.killed = False  # the command is to be killed now
@@ -188,7 +188,9 @@ class Run:
         answer = "no answer" if lost else f"{exchange.status} {_status_in(exchange)}".strip()
         fault = "".join(f" [{name}]" for name in exchange.rules)
         about = _short(exchange.payment_id or "")
-        self._row("tpp", f"{operation} {about}".strip() + f" -> {answer}{fault}", fault=bool(exchange.rules))
+        row = f"{operation} {about}".strip() + f" -> {answer}{fault}"
+        self._row("tpp", row, fault=bool(exchange.rules))
+        self._note_refusal(row, exchange)
         killed = self.requests in self._kills
         if killed and exchange.response is not None:  # the answer does not reach it, and checks know that
             exchange.response.delivery = replace(exchange.response.delivery, disconnect="after")
@@ -206,6 +208,13 @@ class Run:
         self._judge_pace()
         if self._waiting or self.killed or self.endless is not None:
             self.news.set()
+
+    def _note_refusal(self, row: str, exchange: Exchange) -> None:
+        if exchange.status < 400 or "_links" in _json(exchange):  # with links, the customer's SCA comes first
+            self.accepted = True
+        elif not self.accepted:
+            first = next(iter(exchange.messages()), {})
+            self.refused = " ".join([row, *(first[name] for name in ("code", "path", "text") if name in first)])
 
     def _read(self, bank: Bank, operation: str, exchange: Exchange) -> None:
         """Note what is true of the payment or account that was read."""
@@ -433,13 +442,20 @@ def _bookings(bank: Bank, account: str) -> tuple[int, int]:
 
 def _status_in(exchange: Exchange) -> str:
     """The status of a payment in an answer."""
-    if exchange.operation not in POLLS or exchange.response is None:
+    if exchange.operation not in POLLS:
         return ""
+    return str(_json(exchange).get("transactionStatus", ""))
+
+
+def _json(exchange: Exchange) -> dict[str, Any]:
+    """The members of an answer; none if it is no JSON object."""
+    if exchange.response is None:
+        return {}
     try:
         body = json.loads(exchange.response.body)
     except ValueError:
-        return ""
-    return str(body.get("transactionStatus", "")) if isinstance(body, dict) else ""
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _short(identity: str) -> str:

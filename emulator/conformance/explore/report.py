@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
+from emulator import junit
 from emulator.conformance.explore.faults import kinds
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _shown(breakage: Breakage) -> dict[str, Any]:
 
 
 def case(name: str, finding: Finding | None, outcome: RunOutcome) -> dict[str, Any]:
-    """A schedule that was played, for `junit` and `html`."""
+    """A schedule that was played, for `junit_report` and `html`."""
     return {
         "name": name,
         "what": "" if finding is None else finding.what,
@@ -117,18 +117,12 @@ def case(name: str, finding: Finding | None, outcome: RunOutcome) -> dict[str, A
     }
 
 
-def junit(cases: Sequence[Mapping[str, Any]]) -> str:
+def junit_report(cases: Sequence[Mapping[str, Any]]) -> str:
     """One test for each schedule."""
-    from emulator.scenario.player import xml_text  # the player takes its time to import
-
-    failures = sum(bool(one["what"]) for one in cases)
-    suite = ElementTree.Element("testsuite", name="explore", tests=str(len(cases)), failures=str(failures), errors="0")
-    for one in cases:
-        element = ElementTree.SubElement(suite, "testcase", classname="conformance.explore", name=one["name"])
-        if one["what"]:
-            failure = ElementTree.SubElement(element, "failure", message=xml_text(one["text"]))
-            failure.text = xml_text(one["schedule"])
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+    group = "conformance.explore"
+    failures = [(one["text"], one["schedule"]) if one["what"] else None for one in cases]
+    tests = [junit.Case(group, one["name"], failure) for one, failure in zip(cases, failures, strict=True)]
+    return junit.document(junit.suite("explore", tests))
 
 
 def html(cases: Sequence[Mapping[str, Any]], *, title: str, text: str) -> str:

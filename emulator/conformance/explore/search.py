@@ -93,12 +93,14 @@ class Search:
         return self._begun(schedule).result()
 
     def trial(self) -> RunOutcome:
-        """A run without any fault; raises RunFailed if the TPP sends nothing."""
+        """A run without any fault; raises RunFailed if the TPP sends nothing, or nothing that the bank accepts."""
         outcome = self.outcome(of({"tasks": [self._tasks[0]]}))
         if outcome.silent:
             crash = next((finding.text for finding in outcome.findings if finding.what == "crash"), "")
             reason = crash or "it ended without one"
             raise RunFailed(f"the TPP sent no request: {reason}")
+        if outcome.refused:
+            raise RunFailed(f"without any fault the bank refuses what the TPP sends: {outcome.refused}")
         return outcome
 
     def run(self, budget: Budget, report: Callable[[SearchProgress], None] = lambda _: None) -> SearchProgress:

@@ -18,11 +18,11 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed
+from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
-from emulator.store import StoreUnwritable, discarded_on_failure
+from emulator.store import StoreUnwritable
 
 
 class ResetBody(Model):
@@ -62,8 +62,7 @@ def reset(call: ControlCall[ResetBody]) -> Work:
         ids_form=bank.ids.form,
         report=reports_preparing(bank),
     )
-    with discarded_on_failure(ready.content):
-        target.reset(call.scenario_target, ready, restored, scenario)
+    target.reset(call.scenario_target, ready, restored, scenario)
     stands_on, applied = BANK.read(bank.documents), target.applied(bank)
     return {
         "fixtures": restored["fixtures"] if stands_on is None else stands_on["fixtures"],
@@ -190,11 +189,7 @@ class Snapshot(TypedDict):
     created: str
 
 
-@closed
-class Snapshots(TypedDict):
-    """Snapshots, newest first."""
-
-    snapshots: list[Snapshot]
+Snapshots = listed("Snapshots", "Snapshots, newest first.", snapshots=Snapshot)
 
 
 @closed
@@ -237,7 +232,7 @@ def restore_snapshot(call: ControlCall[Any]) -> Work:
     """Restore a snapshot; the request log stays."""
     bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
     content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
-    with discarded_on_failure(content), bank.documents.transaction():
+    with bank.documents.transaction():
         snapshots.restore(bank, name, content)
         progression.run_due(bank)
     call.scenario_target.rules.restart()

@@ -16,7 +16,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Model, Moment, Omittable, Text, one_of
-from emulator.control.forms import ScenarioChoice, chosen_fixture, closed
+from emulator.control.forms import ScenarioChoice, chosen_fixture, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
@@ -53,11 +53,7 @@ class ListedBank(Bank):
     home: NotRequired[str]
 
 
-@closed
-class Banks(TypedDict):
-    """The banks of the process."""
-
-    banks: list[ListedBank]
+Banks = listed("Banks", "The banks of the process.", banks=ListedBank)
 
 
 @closed

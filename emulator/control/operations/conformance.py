@@ -10,7 +10,7 @@ from emulator.api.query import QueryParameter
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable
 from emulator.conformance.observer import Conformance
-from emulator.control.forms import closed
+from emulator.control.forms import closed, listed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
 
 
@@ -49,11 +49,7 @@ class Claimable(TypedDict):
     accounts: list[str]
 
 
-@closed
-class Opened(TypedDict):
-    """The SCAs whose page a browser has opened."""
-
-    opened: list[str]
+Opened = listed("Opened", "The SCAs whose page a browser has opened.", opened=str)
 
 
 @closed

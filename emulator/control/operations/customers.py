@@ -16,7 +16,7 @@ from emulator.bank.payment import self_service
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.validation import Model, Omittable, Text200, Text512
-from emulator.control.forms import Who, closed
+from emulator.control.forms import Who, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 MOST = 1_000_000  # a story searches all of them for the owner of an account
@@ -58,11 +58,7 @@ class PersonSummary(TypedDict):
     agreements: list[PersonAgreement]
 
 
-@closed
-class People(TypedDict):
-    """Persons, newest first."""
-
-    people: list[PersonSummary]
+People = listed("People", "Persons, newest first.", people=PersonSummary)
 
 
 # What a person sees and does is the same here and on the page /my.
@@ -165,11 +161,7 @@ class Consent(consents.ConsentView):
     """The accounts and cards that a customer shares with a TPP."""
 
 
-@closed
-class Consents(TypedDict):
-    """Consents, newest first."""
-
-    consents: list[Consent]
+Consents = listed("Consents", "Consents, newest first.", consents=Consent)
 
 
 @operation("GET", "/consents", {200: AnswerSpec("The consents.", Consents)}, query=(LIMIT,))

@@ -11,7 +11,7 @@ from emulator.bank import notifications
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Model, Omittable, one_of
-from emulator.control.forms import closed
+from emulator.control.forms import closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
@@ -69,11 +69,7 @@ class Payment(TypedDict):
     history: list[StatusChange]
 
 
-@closed
-class Payments(TypedDict):
-    """Payments, newest first."""
-
-    payments: list[Payment]
+Payments = listed("Payments", "Payments, newest first.", payments=Payment)
 
 
 @operation("GET", "/payments", {200: AnswerSpec("The payments.", Payments)}, query=(LIMIT,))
@@ -129,11 +125,7 @@ class Notification(TypedDict):
     deliveries: list[NotificationDelivery]
 
 
-@closed
-class Notifications(TypedDict):
-    """Notifications, newest first."""
-
-    notifications: list[Notification]
+Notifications = listed("Notifications", "Notifications, newest first.", notifications=Notification)
 
 
 @operation("GET", "/notifications", {200: AnswerSpec("The notifications.", Notifications)}, query=(TARGET, LIMIT))

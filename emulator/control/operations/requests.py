@@ -16,7 +16,7 @@ from emulator.api.render import encode
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import Message, closed
+from emulator.control.forms import Message, closed, listed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 
 
@@ -64,11 +64,7 @@ class ExchangeSummary(TypedDict):
     milliseconds: float
 
 
-@closed
-class Exchanges(TypedDict):
-    """Requests, newest first."""
-
-    requests: list[ExchangeSummary]
+Exchanges = listed("Exchanges", "Requests, newest first.", requests=ExchangeSummary)
 
 
 @closed

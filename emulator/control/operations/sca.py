@@ -12,7 +12,7 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Model, Omittable, Text100, Text200, Text512, one_of
-from emulator.control.forms import Who, closed
+from emulator.control.forms import Who, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
@@ -50,11 +50,7 @@ class Sca(TypedDict):
     ended: NotRequired[str]
 
 
-@closed
-class Scas(TypedDict):
-    """Authentications, newest first."""
-
-    sca: list[Sca]
+Scas = listed("Scas", "Authentications, newest first.", sca=Sca)
 
 
 @closed

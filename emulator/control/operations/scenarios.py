@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import AnyObject, closed, scenario_in
+from emulator.control.forms import AnyObject, closed, listed, scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
@@ -41,11 +41,7 @@ class ScenarioLine(TypedDict):
     problem: NotRequired[str]
 
 
-@closed
-class Scenarios(TypedDict):
-    """The ready scenarios."""
-
-    scenarios: list[ScenarioLine]
+Scenarios = listed("Scenarios", "The ready scenarios.", scenarios=ScenarioLine)
 
 
 @closed

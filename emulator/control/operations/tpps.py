@@ -12,10 +12,10 @@ from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable, filled, one_of
 from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
-from emulator.control.forms import closed
+from emulator.control.forms import closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.settings import KEYSTORE_PASSWORD
 
-KEYSTORE_PASSWORD = "bank-emulator"  # the default of `tpp new`
 ROLES = ("PISP", "AISP")
 
 _Name = Annotated[str, filled(63)]
@@ -48,11 +48,7 @@ class Tpp(TypedDict):
     certificate: str
 
 
-@closed
-class Tpps(TypedDict):
-    """TPPs, newest first."""
-
-    tpps: list[Tpp]
+Tpps = listed("Tpps", "TPPs, newest first.", tpps=Tpp)
 
 
 @closed

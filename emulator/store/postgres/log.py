@@ -38,16 +38,14 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 
-from emulator.store.changes import Change, content_named
-from emulator.store.documents import Documents as Store
-from emulator.store.documents import Log
+from emulator.store.documents import Change, Documents, Log, content_named
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
-from emulator.store.image import Image, StoredContent
 from emulator.store.journal_log import Abandoned
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
+from emulator.store.table import Image, StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +151,7 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             return
 
 
-def fill(store: Store, name: str, content: Content) -> Counter[str]:
+def fill(store: Documents, name: str, content: Content) -> Counter[str]:
     """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
     sizes: Counter[str] = Counter()
 
@@ -164,7 +162,7 @@ def fill(store: Store, name: str, content: Content) -> Counter[str]:
                 yield part
 
         try:
-            store.replace(load(parts(), Path(what), store.kinds).image, at)
+            store.replace(load(parts(), Path(what), store.kinds)[1], at)
         except StoreDamaged as error:
             if sizes[file] or not optional:
                 raise StoredDataDamaged(what, error.reason if sizes[file] else "it is missing") from error
@@ -209,9 +207,14 @@ class PostgresLog(Log):
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
-    def load(self, store: Store) -> None:
-        """Load the bank as it is stored."""
-        content, self._store, self._content = self._content or EMPTY, store, None
+    def load(self, store: Documents) -> None:
+        """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
+        content, self._content = self._content, None
+        if content is None:
+            lost = StoreLost("the bank is to be loaded anew")
+            self._commits.drop(self, lost)
+            raise lost
+        self._store = store
         sizes = fill(store, self.name, content)
         self._weight = sizes[str(content.checkpoint)]
         for sequence, body in content.changes:
@@ -219,12 +222,6 @@ class PostgresLog(Log):
             if (file := content_named(body)) is not None:
                 self.size += sizes[file]
                 self.contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
-
-    def load_anew(self, _documents: Store) -> None:
-        """Give the bank up: the next request takes it again, which loads it."""
-        lost = StoreLost("the bank is to be loaded anew")
-        self._commits.drop(self, lost)
-        raise lost
 
     @property
     def owned(self) -> bool:
@@ -242,9 +239,10 @@ class PostgresLog(Log):
             raise self.ended
         self.pending.append(change)
         self.size += len(change.payload)
+        if (content := change.content) is not None:
+            self.contents[content.file], content.sequence = content, change.sequence
+            self.size += content.size
         self._commits.note(self)
-        if self.compaction_due and self._store.group is not None:
-            self._store.group.overgrown.add(self._store)
 
     async def durable(self, sequence: int) -> None:
         """Wait for the commit of the changes up to this one."""
@@ -310,7 +308,7 @@ class PostgresLog(Log):
             body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
             staged = await self.stage(body)
             await self.durable(sequence)  # a checkpoint must not be ahead of what is stored
-            used = [file for file, content in self.contents.items() if 0 < content.sequence <= sequence]
+            used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
                 *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
@@ -346,14 +344,12 @@ class PostgresLog(Log):
             raise StoreUnwritable(str(error)) from error
 
         def remove() -> None:
-            if self.contents.pop(file, None) is not None:
-                self._commits.spawn(server.rows(_UNSTAGE, self.name, int(file)))
+            if not server.closed:
+                server.submit(_attempted(server.rows(_UNSTAGE, self.name, int(file))))
 
-        stored = self.contents[file] = StoredContent(file, size=len(body), remove=remove)
-        self.size += len(body)
-        return stored
+        return StoredContent(file, size=len(body), remove=remove)
 
-    def close(self, _pause: Callable[[], None] | None = None) -> None:
+    def close(self, _pause: Callable[[], None] = lambda: None) -> None:
         """Refuse changes; the lease is given back by who has taken it."""
         self.end(StoreUnwritable("the bank is closed"))
 
@@ -438,7 +434,7 @@ class Commits:
             stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
         else:
             heads = zip(*((log.name, log.lease.epoch, c[0].sequence, c[-1].sequence) for log, c in batch), strict=True)
-            rows = zip(*((log.name, *change) for log, changes in batch for change in changes), strict=True)
+            rows = zip(*((log.name, c.sequence, c.payload) for log, changes in batch for c in changes), strict=True)
             values = (now, *map(list, heads), *map(list, rows))
             stored = await self.server.rows(_COMMIT, *values, within=within, again=False)
         names = {name for (name,) in stored}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.api.messages import Request, Response
-from emulator.store import Document, Kind, Store, StoreUnwritable, journal_log, open_store
+from emulator.store import Document, Documents, Kind, StoreUnwritable, journal_log, open_store
 from emulator.store.disk import Disk
 from tests.e2e.serving import MadeUpSite
 
@@ -33,7 +33,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.disk = FailingDisk()
-        self.store: Store = open_store(folder, (NOTE,), "power", disk=self.disk)
+        self.store: Documents = open_store(folder, (NOTE,), "power", disk=self.disk)
         self.application = MadeUpSite()
         self.application.store = self.store
         self.application.answers[TARGET] = self._write

@@ -19,7 +19,7 @@ from emulator.assemble import starting
 from emulator.assemble.starting import Progress, StartingApplication, is_slow
 from emulator.cli import serve
 from emulator.settings import ServeSettings
-from emulator.store import open_store, recovery
+from emulator.store import open_store
 from emulator.web.server import listen, port_of, run_loop
 from tests.unit.store.making import KINDS, NOTE
 
@@ -52,8 +52,7 @@ def test_the_log_hears_of_the_progress_now_and_then(
     assert caplog.messages == ["reading the documents: 50 % of 100 MB"]
 
 
-def test_a_recovery_tells_how_far_it_is(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "REPORTED", 1)
+def test_a_recovery_tells_how_far_it_is(directory: Path) -> None:
     store = open_store(directory, KINDS)
     store.put(NOTE, {"id": "1"})
     store.log.compact()

@@ -479,6 +479,12 @@ def test_the_bank_can_sign_its_answers_in_the_same_way(credentials: Credentials)
     assert verifies(credentials.key.public_key(), raw, signing_string(lines).encode(), "SHA-256")
 
 
+@pytest.mark.parametrize("kind", [TppClient, AsyncTppClient])
+def test_a_ca_that_cannot_be_read_is_refused_at_once(kind: Any, credentials: Credentials, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        kind("https://127.0.0.1:1", credentials, ca=tmp_path / "ca.pem")
+
+
 def test_importing_the_client_does_not_import_aiohttp() -> None:
     import subprocess
     import sys

@@ -50,10 +50,8 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-def test_every_setting_has_its_row_and_takes_its_default() -> None:
-    defaults = Settings().as_document()
-    assert list(TAKES) == list(defaults)
-    assert merged(Settings(), defaults) == Settings()
+def test_every_setting_takes_its_default() -> None:
+    assert merged(Settings(), Settings().as_document()) == Settings()
 
 
 @pytest.mark.parametrize("name", TAKES)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import PAYMENT
+from emulator.bank.kinds import ACCOUNT, CUSTOMER, PAYMENT
 from emulator.bank.payment import payee
 from tests.known_state import EVEN
 from tests.unit.payments import world
@@ -145,3 +145,17 @@ def test_only_straks_and_sepa_are_verified(bank: Bank) -> None:
     assert verified(bank, DOMESTIC, to_even("Nobody")) == (None, [])
     having = {product.name for product in products.table().values() if product.verifies_payee}
     assert having == {SEPA[1], STRAKS[1]}
+
+
+def test_each_owner_of_a_joint_account_is_its_holder(bank: Bank) -> None:
+    bank.change_settings({"payee_check": "warn"})
+    account = bank.documents.first(ACCOUNT, bban="99901100019")
+    kari = bank.documents.first(CUSTOMER, customerNumber=world.KARI)
+    assert account is not None
+    assert kari is not None
+    bank.documents.put(ACCOUNT, {**account, "owners": [kari["id"]]})
+    for name in ("Even Eksempel", "Kari Kladd"):
+        assert verified(bank, STRAKS, to_even(name)) == ({"partyNameMatch": "MTCH"}, [])
+    result, _ = verified(bank, STRAKS, to_even("K Kladd"))
+    assert result == {"partyNameMatch": "CMTC", "matchedName": "Kari Kladd"}
+    assert verified(bank, STRAKS, to_even("Nobody"))[0] == {"partyNameMatch": "NMTC"}

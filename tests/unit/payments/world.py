@@ -71,6 +71,7 @@ def build(**settings: Any) -> Bank:
             "id": "card-1",
             "customerId": "c-kari",
             "accountNumber": (bank.documents.get(ACCOUNT, "kari-card") or {})["bban"],
+            "status": "enabled",
         },
     )
     agree(bank)

@@ -153,7 +153,14 @@ def test_junit_holds_any_text() -> None:
         [Played("s", "", [result, StepResult(2, "clock", "passed"), StepResult(3, "x", "skipped")])]
     )
     root = ElementTree.fromstring(report)
-    assert root[0].attrib | {"time": ""} == {"name": "s", "tests": "3", "failures": "1", "skipped": "1", "time": ""}
+    assert root[0].attrib | {"time": ""} == {
+        "name": "s",
+        "tests": "3",
+        "failures": "1",
+        "skipped": "1",
+        "errors": "0",
+        "time": "",
+    }
     assert root[0][0][0].attrib["message"] == "a?b <&>"
 
 

@@ -21,6 +21,7 @@ from emulator.api import certificates
 from emulator.api.certificates import CertificateUnreadable, identity, read_certificate
 from emulator.api.signature import SignaturePolicy
 from emulator.ca import CertificateAuthority, Credentials, qcstatements
+from emulator.ca.certificates import new_rsa_key
 from emulator.ca.qcstatements import psd2_statements
 from emulator.httpsig.signing import wrap
 from tests.unit.signature.making import NOW, Making
@@ -190,7 +191,7 @@ def test_the_identity_is_the_organization_identifier_else_the_subject(
 
 
 def test_a_certificate_that_names_nobody_is_refused(making: Making) -> None:
-    nameless = header(certificate_of(rsa.generate_private_key(65537, 2048), []))
+    nameless = header(certificate_of(new_rsa_key(), []))
     (only,) = making.but(certificate=nameless).faults()
     assert only.text == "The certificate cannot be used: its subject is empty, so it does not identify a TPP."
 
@@ -253,7 +254,7 @@ def test_roles_of_others_are_not_the_banks() -> None:
 
 def test_a_broken_statement_is_refused(making: Making) -> None:
     broken = psd2_statements(["PISP"]).value[:-3]
-    key = rsa.generate_private_key(65537, 2048)
+    key = new_rsa_key()
     certificate = header(certificate_of(key, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, broken)))
     (only,) = making.but(certificate=certificate).faults()
     text = "The certificate cannot be used: its QCStatements extension does not conform to ETSI TS 119 495."
@@ -282,9 +283,9 @@ def test_no_altered_byte_breaks_the_reading_of_certificates(position: int, byte:
         read_certificate(base64.b64encode(der).decode()).key_id("SN=1,CA=CN=x", lenient=True)
 
 
-ALTERED = certificate_of(
-    rsa.generate_private_key(65537, 2048), [(NameOID.COMMON_NAME, "x")], psd2_statements(["PISP"])
-).public_bytes(serialization.Encoding.DER)
+ALTERED = certificate_of(new_rsa_key(), [(NameOID.COMMON_NAME, "x")], psd2_statements(["PISP"])).public_bytes(
+    serialization.Encoding.DER
+)
 
 
 @pytest.mark.parametrize(

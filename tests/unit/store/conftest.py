@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, memory_store, open_store
+from emulator.store import Documents, memory_store, open_store
 from tests.unit.store.making import KINDS, TroubledDisk
 
 
 @pytest.fixture(params=["memory", "directory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Documents]:
     opened = memory_store(KINDS) if request.param == "memory" else open_store(tmp_path / "bank", KINDS)
     yield opened
     opened.close()

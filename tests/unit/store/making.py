@@ -10,8 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from emulator.store import Document, Kind, Ordered, Store
+from emulator.store import Document, Documents, Kind, Ordered
 from emulator.store.disk import Disk
+from emulator.store.table import DocumentTable, decoded
 
 BOOK = Kind[Document](
     "book",
@@ -52,7 +53,7 @@ def copy_of(directory: Path) -> Path:
     raise AssertionError("there are more numbers than that")
 
 
-def answers(store: Store) -> dict[str, Any]:
+def answers(store: Documents) -> dict[str, Any]:
     """Everything that can be asked about books, to compare two stores by."""
     books = list(store.all(BOOK))
     authors = sorted({b["author"] for b in books if "author" in b})
@@ -66,6 +67,19 @@ def answers(store: Store) -> dict[str, Any]:
         "shelf": {shelf: store.range(BOOK, "shelf", group=shelf) for shelf in shelves},
         "first": store.first_key(BOOK, "year"),
     }
+
+
+def disagreement(table: DocumentTable) -> str | None:
+    """How the ids, indexes or orders of a table disagree with its documents; None if they agree."""
+    again = DocumentTable(table.kind)
+    for number, raw in table.sorted_rows().items():
+        document = decoded(raw)
+        again.place(document["id"], number, raw, document)
+    if again.numbers != table.numbers:
+        return "the ids do not match the documents"
+    ours, theirs = again.keys, table.keys
+    same = ours.indexes == theirs.indexes and ours.orders == theirs.orders
+    return None if same else "the indexes do not match the documents"
 
 
 class Crash(BaseException):
@@ -130,7 +144,10 @@ class TroubledDisk(Disk):
         super().rename(old, new)
 
     def remove(self, path: Path) -> None:
-        self._about_to("remove")
+        try:
+            self._about_to("remove")
+        except Crash:  # at the next call: a `__del__` cannot raise
+            return
         super().remove(path)
 
 
@@ -151,6 +168,6 @@ def at_call(number: int, error: BaseException, *, once: bool) -> Callable[[str],
     def trouble(name: str) -> None:
         now = next(calls)
         if now == number or (now > number and not once):
-            raise error
+            raise type(error)(*error.args)  # another one, so that none has the frames of several calls
 
     return trouble

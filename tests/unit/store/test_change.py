@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import orjson
 from hypothesis import given
 
-from emulator.store import Document, Kind, Store, open_store, recovery
+from emulator.store import Document, Documents, Kind, journal_log, open_store
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
 KINDS = (A, B)
@@ -28,7 +28,7 @@ class Stop(Exception):
     pass
 
 
-def held(store: Store) -> dict[Place, tuple[int, Any]]:
+def held(store: Documents) -> dict[Place, tuple[int, Any]]:
     """Every document with its number."""
     differences = {}
     for kind in KINDS:
@@ -39,7 +39,7 @@ def held(store: Store) -> dict[Place, tuple[int, Any]]:
     return differences
 
 
-def applied(store: Store, operations: list[tuple[str, str, str | None]]) -> list[Place]:
+def applied(store: Documents, operations: list[tuple[str, str, str | None]]) -> list[Place]:
     """Do the operations, a text puts and None deletes; what they touched."""
     touched = []
     for name, identity, text in operations:
@@ -80,6 +80,6 @@ def test_a_change_tells_what_differs(before: list[Any], first: list[Any], undone
             touched += applied(store, last)
         expected = expected_changes(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
         (journal,) = Path(folder).glob("journal-*.jsonl")
-        records = [payload for _, payload in recovery.records(journal.read_bytes())[0]]
+        records = [payload for _, payload in journal_log.records(journal.read_bytes())[0]]
         assert records[sequence:] == expected
         store.close()

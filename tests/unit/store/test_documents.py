@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from emulator.store import Document, Kind, Store, memory_store
+from emulator.store import Document, Documents, Kind, memory_store
 from tests.unit.store.making import BOOK, KINDS, NOTE, book
 
 
-def test_a_document_comes_back_as_it_went_in(store: Store) -> None:
+def test_a_document_comes_back_as_it_went_in(store: Documents) -> None:
     document = book("b1", title="Æ", nested={"list": [1, 2.5, None, True], "text": 'a"b\\c\n'})
     store.put(BOOK, document)
     assert store.get(BOOK, "b1") == document
     assert store.exists(BOOK, "b1")
 
 
-def test_there_is_nothing_where_nothing_was_put(store: Store) -> None:
+def test_there_is_nothing_where_nothing_was_put(store: Documents) -> None:
     store.put(BOOK, book("b1"))
     assert store.get(BOOK, "b2") is None
     assert not store.exists(BOOK, "b2")
     assert store.get(NOTE, "b1") is None
 
 
-def test_nothing_outside_aliases_what_is_inside(store: Store) -> None:
+def test_nothing_outside_aliases_what_is_inside(store: Documents) -> None:
     tags = ["x"]
     store.put(BOOK, book("b1", tags=tags))
     tags.append("y")
@@ -38,14 +38,14 @@ def test_nothing_outside_aliases_what_is_inside(store: Store) -> None:
     assert store.get(BOOK, "b1") == book("b1", tags=["x"])
 
 
-def test_a_put_with_a_known_id_replaces_the_whole_document_in_its_place(store: Store) -> None:
+def test_a_put_with_a_known_id_replaces_the_whole_document_in_its_place(store: Documents) -> None:
     store.put(BOOK, book("b1", title="old", year=1))
     store.put(BOOK, book("b2"))
     store.put(BOOK, book("b1", title="new"))
     assert list(store.all(BOOK)) == [book("b1", title="new"), book("b2")]
 
 
-def test_a_deleted_document_is_gone_and_comes_back_as_the_newest(store: Store) -> None:
+def test_a_deleted_document_is_gone_and_comes_back_as_the_newest(store: Documents) -> None:
     for identity in ("b1", "b2", "b3"):
         store.put(BOOK, book(identity))
     assert store.delete(BOOK, "b1")
@@ -54,7 +54,7 @@ def test_a_deleted_document_is_gone_and_comes_back_as_the_newest(store: Store) -
     assert [b["id"] for b in store.all(BOOK)] == ["b2", "b3", "b1"]
 
 
-def test_all_is_the_content_at_the_call_whatever_changes_meanwhile(store: Store) -> None:
+def test_all_is_the_content_at_the_call_whatever_changes_meanwhile(store: Documents) -> None:
     for identity in ("b1", "b2", "b3"):
         store.put(BOOK, book(identity))
     seen = []
@@ -65,7 +65,7 @@ def test_all_is_the_content_at_the_call_whatever_changes_meanwhile(store: Store)
     assert seen == ["b1", "b2", "b3"]
 
 
-def test_every_change_has_a_number_and_only_changes_have(store: Store) -> None:
+def test_every_change_has_a_number_and_only_changes_have(store: Documents) -> None:
     begin = store.sequence
     store.put(BOOK, book("b1"))
     assert store.sequence == begin + 1
@@ -77,7 +77,7 @@ def test_every_change_has_a_number_and_only_changes_have(store: Store) -> None:
     assert store.sequence == begin + 2
 
 
-def test_dump_has_every_kind(store: Store) -> None:
+def test_dump_has_every_kind(store: Documents) -> None:
     store.put(NOTE, {"id": "n"})
     assert store.dump() == {"book": [], "note": [{"id": "n"}]}
     size, parts = store.json()
@@ -86,7 +86,7 @@ def test_dump_has_every_kind(store: Store) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000])
-def test_the_json_of_everything_comes_in_small_parts_and_as_it_stood(store: Store, count: int) -> None:
+def test_the_json_of_everything_comes_in_small_parts_and_as_it_stood(store: Documents, count: int) -> None:
     with store.transaction():
         for number in range(count):
             store.put(BOOK, book(f"b{number}", title="x" * 100))
@@ -117,7 +117,9 @@ def test_the_json_of_everything_comes_in_small_parts_and_as_it_stood(store: Stor
         {"id": "x", "shelf": 7, "title": "t"},
     ],
 )
-def test_a_document_that_cannot_be_kept_is_refused_and_changes_nothing(store: Store, document: dict[Any, Any]) -> None:
+def test_a_document_that_cannot_be_kept_is_refused_and_changes_nothing(
+    store: Documents, document: dict[Any, Any]
+) -> None:
     store.put(BOOK, book("b0", author="a", year=1))
     before, number = store.dump(), store.sequence
     with pytest.raises(ValueError):
@@ -131,7 +133,7 @@ def test_a_document_that_cannot_be_kept_is_refused_and_changes_nothing(store: St
     assert store.count(BOOK, author="a") == 2
 
 
-def test_a_kind_that_is_not_declared_is_refused(store: Store) -> None:
+def test_a_kind_that_is_not_declared_is_refused(store: Documents) -> None:
     with pytest.raises(KeyError):
         store.get(Kind[Document]("film"), "f1")
     with pytest.raises(KeyError):

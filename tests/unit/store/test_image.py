@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
+from emulator.store import Document, Documents, Image, Kind, StoreDamaged, StoreTooNew, memory_store, open_store
 from emulator.store.check import verify
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
 @pytest.fixture
-def filled(store: Store) -> Store:
+def filled(store: Documents) -> Documents:
     for document in some_books(20):
         store.put(BOOK, document)
     store.put(NOTE, {"id": "n"})
     return store
 
 
-def test_restore_brings_back_everything_but_the_number(filled: Store) -> None:
+def test_restore_brings_back_everything_but_the_number(filled: Documents) -> None:
     before, image, number = answers(filled), filled.image(), filled.sequence
     filled.put(BOOK, book("b1", author="changed"))
     filled.delete(BOOK, "b2")
@@ -32,7 +32,7 @@ def test_restore_brings_back_everything_but_the_number(filled: Store) -> None:
     assert filled.sequence == number + 5
 
 
-def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Store) -> None:
+def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Documents) -> None:
     before, image = answers(filled), filled.image()
     for _ in range(3):
         for number in range(5):
@@ -42,13 +42,13 @@ def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Stor
         assert answers(filled) == before
 
 
-def test_restoring_what_is_there_already_is_no_change(filled: Store) -> None:
+def test_restoring_what_is_there_already_is_no_change(filled: Documents) -> None:
     image, number = filled.image(), filled.sequence
     filled.restore(image)
     assert filled.sequence == number
 
 
-def test_restore_is_part_of_its_transaction(filled: Store) -> None:
+def test_restore_is_part_of_its_transaction(filled: Documents) -> None:
     empty = memory_store(KINDS).image()
     before, number = answers(filled), filled.sequence
     with suppress(RuntimeError), filled.transaction():
@@ -79,7 +79,7 @@ def test_a_built_image_equals_a_filled_store() -> None:
         Image.build(KINDS, {Kind[Document]("film"): [{"id": "f"}]})
 
 
-def test_an_image_survives_as_bytes(filled: Store) -> None:
+def test_an_image_survives_as_bytes(filled: Documents) -> None:
     before = answers(filled)
     data = snapshot_bytes(filled.image().tables)
     for number in range(10):

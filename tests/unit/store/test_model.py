@@ -13,10 +13,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, memory_store, open_store, table
-from emulator.store.check import disagreement
+from emulator.store import Document, Documents, Image, Kind, Ordered, memory_store, open_store, table
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from tests.unit.store.making import disagreement
 
 A = Kind[Document](
     "a",
@@ -81,7 +81,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.sequence = 0
         self.compaction: Compaction | None = None
 
-    def opened(self) -> Store:
+    def opened(self) -> Documents:
         if not self.durable:
             return memory_store(KINDS)
         return open_store(self.place / str(self.number), KINDS, "power" if self.power else "process")

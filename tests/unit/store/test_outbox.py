@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Event, Store, StoreUnwritable, WriteGroup, memory_store, open_store
+from emulator.store import Documents, Event, StoreUnwritable, WriteGroup, memory_store, open_store
 from tests.unit.store.making import BOOK, KINDS, TroubledDisk, book, failing
 
 A, B, C = ({"type": name} for name in "abc")
 
 
-def listened(store: Store) -> list[Event]:
+def listened(store: Documents) -> list[Event]:
     heard: list[Event] = []
     store.listen(heard.append)
     return heard

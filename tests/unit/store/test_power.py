@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, StoreDamaged, StoreUnwritable, memory_store, open_store
+from emulator.store import Documents, StoreDamaged, StoreUnwritable, memory_store, open_store
 from tests.unit.store.making import BOOK, KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
 @pytest.fixture
-def store(directory: Path, disk: TroubledDisk) -> Store:
+def store(directory: Path, disk: TroubledDisk) -> Documents:
     return open_store(directory, KINDS, "power", disk=disk)
 
 
@@ -26,7 +26,7 @@ def test_process_durability_needs_no_fsync(directory: Path) -> None:
     assert "sync" not in disk.calls
 
 
-def test_one_fsync_covers_all_that_wait_when_it_begins(store: Store, disk: TroubledDisk) -> None:
+def test_one_fsync_covers_all_that_wait_when_it_begins(store: Documents, disk: TroubledDisk) -> None:
     assert not store.log.sync_needed
     for document in some_books(3):
         store.put(BOOK, document)
@@ -48,7 +48,7 @@ def test_one_fsync_covers_all_that_wait_when_it_begins(store: Store, disk: Troub
 
 
 def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
-    store: Store, disk: TroubledDisk, directory: Path
+    store: Documents, disk: TroubledDisk, directory: Path
 ) -> None:
     for document in some_books():
         store.put(BOOK, document)
@@ -81,19 +81,7 @@ def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
     again.close()
 
 
-def test_a_ticket_is_finished_after_it_ran_and_outside_of_transactions(store: Store) -> None:
-    store.put(BOOK, book("b1"))
-    ticket = store.log.begin_sync()
-    with pytest.raises(RuntimeError):
-        store.log.finish_sync(ticket)
-    ticket.run()
-    with store.transaction(), pytest.raises(RuntimeError):
-        store.log.finish_sync(ticket)
-    store.log.finish_sync(ticket)
-    assert store.log.synced == 1
-
-
-def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: TroubledDisk) -> None:
+def test_a_compaction_begins_with_what_waits_synced(store: Documents, disk: TroubledDisk) -> None:
     """Or a power cut could leave the new journal file without the end of the old one."""
     for document in some_books():
         store.put(BOOK, document)
@@ -114,7 +102,7 @@ def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: Troubled
     assert store.log.synced == 7
 
 
-def test_a_ticket_from_before_a_compaction_is_finished_after_it_began(store: Store) -> None:
+def test_a_ticket_from_before_a_compaction_is_finished_after_it_began(store: Documents) -> None:
     store.put(BOOK, book("b1"))
     ticket = store.log.begin_sync()
     compaction = store.log.begin_compaction()
@@ -128,7 +116,7 @@ def test_a_ticket_from_before_a_compaction_is_finished_after_it_began(store: Sto
     assert store.log.synced == 2
 
 
-def test_a_compaction_that_cannot_sync_does_not_begin(store: Store, disk: TroubledDisk, directory: Path) -> None:
+def test_a_compaction_that_cannot_sync_does_not_begin(store: Documents, disk: TroubledDisk, directory: Path) -> None:
     store.put(BOOK, book("b1"))
     store.log.sync()
     store.put(BOOK, book("b2"))
@@ -149,7 +137,7 @@ def test_a_compaction_that_cannot_sync_does_not_begin(store: Store, disk: Troubl
 
 @pytest.mark.parametrize("placed_before", [False, True])
 def test_a_failed_fsync_beside_a_compaction_leaves_one_truth(
-    store: Store, disk: TroubledDisk, directory: Path, placed_before: bool
+    store: Documents, disk: TroubledDisk, directory: Path, placed_before: bool
 ) -> None:
     store.put(BOOK, book("b1"))
     compaction = store.log.begin_compaction()
@@ -171,7 +159,7 @@ def test_a_failed_fsync_beside_a_compaction_leaves_one_truth(
     assert [b["id"] for b in open_store(directory, KINDS).all(BOOK)] == ["b1"]
 
 
-def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Store, directory: Path) -> None:
+def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Documents, directory: Path) -> None:
     store.put(BOOK, book("b1"))
     disk = TroubledDisk()
     again = open_store(copy_of(directory), KINDS, "power", disk=disk)
@@ -179,7 +167,7 @@ def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Store, d
     assert again.log.synced == again.sequence == 1
 
 
-def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
+def test_close_syncs_what_waits(store: Documents, disk: TroubledDisk) -> None:
     store.put(BOOK, book("b1"))
     disk.trouble = failing("rename")
     disk.watch()
@@ -189,7 +177,7 @@ def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
 
 
 def test_close_with_a_failing_fsync_lets_go_all_the_same(
-    store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
+    store: Documents, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.put(BOOK, book("b1"))
     store.log.sync()
@@ -202,7 +190,7 @@ def test_close_with_a_failing_fsync_lets_go_all_the_same(
     again.close()
 
 
-def test_an_fsync_under_way_is_of_the_file_that_it_began_with(store: Store, directory: Path) -> None:
+def test_an_fsync_under_way_is_of_the_file_that_it_began_with(store: Documents, directory: Path) -> None:
     """A closed file's number may be that of another one by then."""
     store.put(BOOK, book("b1"))
     ticket = store.log.begin_sync()

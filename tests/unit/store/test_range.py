@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from emulator.store import Store
+from emulator.store import Documents
 from tests.unit.store.making import BOOK, NOTE, book
 
 
 @pytest.fixture
-def filled(store: Store) -> Store:
+def filled(store: Documents) -> Documents:
     for identity, year in (("d", 1999), ("b", 2001), ("c", 2001), ("a", 2001), ("e", 2005)):
         store.put(BOOK, book(identity, year=year))
     for identity, shelf, title in (("x", "left", "M"), ("y", "right", "A"), ("z", "left", "B"), ("w", "left", "M")):
@@ -45,7 +45,7 @@ def ids(documents: list[dict[str, Any]]) -> str:
         ({"low": 2001, "reverse": True, "offset": 3}, "a"),
     ],
 )
-def test_a_range_is_sorted_by_value_then_id(filled: Store, asked: dict[str, Any], expected: str) -> None:
+def test_a_range_is_sorted_by_value_then_id(filled: Documents, asked: dict[str, Any], expected: str) -> None:
     assert ids(filled.range(BOOK, "year", **asked)) == expected
     bounds = {name: value for name, value in asked.items() if name in ("low", "high")}
     if bounds == asked:
@@ -63,22 +63,22 @@ def test_a_range_is_sorted_by_value_then_id(filled: Store, asked: dict[str, Any]
         ({"group": "left", "reverse": True, "limit": 1}, "x"),
     ],
 )
-def test_a_group_is_an_order_of_its_own(filled: Store, asked: dict[str, Any], expected: str) -> None:
+def test_a_group_is_an_order_of_its_own(filled: Documents, asked: dict[str, Any], expected: str) -> None:
     assert ids(filled.range(BOOK, "shelf", **asked)) == expected
 
 
-def test_the_ids_of_one_value_come_in_insertion_order(filled: Store) -> None:
+def test_the_ids_of_one_value_come_in_insertion_order(filled: Documents) -> None:
     assert filled.ids_at(BOOK, "year", 2001) == ["b", "c", "a"]
     assert filled.ids_at(BOOK, "year", 2000) == []
 
 
-def test_the_first_key_is_the_smallest_value(filled: Store) -> None:
+def test_the_first_key_is_the_smallest_value(filled: Documents) -> None:
     assert filled.first_key(BOOK, "year") == 1999
     filled.delete(BOOK, "d")
     assert filled.first_key(BOOK, "year") == 2001
 
 
-def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
+def test_a_change_moves_a_document_and_none_takes_it_out(filled: Documents) -> None:
     filled.put(BOOK, book("e", year=1000))
     filled.put(BOOK, book("a", year=None))
     filled.put(BOOK, book("x", shelf="right", title="M"))
@@ -88,7 +88,7 @@ def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
     assert ids(filled.range(BOOK, "shelf", group="right")) == "yx"
 
 
-def test_text_and_numbers_do_not_sort_together(filled: Store) -> None:
+def test_text_and_numbers_do_not_sort_together(filled: Documents) -> None:
     with pytest.raises(ValueError, match="'year'"):
         filled.put(BOOK, book("f", year="2001"))
     with pytest.raises(ValueError, match="'title'"):
@@ -96,7 +96,7 @@ def test_text_and_numbers_do_not_sort_together(filled: Store) -> None:
     assert filled.range_count(BOOK, "year") == 5
 
 
-def test_a_group_is_named_exactly_where_there_are_groups(filled: Store) -> None:
+def test_a_group_is_named_exactly_where_there_are_groups(filled: Documents) -> None:
     with pytest.raises(ValueError, match="group"):
         filled.range(BOOK, "year", group="left")
     with pytest.raises(ValueError, match="group"):
@@ -119,7 +119,7 @@ def test_a_group_is_named_exactly_where_there_are_groups(filled: Store) -> None:
     ],
 )
 def test_the_order_of_arrival_is_that_in_which_documents_came(
-    store: Store, asked: dict[str, Any], expected: str
+    store: Documents, asked: dict[str, Any], expected: str
 ) -> None:
     for identity in "xcadb":
         store.put(NOTE, {"id": identity})
@@ -131,7 +131,7 @@ def test_the_order_of_arrival_is_that_in_which_documents_came(
     assert ids(store.range(NOTE, "came", **asked)) == expected
 
 
-def test_the_order_of_arrival_has_no_bounds(store: Store) -> None:
+def test_the_order_of_arrival_has_no_bounds(store: Documents) -> None:
     bounds: list[dict[str, Any]] = [{"group": "left"}, {"low": "a"}, {"high": "a"}]
     for asked in bounds:
         with pytest.raises(ValueError, match="no bounds"):

@@ -7,32 +7,32 @@ from contextlib import suppress
 
 import pytest
 
-from emulator.store import Document, Kind, Store, memory_store
+from emulator.store import Document, Documents, Kind, memory_store
 
 PSU, SESSION, PAYMENT = Kind[Document]("psu"), Kind[Document]("session"), Kind[Document]("payment")
 
 
 @pytest.fixture
-def documents() -> Store:
+def documents() -> Documents:
     store = memory_store((PSU, SESSION, PAYMENT))
     store.put(PSU, {"id": "1", "name": "Kari"})
     return store
 
 
-def _undone(documents: Store) -> None:
+def _undone(documents: Documents) -> None:
     with suppress(ZeroDivisionError), documents.transaction():
         documents.put(PSU, {"id": "1", "name": "Ola"})
         raise ZeroDivisionError
 
 
-def _restored_and_undone(documents: Store) -> None:
+def _restored_and_undone(documents: Documents) -> None:
     image = documents.image()
     with suppress(ZeroDivisionError), documents.transaction():
         documents.restore(image)
         raise ZeroDivisionError
 
 
-def _inserted_and_undone(documents: Store) -> None:
+def _inserted_and_undone(documents: Documents) -> None:
     with suppress(ZeroDivisionError), documents.transaction():
         documents.put(PSU, {"id": "2"})
         raise ZeroDivisionError
@@ -51,7 +51,7 @@ def _inserted_and_undone(documents: Store) -> None:
         _restored_and_undone,
     ],
 )
-def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store], None]) -> None:
+def test_a_change_makes_it_forgotten(documents: Documents, change: Callable[[Documents], None]) -> None:
     cache = documents.dependent_cache(PSU, SESSION)
     cache.values()["a"] = 1
     change(documents)
@@ -67,7 +67,9 @@ def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store],
         lambda documents: documents.delete(PSU, "1"),
     ],
 )
-def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, change: Callable[[Store], None]) -> None:
+def test_what_is_worked_out_within_a_change_goes_with_it(
+    documents: Documents, change: Callable[[Documents], None]
+) -> None:
     cache = documents.dependent_cache(PSU)
     with suppress(ZeroDivisionError), documents.transaction():
         change(documents)
@@ -76,7 +78,7 @@ def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, chang
     assert cache.values() == {}
 
 
-def test_what_was_worked_out_from_before_a_change_is_not_kept(documents: Store) -> None:
+def test_what_was_worked_out_from_before_a_change_is_not_kept(documents: Documents) -> None:
     cache = documents.dependent_cache(PSU)
     known = cache.values()
     documents.put(PSU, {"id": "1", "name": "Ola"})
@@ -84,7 +86,7 @@ def test_what_was_worked_out_from_before_a_change_is_not_kept(documents: Store) 
     assert cache.values() == {}
 
 
-def test_documents_of_other_kinds_and_equal_ones_change_nothing(documents: Store) -> None:
+def test_documents_of_other_kinds_and_equal_ones_change_nothing(documents: Documents) -> None:
     cache = documents.dependent_cache(PSU)
     cache.values()["a"] = 1
     documents.put(PAYMENT, {"id": "3"})
@@ -92,7 +94,7 @@ def test_documents_of_other_kinds_and_equal_ones_change_nothing(documents: Store
     assert cache.values() == {"a": 1}
 
 
-def test_it_does_not_grow_without_end(documents: Store) -> None:
+def test_it_does_not_grow_without_end(documents: Documents) -> None:
     cache = documents.dependent_cache(PSU)
     for number in range(5000):
         cache.values()[number] = number

@@ -8,9 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from emulator.store import Document, Kind, Ordered, Store, memory_store
-from emulator.store.changes import Change
-from emulator.store.documents import Log
+from emulator.store import Document, Documents, Kind, Ordered, memory_store
+from emulator.store.documents import Change, Log
 from emulator.store.table import DocumentTable
 
 CARD = Kind[Document](
@@ -42,7 +41,7 @@ class Taped(Log):
         self.changes.append(change.payload)
 
 
-def changed(store: Store, changes: list[list[tuple[str, Any]]]) -> None:
+def changed(store: Documents, changes: list[list[tuple[str, Any]]]) -> None:
     for steps in changes:
         with store.transaction():
             for verb, value in steps:
@@ -69,7 +68,7 @@ def content(table: DocumentTable) -> dict[str, Any]:
 @given(st.lists(st.lists(STEPS, max_size=6), max_size=4), st.lists(st.lists(STEPS, max_size=6), max_size=6))
 def test_what_is_repeated_is_what_was_done(before: list[Any], after: list[Any]) -> None:
     tape = Taped()
-    original = Store(tape, KINDS)
+    original = Documents(tape, KINDS)
     changed(original, before)
     copied = memory_store(KINDS)
     copied.replace(original.image(), original.sequence)

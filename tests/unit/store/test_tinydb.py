@@ -12,20 +12,19 @@ from tinydb.storages import Storage
 from tinydb.table import Document as Numbered
 from tinydb.table import Table
 
-from emulator.store import Store, StoreDamaged, open_store
-from emulator.store.check import disagreement
+from emulator.store import Documents, StoreDamaged, open_store
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
 
 
 @pytest.fixture
-def filled(store: Store) -> Store:
+def filled(store: Documents) -> Documents:
     for document in some_books():
         store.put(BOOK, document)
     return store
 
 
-def table(store: Store) -> DocumentTable:
+def table(store: Documents) -> DocumentTable:
     return store.tables["book"]
 
 
@@ -76,7 +75,7 @@ def test_a_hand_that_leaves_no_proper_document_is_told(directory: Path, document
         open_store(directory, KINDS)
 
 
-def test_tinydbs_reading_methods_work_on_our_tables(filled: Store) -> None:
+def test_tinydbs_reading_methods_work_on_our_tables(filled: Documents) -> None:
     books = table(filled)
     assert isinstance(books, Table)
     assert isinstance(books.storage, Storage)
@@ -92,7 +91,7 @@ def test_tinydbs_reading_methods_work_on_our_tables(filled: Store) -> None:
     assert books.count(where("author") == "author 0") == 4, "nothing is answered from a cache"
 
 
-def test_tinydbs_writing_methods_are_changes_like_others(filled: Store) -> None:
+def test_tinydbs_writing_methods_are_changes_like_others(filled: Documents) -> None:
     books, number = table(filled), filled.sequence
     assert books.update({"author": "new"}, where("year") < 1998) == [4, 5]
     assert filled.count(BOOK, author="new") == 2
@@ -112,7 +111,7 @@ def test_tinydbs_writing_methods_are_changes_like_others(filled: Store) -> None:
     assert filled.count(BOOK, author="new") == 0
 
 
-def test_tinydbs_writes_join_a_transaction(filled: Store) -> None:
+def test_tinydbs_writes_join_a_transaction(filled: Documents) -> None:
     before = answers(filled)
     with suppress(ZeroDivisionError), filled.transaction():
         table(filled).update({"author": "new"})
@@ -121,7 +120,7 @@ def test_tinydbs_writes_join_a_transaction(filled: Store) -> None:
     assert answers(filled) == before
 
 
-def test_tinydb_cannot_make_a_document_that_we_could_not(filled: Store) -> None:
+def test_tinydb_cannot_make_a_document_that_we_could_not(filled: Documents) -> None:
     before = answers(filled)
     for document in ({"no": "id"}, {"id": "b1"}):
         with pytest.raises(ValueError):

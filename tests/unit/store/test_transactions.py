@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from emulator.store import Store
+from emulator.store import Documents
 from tests.unit.store.making import BOOK, NOTE, answers, book, some_books
 
 
@@ -15,13 +15,13 @@ class Stop(Exception):
 
 
 @pytest.fixture
-def filled(store: Store) -> Store:
+def filled(store: Documents) -> Documents:
     for document in some_books():
         store.put(BOOK, document)
     return store
 
 
-def test_a_transaction_is_one_change(filled: Store) -> None:
+def test_a_transaction_is_one_change(filled: Documents) -> None:
     number = filled.sequence
     with filled.transaction():
         filled.put(BOOK, book("new"))
@@ -31,7 +31,7 @@ def test_a_transaction_is_one_change(filled: Store) -> None:
     assert filled.exists(BOOK, "new")
 
 
-def test_writes_are_seen_inside_by_id_index_and_order(filled: Store) -> None:
+def test_writes_are_seen_inside_by_id_index_and_order(filled: Documents) -> None:
     with filled.transaction():
         filled.put(BOOK, book("b0", author="changed", year=1))
         filled.delete(BOOK, "b1")
@@ -41,7 +41,7 @@ def test_writes_are_seen_inside_by_id_index_and_order(filled: Store) -> None:
         assert filled.count(BOOK) == 4
 
 
-def test_an_exception_undoes_everything(filled: Store) -> None:
+def test_an_exception_undoes_everything(filled: Documents) -> None:
     before, number = answers(filled), filled.sequence
     with suppress(Stop), filled.transaction():
         filled.put(BOOK, book("new", author="author 1", year=1, tags=["all"]))
@@ -58,7 +58,7 @@ def test_an_exception_undoes_everything(filled: Store) -> None:
     assert [b["id"] for b in filled.all(BOOK)] == ["b0", "b1", "b2", "b3", "b4", "next"]
 
 
-def test_a_nested_transaction_joins_the_outer(filled: Store) -> None:
+def test_a_nested_transaction_joins_the_outer(filled: Documents) -> None:
     before, number = answers(filled), filled.sequence
     with suppress(Stop), filled.transaction():
         with filled.transaction():
@@ -68,7 +68,7 @@ def test_a_nested_transaction_joins_the_outer(filled: Store) -> None:
     assert answers(filled) == before
 
 
-def test_a_nested_exception_that_the_outer_catches_leaves_no_half_done_inner(filled: Store) -> None:
+def test_a_nested_exception_that_the_outer_catches_leaves_no_half_done_inner(filled: Documents) -> None:
     with filled.transaction():
         filled.put(BOOK, book("outer"))
         with suppress(Stop), filled.transaction():
@@ -80,7 +80,7 @@ def test_a_nested_exception_that_the_outer_catches_leaves_no_half_done_inner(fil
     assert not filled.exists(BOOK, "inner")
 
 
-def test_a_transaction_without_effect_is_no_change(filled: Store) -> None:
+def test_a_transaction_without_effect_is_no_change(filled: Documents) -> None:
     number = filled.sequence
     with filled.transaction():
         pass
@@ -95,7 +95,7 @@ def test_a_transaction_without_effect_is_no_change(filled: Store) -> None:
     assert filled.sequence == number
 
 
-def test_a_rolled_back_deletion_keeps_the_documents_place(filled: Store) -> None:
+def test_a_rolled_back_deletion_keeps_the_documents_place(filled: Documents) -> None:
     with suppress(Stop), filled.transaction():
         filled.delete(BOOK, "b0")
         filled.delete(BOOK, "b3")
@@ -104,7 +104,7 @@ def test_a_rolled_back_deletion_keeps_the_documents_place(filled: Store) -> None
     assert [b["id"] for b in filled.find(BOOK, tags="all")] == ["b0", "b1", "b2", "b3", "b4"]
 
 
-def test_a_rollback_puts_back_a_document_that_has_no_place_in_an_order(store: Store) -> None:
+def test_a_rollback_puts_back_a_document_that_has_no_place_in_an_order(store: Documents) -> None:
     store.put(BOOK, book("shelved", shelf="left", title=7))
     store.put(BOOK, book("lying about", title="Seven"))  # on no shelf, so it sorts among nothing
     with suppress(Stop), store.transaction():

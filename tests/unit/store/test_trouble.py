@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, StoreUnwritable, open_store
+from emulator.store import Documents, StoreUnwritable, open_store
 from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
 @pytest.fixture
-def store(directory: Path, disk: TroubledDisk) -> Store:
+def store(directory: Path, disk: TroubledDisk) -> Documents:
     store = open_store(directory, KINDS, disk=disk)
     for document in some_books():
         store.put(BOOK, document)
@@ -22,7 +22,7 @@ def store(directory: Path, disk: TroubledDisk) -> Store:
 
 
 def test_a_full_disk_refuses_the_change_and_keeps_reading(
-    store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
+    store: Documents, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, number = answers(store), store.sequence
     disk.trouble = failing("write")
@@ -42,7 +42,7 @@ def test_a_full_disk_refuses_the_change_and_keeps_reading(
 
 
 def test_half_a_record_that_cannot_be_cut_off_stops_writing_until_it_can(
-    store: Store, disk: TroubledDisk, directory: Path
+    store: Documents, disk: TroubledDisk, directory: Path
 ) -> None:
     before = answers(store)
     disk.trouble = failing("write", "cut", error=errno.EIO)
@@ -59,7 +59,7 @@ def test_half_a_record_that_cannot_be_cut_off_stops_writing_until_it_can(
 
 
 def test_half_a_record_is_cut_off_before_the_journal_goes_on_in_a_new_file(
-    store: Store, disk: TroubledDisk, directory: Path
+    store: Documents, disk: TroubledDisk, directory: Path
 ) -> None:
     disk.trouble = failing("write", "cut", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
@@ -72,7 +72,7 @@ def test_half_a_record_is_cut_off_before_the_journal_goes_on_in_a_new_file(
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
-def test_short_writes_are_continued(store: Store, disk: TroubledDisk, directory: Path) -> None:
+def test_short_writes_are_continued(store: Documents, disk: TroubledDisk, directory: Path) -> None:
     disk.write_at_most = 7
     store.put(BOOK, book("new", title="x" * 100))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
@@ -80,7 +80,7 @@ def test_short_writes_are_continued(store: Store, disk: TroubledDisk, directory:
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
-def test_a_write_that_writes_nothing_is_refused(store: Store, disk: TroubledDisk) -> None:
+def test_a_write_that_writes_nothing_is_refused(store: Documents, disk: TroubledDisk) -> None:
     before = answers(store)
     disk.write_at_most = 0
     with pytest.raises(StoreUnwritable, match="wrote nothing"):
@@ -89,7 +89,7 @@ def test_a_write_that_writes_nothing_is_refused(store: Store, disk: TroubledDisk
 
 
 def test_close_on_a_full_disk_loses_nothing(
-    store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
+    store: Documents, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = answers(store)
     disk.trouble = failing("write")

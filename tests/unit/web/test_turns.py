@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
-from emulator.store import Document, Kind, Store, StoreUnwritable, open_store
+from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
 from emulator.web.address import Base
@@ -42,7 +42,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.disk = CountingDisk()
-        self.store: Store = open_store(folder, KINDS, disk=self.disk)
+        self.store: Documents = open_store(folder, KINDS, disk=self.disk)
         self.application = MadeUpSite()
         self.logged: list[Response] = []
         self.failures: list[str] = []
@@ -299,16 +299,16 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
     assert world.stored() == 2
 
 
-async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World) -> None:
+async def test_the_end_of_a_turn_that_writes_begins_the_compaction_that_is_due(world: World) -> None:
     (client,) = world.clients(1)
     while not world.store.log.compaction_due:
         world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
     assert world.store.log.compaction_due
-    client.ask("/v1/count")
+    client.ask("/v1/write")
     await turn()
-    assert (client.statuses, world.store.log.compaction_due) == ([200], False)
+    assert (client.statuses, world.store.log.compaction_due) == ([201], False)
     world.application.stop()
-    assert world.stored() == 1
+    assert world.stored() == 2
 
 
 async def test_others_are_answered_between_the_steps_of_what_takes_long(world: World) -> None:
