@@ -9,6 +9,7 @@ from emulator.bank.problems import InputRefused
 from emulator.conformance.explore import schedule
 from emulator.conformance.explore.faults import ChangeFault, FaultKind, kinds
 from emulator.conformance.explore.outcome import play
+from emulator.conformance.explore.search import Search
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.start import ACCESS
@@ -37,6 +38,13 @@ def test_a_kind_of_fault_fits_the_bank(kind: FaultKind) -> None:
         assert len(met) > 1 or isinstance(drawn.faults[0], ChangeFault), "no request has met the fault"
 
 
+def test_what_is_drawn_can_happen() -> None:
+    search = Search(house(), InProcess(), schedule.TASKS, base=1)
+    for number in range(40):
+        drawn = search.drawn(number)
+        assert schedule.read(drawn.text(), "drawn.yaml") == drawn
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -49,6 +57,10 @@ def test_a_kind_of_fault_fits_the_bank(kind: FaultKind) -> None:
         ("tasks: [pay]\nfaults: [{fault: lost, of: createPaymnt}]", "did you mean createPayment?"),
         ("tasks: [pay]\nfaults: [{fault: fee, of: createPayment, amount: lots}]", "f.yaml:2:1: Expected an amount"),
         ("tasks: [pay]\nfaults: [{fault: notification, of: getBalances}]", "notification has no effect on getBalances"),
+        (
+            "tasks: [pay]\nfaults: [{fault: statuses, of: createPayment, path: [{ACWC: 1h}]}]",
+            "has no step from ACTC to ACWC, so progress does not change its payments.",
+        ),
         ("tasks: [pay]\ntime: [{after: 1, passes: 1 month}]", "a duration"),
         ("tasks: [pay]\ntime: [{after: 1, passes: 9999d}]", "At most 400 days"),
         ("tasks: [pay]\nrestarts: [0]", "restarts[0]"),

@@ -90,24 +90,26 @@ def _drive(run: Run, ended: Future[Any], deadline: float) -> bool:
     It also returns when the TPP is to be killed, sends for ever, or has no time left.
     """
     ended.add_done_callback(lambda _: run.news.set())
-    last, requests = time.monotonic(), 0
+    silence, requests, before = 0.0, 0, time.monotonic()
     while not ended.done():
         run.news.wait(LOOK)
         run.news.clear()
         now = time.monotonic()
+        silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
+        before = now
         if run.killed or run.endless is not None or now > deadline:
             return False
         if requests != run.requests:
-            last, requests = now, run.requests
-        silent = now - last > SILENCE
+            silence, requests = 0.0, run.requests
+        silent = silence > SILENCE
         if run.is_waited_for():
             for redirect in run.bank.call(partial(run.act, silent=silent)):
                 program.visit(redirect)
-                last = time.monotonic()
+                silence = 0.0
         elif silent and requests:
             if run.bank.call(run.wait):
-                last = now - SILENCE / 2  # the TPP gets a moment to react
-            elif now - last > OVER:
+                silence = SILENCE / 2  # the TPP gets a moment to react
+            elif silence > OVER:
                 return True
     for redirect in run.bank.call(run.act):
         program.visit(redirect)

@@ -27,12 +27,12 @@ def schedules(tasks: Sequence[Task], *, restarts: bool) -> st.SearchStrategy[Fau
     @st.composite
     def schedule(draw: st.DrawFn) -> FaultSchedule:
         one = st.sampled_from(tasks)  # few tasks more often: such a run is shorter, and what it finds is too
-        chosen = draw(st.one_of(*(st.lists(one, min_size=1, max_size=most) for most in (2, MOST_TASKS))))
+        chosen = draw(st.one_of(*(st.lists(one, min_size=1, max_size=most) for most in (1, 2, MOST_TASKS))))
         requests: Counter[str] = Counter()
         for task in chosen:
             requests.update(REQUESTS[task])
         faults = partial(st.lists, _fault(requests), unique_by=_place)
-        act = st.one_of(st.just("approve"), st.sampled_from(BEHAVIOURS))
+        act = st.sampled_from(("approve", *BEHAVIOURS))
         number = st.integers(1, requests.total())
         killed = st.one_of(st.integers(1, 5), number)
         passing = st.fixed_dictionaries({"after": number, "passes": st.sampled_from(PASSES)})
@@ -52,8 +52,8 @@ def schedules(tasks: Sequence[Task], *, restarts: bool) -> st.SearchStrategy[Fau
 
 
 def _some(strategy: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[Any]]:
-    """A list that is empty in more than half of the schedules: what is always there hides what is rare."""
-    return st.one_of(st.just([]), st.lists(strategy, max_size=most))
+    """A list that is empty in half of the schedules: what is always there hides what is rare."""
+    return st.one_of(st.just([]), st.lists(strategy, min_size=1, max_size=most))
 
 
 def _place(fault: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -62,9 +62,14 @@ def _place(fault: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _fault(requests: Mapping[str, int]) -> st.SearchStrategy[dict[str, Any]]:
-    """A fault of any kind that concerns these requests."""
+    """A fault of any kind that concerns these requests; what is requested more often is drawn more often."""
     used = {
-        kind.name: [name for name in requests if not kind.operations or name in kind.operations]
+        kind.name: [
+            name
+            for name, number in requests.items()
+            if not kind.operations or name in kind.operations
+            for _ in range(number)
+        ]
         for kind in kinds().values()
     }
     fitting = [kind for kind in kinds().values() if used[kind.name] for _ in range(kind.weight)]

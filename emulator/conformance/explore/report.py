@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import zip_longest
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from emulator import junit
@@ -23,7 +26,7 @@ RULES: Mapping[int, str] = {
     5: "The TPP does not send for ever.",
 }
 WHO: Mapping[str, str] = {"tpp": "", "bank": "", "customer": "the customer ", "time": "", "fault": "fault: "}
-WIDTH = 54  # of the left column of a timeline on a terminal
+TIME = 17  # columns of a terminal for the mark and bank time of a timeline: month, day, and time
 
 
 def timeline(rows: Sequence[Row], finding: Finding | None) -> list[dict[str, Any]]:
@@ -44,12 +47,18 @@ def timeline(rows: Sequence[Row], finding: Finding | None) -> list[dict[str, Any
 
 
 def drawing(rows: Sequence[Row], finding: Finding | None) -> str:
-    """A timeline for a terminal."""
-    shown = [f"    {'bank time':<20}{'what the TPP did':<{WIDTH}}what was true"]
+    """A timeline for a terminal, as wide as that is."""
+    width = min(max(get_terminal_size((120, 24)).columns, 80), 160) - TIME
+    left_width = width * 5 // 8
+    shown = [f"  {'bank time':<{TIME - 2}}{'what the TPP did':<{left_width}}what was true"]
     for line in timeline(rows, finding):
         times = f" ({line['times']} times)" if line["times"] > 1 else ""
-        left, right = (line[name] and line[name] + times for name in ("left", "right"))
-        shown.append(f"  {'! ' if line['fault'] else '  '}{line['at']:<20}{left:<{WIDTH}}{right}".rstrip())
+        texts = [line[name] and line[name] + times for name in ("left", "right")]
+        parts = [wrap(text, size) for text, size in zip(texts, (left_width - 1, width - left_width), strict=True)]
+        begins = f"{'!' if line['fault'] else ' '} {line['at'].partition('-')[2] or line['at']}"
+        for left, right in zip_longest(*parts, fillvalue=""):
+            shown.append(f"{begins:<{TIME}}{left:<{left_width}}{right}".rstrip())
+            begins = ""
     return "\n".join(shown)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
 import yaml
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from emulator.bank import products
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, validate
 from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
@@ -141,12 +142,20 @@ def read(text: str, source: str) -> FaultSchedule:
 
 
 def _unfit(schedule: FaultSchedule) -> Iterator[Problem]:
-    """What no rule of the bank can do."""
+    """What no rule of the bank can do, or no product."""
     for number, fault in enumerate(schedule.faults):
         try:
-            from_value({"scenario": "schedule", "start": {"from": "current"}, "rules": [*fault.rules()]})
+            scenario = from_value({"scenario": "schedule", "start": {"from": "current"}, "rules": [*fault.rules()]})
         except InputRefused as refused:
             yield Problem(("faults", number), refused.problems[0].text)
+            continue
+        for rule in scenario.rules:
+            reasons = [
+                rule.unfit(one, product) for one in rule.when.operations for product in products.table().values()
+            ]
+            if reasons and all(reasons):
+                yield Problem(("faults", number), next(iter(reasons[0].values())))
+                break
 
 
 def of(value: Mapping[str, Any]) -> FaultSchedule:

@@ -113,7 +113,7 @@ class Search:
             while True:
                 if until is None or time.monotonic() < until:
                     for number in itertools.islice(numbers, AHEAD * self._jobs - len(ahead)):
-                        ahead.append((number, self._begun(self._drawn(number))))
+                        ahead.append((number, self._begun(self.drawn(number))))
                 if not ahead:
                     return self.progress
                 number, future = ahead.popleft()
@@ -163,7 +163,7 @@ class Search:
 
     # hypothesis
 
-    def _drawn(self, number: int) -> FaultSchedule:
+    def drawn(self, number: int) -> FaultSchedule:
         """The schedule of this number. Each has a seed of its own: the first example of a seed is the simplest."""
         drawn: list[FaultSchedule] = []
         self._given(number, (Phase.generate,), drawn.append)

@@ -32,4 +32,5 @@ FAULT = FaultKind(
     form=Permission,
     example={"of": "createPayment", "at": 1, "lasts": True},
     operations=("createPayment",),
+    weight=2,
 )

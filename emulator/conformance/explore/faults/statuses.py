@@ -13,7 +13,8 @@ from emulator.conformance.explore.faults import FaultKind, Pick, RequestFault
 
 WAITS = ("2s", "1h", "3d")
 LENGTHS = (1, 2, 3, 4)  # of a path
-LATER = ("ACCC", {"RJCT": "3d"}, {"ACSC": "1h"})  # a status that nobody knows, or an end much later
+UNKNOWN = "ACCC"  # a status that nobody knows: it may follow any
+LATER = {"RJCT": "3d", "ACSC": "1h"}  # an end much later
 
 
 class Statuses(RequestFault):
@@ -47,10 +48,10 @@ def _path(pick: Pick) -> list[Any]:
         if not going_on:
             break
         status = pick(going_on)
-        wait = pick(("", *WAITS))
+        wait = pick(("", *WAITS)) if steps or status == "ACTC" else ""  # after a wait, a path begins in ACTC
         steps.append({status: wait} if wait else status)
     if status not in FINAL and pick((False, True)):
-        steps.append(pick(LATER))
+        steps.append(pick((UNKNOWN, *({end: wait} for end, wait in LATER.items() if end in _following(status)))))
     return steps
 
 
