@@ -37,9 +37,9 @@ from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
-from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.bank.errors import BankError
+from emulator.metrics.counts import ProcessCounts
 from emulator.store import Store, StoreLost, StoreUncertain, StoreUnwritable, WriteGroup
 from emulator.store.journal_log import Abandoned
 
