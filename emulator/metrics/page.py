@@ -19,7 +19,7 @@ from emulator.bank.threads import in_thread
 from emulator.control.interface import NO_STORE, Gate
 
 if TYPE_CHECKING:
-    from emulator.metrics.table import Process
+    from emulator.metrics.table import MeasuredProcess
 
 DASHBOARD = "dashboard.json"
 EXTRA_NEEDED = "Metrics require an extra: pip install 'bank-emulator[metrics]'."
@@ -30,7 +30,7 @@ class MetricsPage:
 
     def __init__(
         self,
-        registry: Process,
+        registry: MeasuredProcess,
         *,
         tokens: Iterable[str | None],
         allowed_hosts: Iterable[str],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PREFIX = "bank_emulator_"
 
 
-class Process(Protocol):
+class MeasuredProcess(Protocol):
     """The banks and the numbers of this process; `emulator.assemble` implements it."""
 
     @property
@@ -55,7 +55,7 @@ class Metric:
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     about: str
-    samples: Callable[[Process], Samples]
+    samples: Callable[[MeasuredProcess], Samples]
     labels: tuple[str, ...] = ()
     unit: Literal["short", "s", "bytes"] = "short"
 
@@ -88,30 +88,30 @@ class Metric:
         return numbers
 
 
-def _one(value: Callable[[Process], float | Histogram | None]) -> Callable[[Process], Samples]:
+def _one(value: Callable[[MeasuredProcess], float | Histogram | None]) -> Callable[[MeasuredProcess], Samples]:
     """A metric without labels; None: it has no sample."""
 
-    def samples(registry: Process) -> Samples:
+    def samples(registry: MeasuredProcess) -> Samples:
         number = value(registry)
         return () if number is None else (((), number),)
 
     return samples
 
 
-def _leases(registry: Process) -> int | None:
+def _leases(registry: MeasuredProcess) -> int | None:
     return registry.counts.leases() if registry.counts.leases is not None else None
 
 
-def _passed_on(registry: Process) -> int | None:
+def _passed_on(registry: MeasuredProcess) -> int | None:
     return registry.counts.passed_on if registry.counts.leases is not None else None
 
 
-def _notifications(registry: Process) -> int:
+def _notifications(registry: MeasuredProcess) -> int:
     documents = [service.bank.documents for service in registry.services()]
     return sum(each.count(NOTIFICATION) - each.count(NOTIFICATION, done="yes") for each in documents)
 
 
-def _journals(registry: Process) -> int:
+def _journals(registry: MeasuredProcess) -> int:
     stores = [registry.documents(service.bank.name) for service in registry.services()]
     return sum(store.log.size for store in stores if store is not None)
 
@@ -199,7 +199,7 @@ Taken = Sequence[tuple[Metric, Samples]]
 """The metrics with their samples, as they were at one moment."""
 
 
-def take(registry: Process) -> Taken:
+def take(registry: MeasuredProcess) -> Taken:
     """Read all samples."""
     registry.counts.requests.rank(registry.exists)
     return [(metric, list(metric.samples(registry))) for metric in METRICS]

@@ -35,7 +35,7 @@ SHAPES = (
     "scenario/effects/",
 )
 # Where `"x" in` does not ask for a member of a document: the body of a TPP, an error of pydantic, a model.
-OTHER_MAPPINGS = {"initiation", "ctx", "part", "self.model_fields_set"}
+OTHER_MAPPINGS = {"initiation", "named", "ctx", "part", "self.model_fields_set"}
 # Classes outside of them that are the same thing as one of them: the snapshots of an answer are those of the store.
 ALSO_SHAPES = {
     "Bank",
