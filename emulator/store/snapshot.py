@@ -26,7 +26,7 @@ import orjson
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.kinds import Kind, by_name
-from emulator.store.table import DocumentTable, Image, TableContent, decoded
+from emulator.store.table import Image, TableContent, decoded
 
 FORMAT = 2
 STORE_TABLE = "_store"
@@ -40,8 +40,11 @@ AT_ONCE = 256  # rows
 
 Tables = Mapping[str, TableContent]
 
-Row = tuple[int, str | None, bytes | str, bytes]
-"""A document in a file: offset, kind, number and text; kind and number are not valid if the line is not."""
+# A line after the first: number, text and (if it begins with it) id of a document, or any other.
+_LINE = re.compile(rb'"(\d{1,18})":(\{(?:"id":"([^"\\]*)")?.*\}),?\n|(.*)\n')
+
+Row = tuple[int, str | None, bytes | str, bytes, bytes]
+"""A document in a file: offset, kind, number, text and, if it was seen, id; without a kind it is none."""
 
 
 def _parts(tables: Tables) -> Iterator[bytes]:
@@ -134,10 +137,10 @@ def load(
             if lost is None:
                 raise
             rows = _rows(_pieces(data), 0)
-    tables = _placed(rows, file, kinds, lost)
+    tables = _loaded(rows, file, kinds, lost)
     if head is not None and lost is None and _head(sequence, check) != head[0]:
         raise StoreDamaged(file, body, "the checksum of the documents is wrong")
-    return sequence, Image({name: table.content for name, table in tables.items()})
+    return sequence, Image(tables)
 
 
 def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:
@@ -145,19 +148,20 @@ def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:
     name: str | None = None
     rest = b""
     for part in chain(parts, (b"\n",)):
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            if line[:1] == b'"':
-                number, _, text = line.partition(b":")
-                yield offset, name, number[1:-1], text.removesuffix(b",")
+        part = rest + part
+        end = part.rfind(b"\n") + 1
+        for number, text, identity, line in _LINE.findall(part, 0, end):
+            if number:
+                yield offset, name, number, text, identity
             elif line[:1] == b",":
                 try:
                     name = decoded(line[1:-2])
                 except ValueError:
                     name = None
             elif line not in (b"", b"}"):
-                yield offset, None, b"", line
-            offset += len(line) + 1
+                yield offset + part.find(line), None, b"", line, b""
+        offset += end
+        rest = part[end:]
 
 
 def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
@@ -178,29 +182,33 @@ def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
             if not isinstance(documents, dict) or not all(map(str.isdecimal, documents)):
                 raise StoreDamaged(file, 0, f"the table {name} contains a value that is not a document")
             for number in sorted(documents, key=int):
-                yield 0, name, number, orjson.dumps(documents[number])
+                yield 0, name, number, orjson.dumps(documents[number]), b""
 
     return sequence, rows()
 
 
-def _placed(
+def _loaded(
     rows: Iterable[Row], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None
-) -> dict[str, DocumentTable]:
-    tables: dict[str, DocumentTable] = {}
-    for offset, name, number, text in rows:
+) -> dict[str, TableContent]:
+    tables: dict[str, tuple[dict[int, bytes], dict[str, int]]] = {}
+    for offset, name, number, text, seen in rows:
         try:
             if name is None:
                 raise ValueError("a line that is not a document")
-            table = tables.get(name)
-            if table is None:
-                table = tables[name] = DocumentTable(kinds.get(name) or Kind(name))
-            document = decoded(text)
-            identity = document["id"]
-            if not isinstance(identity, str) or identity in table.numbers:
-                raise ValueError("its 'id' is not text, or that of another one")
-            table.place(identity, int(number), text, document)
+            texts, numbers = tables.setdefault(name, ({}, {}))
+            identity = seen.decode() if seen and lost is None else decoded(text)["id"]
+            if not isinstance(identity, str) or identity in numbers or (at := int(number)) in texts:
+                raise ValueError("its 'id' is not text, or its id or number is that of another one")
+            numbers[identity] = at
+            texts[at] = text
         except (ValueError, KeyError, TypeError) as wrong:
             if lost is None:
                 raise StoreDamaged(file, offset, f"a document of kind {name}: {wrong}") from wrong
             lost.append(text)
-    return tables
+    contents: dict[str, TableContent] = {}
+    for name, table in tables.items():
+        try:
+            contents[name] = TableContent.of(kinds.get(name) or Kind(name), *table)
+        except ValueError as wrong:
+            raise StoreDamaged(file, 0, f"a document of kind {name}: {wrong}") from wrong
+    return contents
