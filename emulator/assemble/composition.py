@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.outcomes import log_request
 from emulator.assemble.application import BankApplication, ServiceHandler
-from emulator.assemble.metrics import MetricsPage
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank import fixtures, notifications
@@ -19,6 +18,7 @@ from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
+from emulator.metrics.page import MetricsPage
 from emulator.scenario import loader, target
 from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import InProcess, Transport

@@ -15,7 +15,6 @@ from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService, Sign, Signer
-from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank
@@ -33,6 +32,7 @@ from emulator.control.operation import BankSpec
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import digest_value, signature_header
+from emulator.metrics.counts import ProcessCounts
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport
 from emulator.settings import ServeSettings

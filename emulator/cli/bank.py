@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -173,6 +175,16 @@ def echo_notes(rules: Sequence[dict[str, Any]]) -> None:
     for rule in rules:
         for note in rule.get("notes", ()):
             click.echo(f"  {rule['name']}: {note}")
+
+
+def writable_file(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """The callback of an option whose file is written at the end: refuses one that cannot be there, before the work."""
+    if file is not None and not context.resilient_parsing:
+        folder = Path(file).absolute().parent
+        why = errno.EISDIR if Path(file).is_dir() else None if folder.is_dir() else errno.ENOENT
+        if why is not None:
+            raise Failed(f"{option.opts[0]} {file}: {os.strerror(why)}")
+    return file
 
 
 def write_file(option: str, file: str, text: str) -> None:

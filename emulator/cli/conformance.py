@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, control_token, show, write_file
+from emulator.cli.bank import ask, bank_options, control_token, show, writable_file, write_file
 from emulator.cli.explore import explore, replay
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca
@@ -37,7 +37,12 @@ def report_options(command: Command) -> Command:
     """The options of a command that writes a report."""
     for option in (
         click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
-        click.option("--write-baseline", metavar="FILE", help="Write the checks that fail to a baseline file."),
+        click.option(
+            "--write-baseline",
+            metavar="FILE",
+            callback=writable_file,
+            help="Write the checks that fail to a baseline file.",
+        ),
         click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
         click.option("--claims", metavar="URL", help="The address where the TPP reports its view."),
         report_files,

@@ -13,7 +13,17 @@ from emulator import packaged
 from emulator.bank import fixtures
 from emulator.bank.errors import counted
 from emulator.bank.problems import InputRefused
-from emulator.cli.bank import ask, bank_options, control_token, echo_notes, progress, rows, show, write_file
+from emulator.cli.bank import (
+    ask,
+    bank_options,
+    control_token,
+    echo_notes,
+    progress,
+    rows,
+    show,
+    writable_file,
+    write_file,
+)
 from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.forward import ControlCommand, percent, table
 from emulator.cli.options import (
@@ -252,7 +262,7 @@ command.add_command(STATUS.command("status"))
 @command.command(epilog=EPILOG)
 @click.argument("sources", nargs=-1, metavar="NAME|FILE...", shell_complete=complete_scenario)
 @click.option("--all", "every", is_flag=True, help="Play all ready scenarios.")
-@click.option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")
+@click.option("--junit", metavar="FILE", callback=writable_file, help="Also write the results as JUnit XML.")
 @output_option
 @click.option("--url", metavar="URL", help="Play on the running bank at URL, which is reset.")
 @click.option("--here", is_flag=True, help="Play on the bank of BANK_EMULATOR_URL, or the default one; it is reset.")

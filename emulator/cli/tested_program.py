@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import write_file
+from emulator.cli.bank import writable_file, write_file
 from emulator.cli.failure import Failed
 from emulator.cli.options import Command, words
 
@@ -18,7 +18,8 @@ from emulator.cli.options import Command, words
 def report_files(command: Command) -> Command:
     """The options that name files of the report; see `write_report`."""
     for name, form in (("json", "JSON"), ("html", "one HTML page"), ("junit", "JUnit XML")):
-        option = click.option(f"--{name}", f"{name}_file", metavar="FILE", help=f"Write the report as {form}.")
+        about = f"Write the report as {form}."
+        option = click.option(f"--{name}", f"{name}_file", metavar="FILE", callback=writable_file, help=about)
         command = option(command)
     return command
 

@@ -23,6 +23,7 @@ from emulator.bank.tpp import prefix
 from emulator.conformance.links import END_OF_PAGE, PAGES
 
 if TYPE_CHECKING:
+    from emulator.api.service import BankService
     from emulator.conformance.auditor import Auditor
     from emulator.conformance.machine import Belief
 
@@ -235,6 +236,13 @@ class Conformance:
         auditor = self._judge()
         now = self._bank.clock.now().timestamp()
         return report(auditor.checks, auditor.verdicts(now, self.clock(), beliefs=self._beliefs))
+
+
+def conformance_of(service: BankService) -> Conformance:
+    """The report on the TPPs of the bank that the service serves."""
+    if not isinstance(service.observer, Conformance):
+        raise TypeError("the observer of a bank is its conformance report")
+    return service.observer
 
 
 _READERS: Mapping[str, Callable[[Conformance, Event], None]] = {

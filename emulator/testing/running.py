@@ -30,7 +30,7 @@ from emulator.bank.kinds import CUSTOMER
 from emulator.bank.payment import payment_views, progression
 from emulator.ca import Credentials
 from emulator.client import AsyncTppClient, TppClient
-from emulator.conformance.observer import Conformance
+from emulator.conformance.observer import conformance_of
 from emulator.scenario import loader, target
 from emulator.settings import KEYSTORE_PASSWORD, ServeSettings
 from emulator.terminal import one_line
@@ -240,7 +240,7 @@ class RunningBank:
 
     def audit(self) -> dict[str, Any]:
         """The verdict of every check on the TPPs of this bank: `{checks, summary}`."""
-        return self.call(lambda service: _conformance(service).report())
+        return self.call(lambda service: conformance_of(service).report())
 
     def stop(self) -> None:
         """Close clients, connections and sockets."""
@@ -256,12 +256,6 @@ class RunningBank:
             receiver.stop()
         self._loop.run(self._server.stop())
         self._loop.call(self._application.close)
-
-
-def _conformance(service: BankService) -> Conformance:
-    if not isinstance(service.observer, Conformance):
-        raise TypeError("the observer of a bank is its conformance report")
-    return service.observer
 
 
 def _freeze(service: BankService) -> None:

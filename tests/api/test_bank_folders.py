@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,9 +148,6 @@ def test_an_end_that_takes_too_long_leaves_what_is_written_in_the_journal(
     application.close()
     for name in ("default", "x"):
         assert not (tmp_path / "banks" / name / "documents.json").exists()
-        assert json.loads((tmp_path / "banks" / name / "lock").read_bytes())["pid"] == os.getpid(), (
-            "nothing was written"
-        )
     assert "the journals of 2 banks were not compacted" in caplog.text
     again = assemble(settings, authority=authority)
     for bank in ("", "/banks/x"):

@@ -37,8 +37,8 @@ def operation_of(request: str) -> dict[str, Any]:
     method, _, address = request.partition(" ")
     wanted = re.sub(r"{\w+}", "{}", f"/_emulator/{address.partition('?')[0]}")
     [path] = [path for path in described()["paths"] if re.sub(r"{\w+}", "{}", path) == wanted]
-    found: dict[str, Any] = described()["paths"][path][method.lower()]
-    return found
+    operation: dict[str, Any] = described()["paths"][path][method.lower()]
+    return operation
 
 
 def taken(operation: dict[str, Any]) -> Draft202012Validator:

@@ -599,6 +599,24 @@ def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], message: st
     assert message in err
 
 
+@pytest.mark.parametrize(
+    "command, options",
+    [
+        (("conformance", "run"), ("--junit", "--html", "--json", "--write-baseline")),
+        (("conformance", "explore"), ("--junit", "--html", "--json")),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(
+    run: Run, tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    begun = tmp_path / "begun"
+    for option in options:
+        for file, why in ((tmp_path, "Is a directory"), (tmp_path / "no" / "x", "No such file or directory")):
+            status, out, err = run(*command, "--command", f"touch {begun}", option, str(file))
+            assert (status, out, err) == (2, "", f"bank-emulator: {option} {file}: {why}\n")
+    assert not begun.exists()
+
+
 def test_a_bank_to_play_on_that_does_not_run_is_2_as_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["scenario", "play", "slow-bank", "--url", "http://127.0.0.1:1"]) == 2
     out, err = capsys.readouterr()

@@ -19,9 +19,9 @@ import uvloop
 
 from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.api.outcomes import Outcomes
-from emulator.assemble.counts import ProcessCounts
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.turns import Turns
+from emulator.metrics.counts import ProcessCounts
 from emulator.store import Documents, WriteGroup
 from emulator.web.application import Answering, Watching
 from emulator.web.limits import Limits

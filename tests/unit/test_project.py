@@ -39,14 +39,12 @@ OTHER_MAPPINGS = {"initiation", "ctx", "part", "self.model_fields_set"}
 # Classes outside of them that are the same thing as one of them: the snapshots of an answer are those of the store.
 ALSO_SHAPES = {
     "Bank",
-    "Banks",
     "Belief",
     "Facts",
     "Message",
     "Observation",
     "Played",
     "Rules",
-    "Snapshots",
     "Tpp",
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -25,7 +25,7 @@ from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.explore.faults import ChangeFault, kinds
 from emulator.conformance.explore.house import House, RunBank
 from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
-from emulator.conformance.observer import Conformance
+from emulator.conformance.observer import conformance_of
 from emulator.conformance.runner import debtor_of, persons_of
 from emulator.scenario import durations, loader, target
 
@@ -125,11 +125,10 @@ class Run:
         self.person, self.other, self.debtor = _persons(bank)
         if rules := rules_of(self.schedule):
             self._apply({"scenario": "schedule", "start": {"from": "current"}, "rules": rules})
-        if not isinstance(service.observer, Conformance):
-            raise TypeError("the observer of a bank is its conformance report")
-        service.observer.clock = lambda: bank.clock.now().timestamp()  # rates count bank time
-        service.observer.on_request = self._requested
-        service.observer.on_page = self._opened
+        observer = conformance_of(service)
+        observer.clock = lambda: bank.clock.now().timestamp()  # rates count bank time
+        observer.on_request = self._requested
+        observer.on_page = self._opened
         self._end_watching = bank.watch(self._told)
         self._now = bank.clock.stamp()
         for fault in self.schedule.faults:
@@ -400,10 +399,7 @@ class Run:
 
     def report(self) -> Mapping[str, Any]:
         """The report on the checks."""
-        observer = self.bank.service.observer
-        if not isinstance(observer, Conformance):
-            raise TypeError("the observer of a bank is its conformance report")
-        return self.bank.call(observer.report)  # the server judges too, when it is idle
+        return self.bank.call(conformance_of(self.bank.service).report)  # the server judges too, when it is idle
 
 
 def _beginning(begins: Begins, now: datetime) -> datetime:

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from emulator.api.query import QueryParameter
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable
-from emulator.conformance.observer import Conformance
+from emulator.conformance.observer import conformance_of
 from emulator.control.forms import closed, listed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
 
@@ -59,23 +59,16 @@ class Facts(TypedDict):
     facts: dict[str, Any]
 
 
-def _observer(call: ControlCall[Any]) -> Conformance:
-    observer = call.service.observer
-    if not isinstance(observer, Conformance):
-        raise TypeError("the observer of a bank is its conformance report")
-    return observer
-
-
 @operation("GET", "/conformance", {200: AnswerSpec("The report.", "emulator.conformance.report:Report")})
 def get_conformance(call: ControlCall[Any]) -> Json:
     """Get the verdict of every check on the TPPs since start, reset or the last DELETE."""
-    return _observer(call).report()
+    return conformance_of(call.service).report()
 
 
 @operation("DELETE", "/conformance", {204: AnswerSpec("Done.")})
 def clear_conformance(call: ControlCall[Any]) -> None:
     """Clear the report."""
-    _observer(call).forget()
+    conformance_of(call.service).forget()
     call.publish("conformance", "cleared")
 
 
@@ -89,13 +82,13 @@ def clear_conformance(call: ControlCall[Any]) -> None:
 def observe_conformance(call: ControlCall[Observation]) -> None:
     """Record an action of a run: the presence of the customer, a return to the TPP."""
     body = call.body
-    _observer(call).observe(body.tpp, body.model_dump())
+    conformance_of(call.service).observe(body.tpp, body.model_dump())
 
 
 @operation("GET", "/conformance/opened", {200: AnswerSpec("Their ids.", Opened)})
 def list_opened_sca(call: ControlCall[Any]) -> Json:
     """List the SCAs whose page a browser has opened."""
-    return {"opened": _observer(call).opened()}
+    return {"opened": conformance_of(call.service).opened()}
 
 
 @operation(
@@ -113,13 +106,13 @@ def get_conformance_facts(call: ControlCall[Any]) -> Json:
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} in the log.")
     names = [name for name in call.query.get("names", "").split(",") if name]
-    return {"facts": _observer(call).facts(exchange, names)}
+    return {"facts": conformance_of(call.service).facts(exchange, names)}
 
 
 @operation("GET", "/conformance/claims", {200: AnswerSpec("Their ids.", Claimable)})
 def list_claims(call: ControlCall[Any]) -> Json:
     """List the payments and accounts whose claims the checks need."""
-    return _observer(call).claimable()
+    return conformance_of(call.service).claimable()
 
 
 @operation(
@@ -131,4 +124,4 @@ def list_claims(call: ControlCall[Any]) -> Json:
 )
 def put_claims(call: ControlCall[Beliefs]) -> None:
     """Set what the TPP claims about payments and accounts, to compare it with the ledger."""
-    _observer(call).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})
+    conformance_of(call.service).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})

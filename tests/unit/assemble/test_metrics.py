@@ -14,11 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from emulator.api.messages import Request, Response, Unfinished
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, registry_for
-from emulator.assemble.metric_table import METRICS, PROCESS
 from emulator.bank.clock import real_now
 from emulator.bank.sandbox import data
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
+from emulator.metrics.table import METRICS, PROCESS
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from tests.api.desk import DeskClient

@@ -8,17 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from emulator import __version__
-from emulator.assemble.counts import Histogram
-from emulator.assemble.registry import BankRegistry
+from emulator.api.outcomes import Outcomes
+from emulator.api.service import BankService
 from emulator.bank.kinds import NOTIFICATION
+from emulator.metrics.counts import Histogram, ProcessCounts
+from emulator.store import Documents
 
 if TYPE_CHECKING:
     from prometheus_client import Metric as Family
 
 PREFIX = "bank_emulator_"
+
+
+class Process(Protocol):
+    """The banks and the numbers of this process; `emulator.assemble` implements it."""
+
+    @property
+    def counts(self) -> ProcessCounts: ...
+    @property
+    def outcomes(self) -> Outcomes: ...
+
+    def services(self) -> Iterator[BankService]:
+        """The banks in memory."""
+        ...
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a bank of this name."""
+        ...
+
+    def documents(self, name: str) -> Documents | None:
+        """The documents of a bank in memory."""
+        ...
 
 
 Samples = Iterable[tuple[tuple[str, ...], float | Histogram]]
@@ -32,7 +55,7 @@ class Metric:
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     about: str
-    samples: Callable[[BankRegistry], Samples]
+    samples: Callable[[Process], Samples]
     labels: tuple[str, ...] = ()
     unit: Literal["short", "s", "bytes"] = "short"
 
@@ -65,30 +88,30 @@ class Metric:
         return numbers
 
 
-def _one(value: Callable[[BankRegistry], float | Histogram | None]) -> Callable[[BankRegistry], Samples]:
+def _one(value: Callable[[Process], float | Histogram | None]) -> Callable[[Process], Samples]:
     """A metric without labels; None: it has no sample."""
 
-    def samples(registry: BankRegistry) -> Samples:
+    def samples(registry: Process) -> Samples:
         number = value(registry)
         return () if number is None else (((), number),)
 
     return samples
 
 
-def _leases(registry: BankRegistry) -> int | None:
+def _leases(registry: Process) -> int | None:
     return registry.counts.leases() if registry.counts.leases is not None else None
 
 
-def _passed_on(registry: BankRegistry) -> int | None:
+def _passed_on(registry: Process) -> int | None:
     return registry.counts.passed_on if registry.counts.leases is not None else None
 
 
-def _notifications(registry: BankRegistry) -> int:
+def _notifications(registry: Process) -> int:
     documents = [service.bank.documents for service in registry.services()]
     return sum(each.count(NOTIFICATION) - each.count(NOTIFICATION, done="yes") for each in documents)
 
 
-def _journals(registry: BankRegistry) -> int:
+def _journals(registry: Process) -> int:
     stores = [registry.documents(service.bank.name) for service in registry.services()]
     return sum(store.log.size for store in stores if store is not None)
 
@@ -176,7 +199,7 @@ Taken = Sequence[tuple[Metric, Samples]]
 """The metrics with their samples, as they were at one moment."""
 
 
-def take(registry: BankRegistry) -> Taken:
+def take(registry: Process) -> Taken:
     """Read all samples."""
     registry.counts.requests.rank(registry.exists)
     return [(metric, list(metric.samples(registry))) for metric in METRICS]

@@ -1,4 +1,4 @@
-"""What a process counts for its metrics (metrics.py): plain numbers, changed where things happen.
+"""What a process counts for its metrics (page.py): plain numbers, changed where things happen.
 
 Compactions and requests passed on are seldom and always counted. All else begins with the first scrape (`on`), so that
 a process that nobody scrapes pays nothing; the first scrape counts the requests that the request logs still have.

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from emulator.api import render
 from emulator.api.attempts import Attempts
 from emulator.api.messages import Answered, Request, Response, Unfinished
 from emulator.api.service import BankService
-from emulator.assemble.registry import BankRegistry
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
 from emulator.control.interface import NO_STORE, Gate
+
+if TYPE_CHECKING:
+    from emulator.metrics.table import Process
 
 DASHBOARD = "dashboard.json"
 EXTRA_NEEDED = "Metrics require an extra: pip install 'bank-emulator[metrics]'."
@@ -27,7 +30,7 @@ class MetricsPage:
 
     def __init__(
         self,
-        registry: BankRegistry,
+        registry: Process,
         *,
         tokens: Iterable[str | None],
         allowed_hosts: Iterable[str],
@@ -59,14 +62,14 @@ class MetricsPage:
             if request.method == "OPTIONS":
                 return Response(204, allowed)
             return render.refusal(BankError("BAD_REQUEST", f"/{path} takes GET.", status=405), headers=allowed)
-        from emulator.assemble import metric_table  # only on use, to keep the start fast
+        from emulator.metrics import table  # only on use, to keep the start fast
 
         if path != "metrics":
-            return render.json_response(200, metric_table.dashboard(), [NO_STORE])
+            return render.json_response(200, table.dashboard(), [NO_STORE])
         self._begin()
         try:
-            taken = metric_table.take(self._registry)
-            body, content_type = yield from in_thread(partial(metric_table.exposition, taken, self._labels))
+            taken = table.take(self._registry)
+            body, content_type = yield from in_thread(partial(table.exposition, taken, self._labels))
         except ImportError:
             return render.refusal(BankError("SYSTEM_ERROR", EXTRA_NEEDED, status=501), headers=[NO_STORE])
         return Response(200, [("Content-Type", content_type), NO_STORE], body)
