@@ -6,9 +6,12 @@ says which requests, settings or changes of the bank it means, and how it is dra
 
 A **run** (`play`) gives one schedule to one bank of its own. Everything of the schedule is tied to the number of a
 request, never to real time, and happens on the bank's thread after that request, before its answer leaves. So the same
-schedule and the same requests of the TPP give the same run. Bank time stands still except that each request of the TPP
-lets a moment pass, and that time jumps to what is due when the TPP only waits. A run ends when the TPP has ended, or
-when nothing is due and it is silent, or at a timeout. Then all that is still due happens, and the run is judged.
+schedule and the same requests of the TPP give the same run; only ids differ, as a TPP may keep what it has stored in
+earlier runs, and with them which of the entries booked in a run a feed with a `chance` below 1 concerns. Bank time
+stands still except that each request of the TPP lets a moment pass, and that time jumps to what is due when the TPP
+only waits. A run ends when the TPP has ended, or when nothing is due and it is silent, or at a timeout; silence is
+counted in looks at the run, so that a slow machine does not end it. Then all that is still due happens, and the run is
+judged.
 
 The **judgement** (`judge`) has five rules, and all of them compare what the TPP did and claims with what is true in the
 bank: no order is paid twice or after a decline; claims agree with the ledger; no check of level must fails; the TPP has

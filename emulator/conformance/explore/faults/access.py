@@ -34,5 +34,6 @@ FAULT = FaultKind(
     effects=tuple(f"change: {name}" for name in ACCESS),
     form=AccessEnds,
     example={"of": "getTransactions", "at": 1, "ends": "consent-revoked"},
+    operations=("getAccounts", "getBalances", "getTransactions", "createPayment"),  # statuses need no access
     weight=2,
 )
