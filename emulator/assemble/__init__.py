@@ -10,7 +10,7 @@ from pathlib import Path
 from emulator import packaged
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_flags, registry_for
-from emulator.assemble.folders import complete
+from emulator.assemble.copying import complete
 from emulator.bank import fixtures
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError

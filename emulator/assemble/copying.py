@@ -3,21 +3,25 @@
 A service on its way is the files of a state directory: the sandbox CA with all TPPs, every bank's documents as of its
 last change, its snapshots. The request log and the counters of rules stay behind, which a directory does not keep
 either.
+
+The content of a directory is replaced atomically, also when killed: one rename makes the new content its own, and what
+is left to do after that (deleting the old, moving the new to its place) is repeated by whoever opens it next.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import NamedTuple, Protocol
 
-from emulator.assemble.folders import Folders, complete, replacement
-from emulator.assemble.storage import ENDING, snapshot_files
+from emulator.assemble.storage import ENDING, FolderStorage, snapshot_files
 from emulator.bank.kinds import KINDS
-from emulator.ca.files import ca_file, check_plain, make_private, write_private
+from emulator.ca.files import ca_file, check_plain, check_private, make_private, write_private
 from emulator.store import StoreError, memory_store
 from emulator.store.disk import shared_lock
 from emulator.store.journal_log import SNAPSHOT, Recovered
@@ -95,7 +99,7 @@ class Directory:
 
     def __init__(self, state: Path) -> None:
         self._state = state
-        self._folders = Folders(state / "banks", power=True)
+        self._folders = FolderStorage(state / "banks", power=True)
 
     def __str__(self) -> str:
         return str(self._state)
@@ -151,3 +155,43 @@ class Directory:
                 write_private(to, file.content)
                 if file.time is not None:
                     os.utime(to, (file.time, file.time))
+
+
+CONTENT = ("banks", "tpps", "bank", "private", "ca.pem")
+"""The folders and files of a state directory that hold a service; all of them are in a new content."""
+
+_COMPLETE = ".replacement"
+_INCOMPLETE = ".replacement-"
+
+
+@contextmanager
+def replacement(state: Path) -> Iterator[Path]:
+    """A folder for the new content of `state`, which it becomes at the end of the block; an exception drops it."""
+    make_private(state)
+    for left in state.glob(f"{_INCOMPLETE}*"):
+        shutil.rmtree(left)
+    folder = state / f"{_INCOMPLETE}{token_hex(6)}"
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    folder.rename(state / _COMPLETE)
+    complete(state)
+
+
+def complete(state: Path) -> None:
+    """Finish a replacement that was interrupted after its content was complete; OSError."""
+    folder = state / _COMPLETE
+    if not folder.is_dir():
+        return
+    check_private(state)
+    for name in CONTENT:
+        new, old = folder / name, state / name
+        if not new.exists():  # it has been moved
+            continue
+        if old.is_dir():
+            shutil.rmtree(old)
+        new.replace(old)
+    folder.rmdir()

@@ -6,14 +6,17 @@ bank is opened there before a turn begins, as that takes waiting.
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 
-from emulator.assemble.folders import Folders
 from emulator.bank.errors import BankError
+from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import NAME, SavedSnapshot, Snapshots, is_small
 from emulator.bank.threads import in_thread
@@ -33,6 +36,8 @@ from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 New = tuple[Documents, Callable[[], None]]
 """The documents of a new bank, and what puts it in its place."""
+
+_TEMPORARY = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
 
 
 class Storage:
@@ -93,7 +98,11 @@ class Storage:
 
 
 class FolderStorage(Storage):
-    """Each bank in a folder of `directory`; `power`: changes survive a power failure."""
+    """Each bank in a folder of `directory`, created, replaced and deleted atomically, also when killed.
+
+    A folder is prepared and deleted under a temporary name; a rename puts it in its place or takes it away. `power`:
+    changes survive a power failure.
+    """
 
     keeps = True
 
@@ -102,66 +111,96 @@ class FolderStorage(Storage):
     ) -> None:
         super().__init__()
         self.confirms = power
-        self.folders = Folders(directory, power=power)
+        self._directory = directory
+        self._disk = Disk()
         self._progress = progress
 
     def names(self) -> set[str]:
         """The banks with a folder."""
-        return self.folders.names()
+        if not self._directory.is_dir():
+            return set()
+        return {path.name for path in self._directory.iterdir() if self.has(path.name)}
+
+    def of(self, name: str) -> Path:
+        """The folder of a bank, which need not exist."""
+        return self._directory / name
 
     def has(self, name: str) -> bool:
         """Whether the bank has a folder."""
-        return self.folders.has(name)
+        return FILE_NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
     def open(self, name: str) -> Documents:
         """The documents in the bank's folder, which is created if it is missing."""
-        return self._open(self.folders.of(name))
+        return self._open(self.of(name))
 
     def _open(self, folder: Path) -> Documents:
         return open_store(folder, KINDS, "power" if self.confirms else "process", progress=self._progress)
 
+    def temporary(self, word: str = "new") -> Path:
+        """A new path for a folder that is not in its place."""
+        return self._directory / f".{word}-{token_hex(6)}"
+
     @contextmanager
     def creating(self, name: str) -> Iterator[New]:
         """Documents in a temporary folder, which gets the bank's name at the end."""
-        temporary = self.folders.temporary()
+        temporary = self.temporary()
         with ExitStack() as undo:
-            undo.callback(self.folders.drop, temporary)
+            undo.callback(shutil.rmtree, temporary, ignore_errors=True)
             documents = self._open(temporary)
             undo.callback(documents.discard)
 
             def place() -> None:
-                self.folders.place(temporary, name)
+                self._rename(temporary, self.of(name))
                 if isinstance(documents.log, JournalLog):
-                    documents.log.directory = self.folders.of(name)
+                    documents.log.directory = self.of(name)
                 undo.pop_all()
 
             yield documents, place
 
     def delete(self, name: str) -> Generator[object, None, None]:
-        """The folder is moved away, then deleted."""
-        aside = self.folders.put_aside(name)
+        """The folder is moved away, then deleted; `sweep` deletes what is left of it."""
+        aside = self.temporary("deleted")
+        self._rename(self.of(name), aside)
         yield None
-        self.folders.drop(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
     @contextmanager
     def put_aside(self, name: str) -> Iterator[None]:
         """The folder is moved away; it comes back if the block fails, or the process is killed in it."""
-        aside = self.folders.put_aside(name, replaced=True)
+        aside = self.temporary(f"replaced-{name}")
+        self._rename(self.of(name), aside)
         try:
             yield
         except BaseException:
-            self.folders.place(aside, name)
+            self._rename(aside, self.of(name))
             raise
-        self.folders.drop(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
     def snapshots(self, name: str) -> Snapshots:
         """The snapshots in the bank's folder."""
-        return FileSnapshots(self.folders.of(name) / "snapshots", power=self.confirms)
+        return FileSnapshots(self.of(name) / "snapshots", power=self.confirms)
 
     def sweep(self) -> None:
-        """Restore and delete what a killed process has left under temporary names."""
-        self.folders.sweep()
-        self.folders.sync()
+        """Restore a folder that a killed process was replacing, and delete its other temporary ones."""
+        for path in list(self._directory.iterdir()):
+            match = _TEMPORARY.fullmatch(path.name)
+            if match is not None and match["name"] is not None and not self.has(match["name"]):
+                self._rename(path, self.of(match["name"]))
+            elif match is not None:
+                shutil.rmtree(path, ignore_errors=True)
+        if self.confirms:
+            self._disk.sync_directory(self._directory)
+            self._disk.sync_directory(self._directory.parent)
+
+    def _rename(self, old: Path, new: Path) -> None:
+        """Move a folder; if this fails, it is not moved."""
+        self._disk.rename(old, new)
+        if self.confirms:
+            try:
+                self._disk.sync_directory(self._directory)
+            except OSError:
+                self._disk.rename(new, old)
+                raise
 
 
 class StoredSnapshots(Snapshots):

@@ -66,7 +66,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
         _check_shared(store, store_schema, output, state_directory(state))
         return
-    from emulator.assemble.folders import complete
+    from emulator.assemble.copying import complete
     from emulator.assemble.storage import damaged_snapshots
     from emulator.bank.kinds import KINDS
     from emulator.ca.files import check_private

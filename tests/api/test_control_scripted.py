@@ -10,8 +10,8 @@ import pytest
 
 from emulator.api.messages import Request
 from emulator.assemble.composition import in_process, registry_for
-from emulator.assemble.folders import Folders
 from emulator.assemble.registry import BankRegistry
+from emulator.assemble.storage import FolderStorage
 from emulator.bank.clock import real_now
 from emulator.bank.kinds import CUSTOMER
 from emulator.ca import CertificateAuthority
@@ -475,10 +475,10 @@ def test_playing_leaves_nothing_behind_and_draws_no_id(tmp_path: Path, monkeypat
     desk = ControlDesk(Control(registry, authority), registry.default)
     before = sorted(tmp_path.rglob("*"))
 
-    def on_disk(_: Folders) -> Path:
+    def on_disk(_: FolderStorage) -> Path:
         pytest.fail("a kill while a story plays would leave the bank that it plays on")
 
-    monkeypatch.setattr(Folders, "temporary", on_disk)
+    monkeypatch.setattr(FolderStorage, "temporary", on_disk)
     assert desk.do("POST", "/scenarios/expired-certificate/play")["passed"] is True
     assert desk.get("/tpps") == {"tpps": []}
     assert sorted(tmp_path.rglob("*")) == before

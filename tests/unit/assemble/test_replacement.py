@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.assemble.folders import CONTENT, complete, replacement
+from emulator.assemble.copying import CONTENT, complete, replacement
 
 OLD = {
     "banks/default/log": "old",
