@@ -165,7 +165,7 @@ def of(value: Mapping[str, Any]) -> FaultSchedule:
 
 def from_path(path: Path) -> list[tuple[Path, FaultSchedule]]:
     """The schedules of a file, or of the *.yaml files of a folder; raises InputRefused."""
-    files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    files = sorted(filter(Path.is_file, path.glob("*.yaml"))) if path.is_dir() else [path]
     if not files:
         raise InputRefused(str(path), [Problem((), "There is no schedule (*.yaml) in this folder.")])
     return [(file, read(text_of(file, str(file)), str(file))) for file in files]
