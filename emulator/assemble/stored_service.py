@@ -26,6 +26,7 @@ from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, fil
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
+from emulator.store.check import undecodable
 from emulator.store.journal_log import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
@@ -264,6 +265,7 @@ def _check_bank(stored: StoredService, name: str) -> Checked:
         with checked.finding():
             fill(documents, name, content)
             checked.documents = sum(len(table.rows) for table in documents.tables.values())
+        checked.problems += [f"kind {kind}: {wrong}" for kind, wrong in undecodable(documents).items()]
     for saved, _, body in stored.snapshots(name):
         with checked.finding(f"the snapshot {saved}"):
             image_from_bytes(body, KINDS, file=Path(saved))

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
-from emulator.store.documents import memory_store
+from emulator.store.documents import Documents, memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.journal_log import SNAPSHOT, Recovered, journal_first, unfinished_name
 from emulator.store.kinds import Kind
 from emulator.store.snapshot import load, write_snapshot
+from emulator.store.table import decoded
 
 
 @dataclass(slots=True)
@@ -84,10 +85,25 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
         report.findings.append(damaged)
         return
     report.documents = {kind: len(table.rows) for kind, table in documents.tables.items()}
+    for kind, wrong in undecodable(documents).items():
+        reason = f"a document of kind {kind}: {wrong}"
+        report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, reason, intact=True))
     report.sequence = documents.sequence
     if recovered.torn is not None:
         file, offset, size = recovered.torn
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
+
+
+def undecodable(documents: Documents) -> dict[str, str]:
+    """Why a document cannot be decoded, for each kind that has such: loading decodes few of them."""
+    wrongs = {}
+    for kind, table in documents.tables.items():
+        try:
+            for text in table.rows.values():
+                decoded(text)
+        except ValueError as wrong:
+            wrongs[kind] = str(wrong)
+    return wrongs
 
 
 def _mend(report: CheckReport, damage: StoreDamaged) -> bool:

@@ -30,6 +30,7 @@ from emulator.store.table import Image, TableContent, decoded
 
 FORMAT = 2
 STORE_TABLE = "_store"
+_INDEX = "_index"  # of format 1, after the documents; it is not used
 _OPENING = b'{"_store":{"1":'
 _HEAD_FORM = re.compile(
     rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d{1,9}),"sequence":(\d{1,18}),"crc":"([0-9a-f]{8})"\}\}\n'
@@ -165,7 +166,7 @@ def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:
 
 
 def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
-    """The sequence and the documents of a file that another program wrote."""
+    """The sequence and the documents of a file that another program wrote, or of format 1, as layout 1 has it."""
     try:
         whole = decoded(data)
         stored = whole.pop(STORE_TABLE)["1"]
@@ -174,7 +175,9 @@ def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
         raise StoreDamaged(file, 0, f"the file is not a snapshot: {wrong}") from None
     if isinstance(form, int) and form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
-    if form != FORMAT or not isinstance(sequence, int) or data.startswith(_OPENING):
+    whole.pop(_INDEX, None)
+    own = form == FORMAT and data.startswith(_OPENING)  # with a first line that is not as this program writes it
+    if form not in (1, FORMAT) or not isinstance(sequence, int) or own:
         raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
 
     def rows() -> Iterator[Row]:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -177,6 +178,17 @@ def test_journals_after_the_damage_go_too(directory: Path) -> None:
     ]
     assert not second.exists()
     assert (killed / "damaged-1" / second.name).exists()
+
+
+def test_a_document_that_a_start_does_not_decode_is_decoded(killed: Path) -> None:
+    file = killed / "documents.json"
+    lines = file.read_bytes().replace(b'"Title 001"', b'"Title 001', 1).split(b"\n", 1)
+    head = lines[0][:-11] + b'00000000"}}'
+    check = crc32(head + b"\n", crc32(lines[1]))
+    file.write_bytes(b'%b%08x"}}\n%b' % (lines[0][:-11], check, lines[1]))
+    (finding,) = verify(killed, KINDS).findings
+    assert finding.intact, "as it was written"
+    assert finding.reason.startswith("a document of kind book: ")
 
 
 def test_a_journal_that_does_not_follow_on_is_put_aside(killed: Path, journal: Path) -> None:
