@@ -107,8 +107,9 @@ _document: Callable[[Any], Any] = itemgetter(0, 1)
 
 def _differences(head: bytes, steps: list[Any], replaced: bool) -> bytes | None:
     cleared: dict[DocumentTable, None] = {}  # tables that are better written as a whole
+    anew: set[Any] = set()
     if replaced:
-        steps = list(_single_steps(steps, cleared))
+        steps = list(_single_steps(steps, cleared, anew))
     touched: dict[Any, Any] = dict.fromkeys(map(_document, steps))
     last_first = steps[::-1]
     touched.update(zip(map(_document, last_first), last_first, strict=True))  # the first step of each
@@ -121,7 +122,7 @@ def _differences(head: bytes, steps: list[Any], replaced: bool) -> bytes | None:
         if now is None:
             if number is not None:
                 removed.append((table.name, number, identity))
-        elif now != number or table.rows[now] != raw:
+        elif now != number or table.rows[now] != raw or (anew and (table, identity) in anew):
             puts += (b"[%b,%d," % (table.json_name, now), table.rows[now], b"],")
     for table in cleared:
         for now, text in table.sorted_rows().items():
@@ -138,10 +139,20 @@ def _differences(head: bytes, steps: list[Any], replaced: bool) -> bytes | None:
     return b"".join((head, b'"put":[', *puts, b"]}"))
 
 
-def _single_steps(steps: list[Step], cleared: dict[DocumentTable, None]) -> Iterator[Any]:
-    """The steps with the documents of a replaced table one by one, unless that is to be `cleared`."""
+def _single_steps(steps: list[Step], cleared: dict[DocumentTable, None], anew: set[Any]) -> Iterator[Any]:
+    """The steps with the documents of a replaced table one by one, unless that is to be `cleared`.
+
+    Documents that were put after that are written `anew` even if they are what they were: a reset is a change.
+    """
+    replaced: set[DocumentTable] = set()
     for step in steps:
+        if isinstance(step, Replaced):
+            replaced.add(step.table)
+        if isinstance(step, StoredContent):
+            continue
         if not isinstance(step, Replaced):
+            if step[0] in replaced:
+                anew.add(step[:2])
             yield step
         elif len(step.before.numbers) > 2 * len(step.table.numbers):
             cleared[step.table] = None
