@@ -194,14 +194,22 @@ def _loaded(
     rows: Iterable[Row], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None
 ) -> dict[str, TableContent]:
     tables: dict[str, tuple[dict[int, bytes], dict[str, int]]] = {}
+    texts: dict[int, bytes] = {}
+    numbers: dict[str, int] = {}
+    last: str | None = None
     for offset, name, number, text, seen in rows:
         try:
-            if name is None:
-                raise ValueError("a line that is not a document")
-            texts, numbers = tables.setdefault(name, ({}, {}))
-            identity = seen.decode() if seen and lost is None else decoded(text)["id"]
-            if not isinstance(identity, str) or identity in numbers or (at := int(number)) in texts:
-                raise ValueError("its 'id' is not text, or its id or number is that of another one")
+            if name is None or name != last:
+                if name is None:
+                    raise ValueError("a line that is not a document")
+                texts, numbers = tables.setdefault(name, ({}, {}))
+                last = name
+            if seen and lost is None:
+                identity = seen.decode()
+            elif not isinstance(identity := decoded(text)["id"], str):
+                raise ValueError("its 'id' is not text")
+            if identity in numbers or (at := int(number)) in texts:
+                raise ValueError("its id or number is that of another one")
             numbers[identity] = at
             texts[at] = text
         except (ValueError, KeyError, TypeError) as wrong:

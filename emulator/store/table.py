@@ -306,7 +306,10 @@ class TableContent(NamedTuple):
         """That with these rows; raises ValueError for one that cannot be indexed."""
         keys = Keys(kind)
         keys.fill(rows.values(), numbers)
-        return cls(dict(sorted(rows.items())), numbers, max(rows, default=0) + 1, keys)
+        in_order = sorted(rows)
+        if in_order != list(rows):
+            rows = {number: rows[number] for number in in_order}
+        return cls(rows, numbers, in_order[-1] + 1 if in_order else 1, keys)
 
     def copy(self) -> TableContent:
         """A copy that can be changed for itself."""
