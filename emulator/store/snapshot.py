@@ -209,7 +209,7 @@ def _loaded(
             elif not isinstance(identity := decoded(text)["id"], str):
                 raise ValueError("its 'id' is not text")
             if identity in numbers or (at := int(number)) in texts:
-                raise ValueError("its id or number is that of another one")
+                raise ValueError("its 'id' or number is that of another one")
             numbers[identity] = at
             texts[at] = text
         except (ValueError, KeyError, TypeError) as wrong:
