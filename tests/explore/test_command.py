@@ -98,7 +98,7 @@ def test_a_bug_in_node_is_found(tmp_path: Path, node_claims: str, monkeypatch: p
     monkeypatch.setenv("PLANTED", "accp-is-paid")
     shop = shlex.join(["node", str(NODE), str(tmp_path)])
     saved = tmp_path / "found"
-    tasks = ("--task", "pay", "--runs", "20", "--seed", "4", "--jobs", "2", "--save", str(saved), "--as-scenario")
+    tasks = ("--task", "pay", "--runs", "40", "--seed", "7", "--jobs", "2", "--save", str(saved), "--as-scenario")
     ended = explore("--command", shop, "--claims", node_claims, *tasks)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "believes: paid" in ended.stdout
