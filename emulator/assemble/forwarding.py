@@ -83,13 +83,20 @@ Here = Callable[[str, Request], Awaitable[Response | Stream | None]]
 """Answers a request to a bank whose home this process is; None if it is not."""
 
 
+def _write(writer: StreamWriter, data: bytes) -> None:
+    """Write, or raise ConnectionResetError if the connection has ended: uvloop has an error of its own for that."""
+    if writer.is_closing():
+        raise ConnectionResetError("the connection has ended")
+    writer.write(data)
+
+
 async def _send(writer: StreamWriter, head: dict[str, Any], body: bytes = b"") -> None:
     whole = {**head, "size": len(body)}
     try:
         text = orjson.dumps(whole)
     except TypeError:  # a target or a header that is not UTF-8
         text = json.dumps(whole).encode()
-    writer.write(b"".join((len(text).to_bytes(4, "big"), text, body)))
+    _write(writer, b"".join((len(text).to_bytes(4, "big"), text, body)))
     if writer.transport.get_write_buffer_size():
         await writer.drain()
 
@@ -150,10 +157,12 @@ class Entrance:
         assert task is not None
         self._connections[task] = writer
         try:
-            if not await self._knows_secret(reader):
-                peer = writer.get_extra_info("peername")
-                logger.warning("an internal connection with a wrong secret came from %s", peer)
-                writer.write(_FORBIDDEN)
+            given = await self._given(reader)
+            if not hmac.compare_digest(given, self._secret):
+                if given and not self._ending:
+                    peer = writer.get_extra_info("peername")
+                    logger.warning("an internal connection with a wrong secret came from %s", peer)
+                _write(writer, _FORBIDDEN)
                 return
             while not self._ending and await self._answer(reader, writer):
                 self._answering.discard(writer)
@@ -166,7 +175,8 @@ class Entrance:
             self._answering.discard(writer)
             writer.close()
 
-    async def _knows_secret(self, reader: StreamReader) -> bool:
+    async def _given(self, reader: StreamReader) -> bytes:
+        """What a connection begins with, at most as much as the secret; empty if it is only tried."""
         given = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(CONNECTING):
@@ -174,7 +184,7 @@ class Entrance:
                     given += more
                     if not self._secret.startswith(given[:4]) and b"\r\n\r\n" in given:
                         break  # HTTP, which waits for an answer
-        return hmac.compare_digest(given, self._secret)
+        return given
 
     async def _answer(self, reader: StreamReader, writer: StreamWriter) -> bool:
         """Answer the next request; whether another one may follow."""
@@ -215,7 +225,7 @@ class Entrance:
             if chunk is None or behind or writer.is_closing():
                 ended.cancel()
             else:
-                writer.write(chunk)
+                _write(writer, chunk)
 
         listener = _RemoteWatcher(ended.cancel)
         unsubscribe = stream.subscribe(push)
@@ -313,7 +323,7 @@ class Ways:
         host, _, port = address.rpartition(":")
         opening = asyncio.open_connection(host.strip("[]"), int(port), limit=1 << 20)
         reader, writer = await asyncio.wait_for(opening, CONNECTING)
-        writer.write(self._secret)
+        _write(writer, self._secret)
         return reader, writer
 
     def _release(self, address: str, reader: StreamReader, writer: StreamWriter) -> None:
