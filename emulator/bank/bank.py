@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from emulator.bank import exchange
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.errors import BankError
+from emulator.bank.formats import composed
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
-from emulator.bank.text import composed
 from emulator.store import Documents, Kind
 
 D = TypeVar("D", bound=Mapping[str, Any])
