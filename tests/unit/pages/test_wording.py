@@ -12,7 +12,7 @@ from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.scheme.schedule import FREQUENCIES
 from emulator.web.pages import sca_pages, wording
-from emulator.web.pages.texts import TEXTS
+from emulator.web.pages.wording import TEXTS
 
 
 def test_both_languages_of_a_text_have_the_same_places_to_fill_in() -> None:
