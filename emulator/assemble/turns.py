@@ -65,6 +65,7 @@ class Turns:
         self._outcomes = registry.outcomes
         self._counts = registry.counts
         self._handled: Handled = []
+        self._shown: dict[Documents, None] = {}  # what answers of the turn may show, where they wait for more
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -76,8 +77,12 @@ class Turns:
             answer = self.answers(request)
         finally:
             group.open = False
-        # now: a bank that is lost leaves the registry before the end of the turn
-        self._handled.append((request, answer, self._documents_of(request) if self._waits else None))
+        shown = None
+        if self._waits:  # now: a bank that is lost leaves the registry before the end of the turn
+            shown = self._documents_of(request)
+            if shown is not None:
+                self._shown[shown] = None
+        self._handled.append((request, answer, shown))
         self.count += 1
         return answer
 
@@ -102,21 +107,23 @@ class Turns:
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
                     failed[store] = error
-        if self._waits and (waiting := self._waiting(handled, written, failed)):
+        if self._waits and (waiting := self._waiting(written, failed)):
             return self._lasting(waiting, failed, partial(self._concluded, handled, written, failed, ended, began))
         return self._concluded(handled, written, failed, ended, began)
 
-    def _waiting(
-        self, handled: Handled, written: Iterable[Documents], failed: dict[Documents, Exception]
-    ) -> dict[Documents, int]:
+    def _waiting(self, written: Iterable[Documents], failed: dict[Documents, Exception]) -> dict[Documents, int]:
         """The documents that answers of the turn may show and whose last change, given too, does not last yet.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
-        concerned = dict.fromkeys(written) | dict.fromkeys(shown for _, _, shown in handled if shown is not None)
-        waiting = {store: store.sequence for store in concerned if store.log.sync_needed}
-        for store in concerned:
-            if not (store in waiting or store.log.owned):
+        shown, self._shown = self._shown, {}
+        for store in written:
+            shown[store] = None
+        waiting = {}
+        for store in shown:
+            if store.log.sync_needed:
+                waiting[store] = store.sequence
+            elif not store.log.owned:
                 failed.setdefault(store, StoreLost("another process has the bank"))
         return waiting
 
@@ -176,6 +183,8 @@ class Turns:
 
     def _documents_of(self, request: Request) -> Documents | None:
         """The documents that a request may have read or changed, if their bank is open."""
+        if request.target.startswith("/v1/"):
+            return self._registry.documents()
         name = bank_of(request)[0]
         return None if name is None else self._registry.documents(name)
 
