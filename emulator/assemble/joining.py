@@ -25,7 +25,8 @@ from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_flags, registry_for
-from emulator.assemble.homes import Homes, HomeStorage
+from emulator.assemble.home_storage import HomeStorage
+from emulator.assemble.homes import Homes
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority
 from emulator.bank import fixtures

@@ -21,6 +21,7 @@ from psycopg import AsyncConnection, BaseConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
+from emulator.store.errors import StoreUnwritable
 from emulator.store.postgres.errors import StoreUnreachable, unreachable
 
 T = TypeVar("T")
@@ -145,6 +146,17 @@ class Server:
         if self._loop is None:
             raise RuntimeError("there was no event loop yet")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def rows_in_thread(self, statement: str, *values: Any) -> list[Any]:
+        """The rows of a long statement, for another thread than that of the event loop; StoreUnwritable."""
+        return self.result(self.rows(statement, *values, within=LOADING))
+
+    def result(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, for another thread; StoreUnwritable."""
+        try:
+            return self.submit(work).result()
+        except StoreUnreachable as error:
+            raise StoreUnwritable(str(error)) from error
 
     async def close(self) -> None:
         """Close the connections; those in use are closed after it."""
