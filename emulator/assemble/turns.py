@@ -111,32 +111,32 @@ class Turns:
             return self._lasting(waiting, failed, partial(self._concluded, handled, written, failed, ended, began))
         return self._concluded(handled, written, failed, ended, began)
 
-    def _waiting(self, written: Iterable[Documents], failed: dict[Documents, Exception]) -> dict[Documents, int]:
-        """The documents that answers of the turn may show and whose last change, given too, does not last yet.
+    def _waiting(
+        self, written: Iterable[Documents], failed: dict[Documents, Exception]
+    ) -> dict[Documents, Awaitable[None]]:
+        """The documents that answers of the turn may show and whose last change does not last yet, and what waits for
+        that. It begins now: if the change is undone, a later one may get its number.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
         shown, self._shown = self._shown, {}
         for store in written:
             shown[store] = None
-        waiting = {}
+        waiting: dict[Documents, Awaitable[None]] = {}
         for store in shown:
             if store.log.sync_needed:
-                waiting[store] = store.sequence
+                waiting[store] = store.log.durable(store.sequence)
             elif not store.log.owned:
                 failed.setdefault(store, StoreLost("another process has the bank"))
         return waiting
 
     async def _lasting(
         self,
-        waiting: dict[Documents, int],
+        waiting: dict[Documents, Awaitable[None]],
         failed: dict[Documents, Exception],
         concluded: Callable[[], Exception | None],
     ) -> Exception | None:
-        # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
-        outcomes = await asyncio.gather(
-            *(store.log.durable(change) for store, change in waiting.items()), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*waiting.values(), return_exceptions=True)
         for store, outcome in zip(waiting, outcomes, strict=True):
             if isinstance(outcome, StoreUnwritable):
                 failed[store] = outcome

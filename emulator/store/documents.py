@@ -28,7 +28,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from operator import itemgetter
@@ -296,11 +296,12 @@ class Log:
     def append(self, change: Change) -> None:
         """Append a change; if it raises, the change was not stored. From then on its content belongs to the log."""
 
-    async def durable(self, sequence: int) -> None:
-        """Wait until the changes up to this one last; StoreUnwritable if they were undone instead.
+    def durable(self, sequence: int) -> Awaitable[None]:
+        """Wait, from this call on, until the changes up to this one last; StoreUnwritable if they are undone instead.
 
         StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
         """
+        raise NotImplementedError
 
     def sync(self) -> None:
         """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
-from emulator.assemble import homes, registry
+from emulator.assemble import home_storage, registry
 from emulator.assemble.joining import assembled
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
@@ -25,7 +25,7 @@ from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
-from tests.postgres.process import HEADERS, Process, eventually, execute, process
+from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
 MONDAY = "2026-03-02T09:00:00+01:00"
@@ -246,6 +246,31 @@ async def test_where_nobody_knows_the_outcome_the_client_gets_no_answer(
     assert (has(one, bank), has(two, bank)) == (False, True)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_during_the_commit(
+    one: Process, two: Process, bank: str, stored: bool, answered: bool
+) -> None:
+    before = await now(one, bank)
+
+    async def overtaken(commit: Any) -> Any:
+        rows = await commit if stored else None
+        await over(one, bank)
+        assert await two.homes.locate(bank) is None
+        await one.homes.renew()
+        assert (has(one, bank), has(two, bank)) == (False, True)
+        rows = await commit if rows is None else rows
+        if not answered:
+            raise OutcomeUnknown("the connection is lost")
+        return rows
+
+    async with commits_of(one, overtaken):
+        answer = await one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == (None if answered else "after")
+    assert await now(one, bank) == before + timedelta(hours=answered or stored)
+
+
 async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
     one: Process, two: Process, bank: str
 ) -> None:
@@ -279,6 +304,36 @@ async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two
             assert "no room" in str(answer)
     assert await now(two, bank) == before
     await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+
+
+async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
+    one: Process, bank: str
+) -> None:
+    """It is taken back before anybody has begun to wait for it."""
+    turns, changes = one.application.turn(), one.log(bank)
+    before = await now(one, bank)
+
+    def advanced() -> tuple[Answered, Awaitable[Exception | None]]:
+        answer = turns.handle(request("POST", "clock/advance", {"by": "PT1H"}, bank=bank))
+        ended = turns.end()
+        assert isinstance(ended, Awaitable)
+        return answer, ended
+
+    first, first_ended = advanced()
+    number = changes.pending[-1].sequence
+    due = changes.compaction(lambda: None)  # of the content that is taken back
+    changes.refused(StoreUnwritable("the store is away"))
+    second, second_ended = advanced()
+    assert changes.pending[-1].sequence == number
+    await asyncio.gather(first_ended, second_ended, due)
+    assert isinstance(first, Response)
+    assert isinstance(second, Response)
+    assert (first.status, second.status) == (503, 200)
+    assert await now(one, bank) == before + timedelta(hours=1)
+    sequence, checkpoint = (
+        await execute(one.url, "SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", bank)
+    )[0]
+    assert checkpoint < sequence
 
 
 async def test_a_bank_whose_creation_could_not_be_stored_was_never_there(one: Process, two: Process) -> None:
@@ -406,17 +461,18 @@ async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     await over(two, "reborn")
     assert (await one.control("GET", "snapshots", bank="reborn"))["snapshots"] == []
 
-    home = one.homes
-    unaware = homes._SAVE_SNAPSHOT.replace("epoch = %s", "epoch > %s - 9")  # as it reads the bank before it is deleted
-    monkeypatch.setattr(homes, "_SAVE_SNAPSHOT", unaware)
-    rows = home.rows_for_thread
+    server = one.homes.server
+    # as it reads the bank before it is deleted
+    unaware = home_storage._SAVE_SNAPSHOT.replace("epoch = %s", "epoch > %s - 9")
+    monkeypatch.setattr(home_storage, "_SAVE_SNAPSHOT", unaware)
+    rows = server.rows_in_thread
 
     def deleted_before(statement: str, *values: Any) -> list[Any]:
         if statement is unaware:
             rows(log.DELETE, "reborn", one.leases.held["reborn"].epoch)
         return rows(statement, *values)
 
-    monkeypatch.setattr(home, "rows_for_thread", deleted_before)
+    monkeypatch.setattr(server, "rows_in_thread", deleted_before)
     await one.control("PUT", "snapshots/old", bank="reborn", status=404)
     assert await execute(one.url, "SELECT 1 FROM {schema}.snapshot WHERE bank = 'reborn'") == []
 
