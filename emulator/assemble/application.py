@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Documents, StoreLost, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -129,9 +129,9 @@ class BankApplication(Application):
             return self._dispatch(request)
         except BankError as refused:
             response = render.refusal(refused)
-        except StoreLost:
+        except StoreVoid as error:
             begun = request.unfinished is not None and request.unfinished.begun
-            return Response(503, delivery=HANG_UP if begun else ELSEWHERE)
+            return Response(503, delivery=ELSEWHERE if isinstance(error, StoreLost) and not begun else HANG_UP)
         except Exception as error:
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Set
+import asyncio
+from collections.abc import Awaitable, Generator, Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from emulator.assemble.homes import LOST, NOWHERE, Homes
 from emulator.assemble.storage import New, Storage, StoredSnapshots
+from emulator.bank.errors import BankError
 from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
-from emulator.store import Documents, StoreLost
+from emulator.ca import TppExists
+from emulator.store import Documents, StoreLost, StoreUnwritable
+from emulator.store.postgres.errors import StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease
 from emulator.store.postgres.log import DELETE
 
@@ -31,10 +35,12 @@ _DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 class ServerSnapshots(StoredSnapshots):
     """The snapshots of a bank in the database."""
 
-    def __init__(self, homes: Homes, lease: Lease) -> None:
+    def __init__(self, homes: Homes, lease: Lease, dropped: list[Awaitable[object]]) -> None:
+        """`dropped` gets the deletions that the answer to a request waits for."""
         super().__init__(lease.snapshots)
         self._homes = homes
         self._lease = lease
+        self._dropped = dropped
 
     def _write(self, name: str, content: bytes) -> None:
         bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
@@ -44,7 +50,7 @@ class ServerSnapshots(StoredSnapshots):
             raise StoreLost(LOST)
 
     def _drop(self, name: str) -> None:
-        self._homes.owed.append(self._homes.server.rows(_DROP_SNAPSHOT, self._lease.name, name))
+        self._dropped.append(self._homes.server.rows(_DROP_SNAPSHOT, self._lease.name, name))
 
     def _size(self, _name: str) -> int:
         return LARGE + 1  # it is read in a thread
@@ -67,6 +73,24 @@ class HomeStorage(Storage):
     def __init__(self, homes: Homes) -> None:
         super().__init__()
         self._homes = homes
+        self._dropped: list[Awaitable[object]] = []
+
+    def owed(self) -> Awaitable[None] | None:
+        """The deletions of snapshots, and the storing of TPPs that were issued."""
+        authority = self._homes.authority
+        if not (self._dropped or authority.pending):
+            return None
+        dropped, self._dropped[:] = self._dropped[:], ()
+        return self._settled(dropped, authority.keep(self._homes.server.rows))
+
+    @staticmethod
+    async def _settled(deletions: Iterable[Awaitable[object]], issue: Awaitable[None]) -> None:
+        try:
+            await asyncio.gather(issue, *deletions)
+        except TppExists as error:
+            raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
+        except StoreUnreachable as error:
+            raise StoreUnwritable(str(error)) from error
 
     def names(self) -> Set[str]:
         """Every bank, as of the last look."""
@@ -126,4 +150,4 @@ class HomeStorage(Storage):
     def snapshots(self, name: str) -> Snapshots:
         """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""
         lease = self._homes.leases.held.get(name)
-        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease)
+        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease, self._dropped)

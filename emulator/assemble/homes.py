@@ -40,7 +40,6 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.payment import progression
 from emulator.bank.threads import in_thread
-from emulator.ca import TppExists
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server
 from emulator.store.postgres.errors import StoredDataDamaged
@@ -80,7 +79,6 @@ class Homes:
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self.owed: list[Coroutine[Any, Any, object]] = []  # what the answer of a turn waits for besides its changes
         self._taking: dict[str, asyncio.Lock] = {}
         self._looked = False  # all banks are known
         self._ending = False
@@ -178,18 +176,12 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        try:
-            if _is_about_all(request):
+        if _is_about_all(request):
+            try:
                 await self.refresh()
-            answer = await self._local(request)
-            if self.authority.pending:
-                await self.authority.keep(self.server.rows)
-            while self.owed:
-                await self.owed.pop()
-        except TppExists as error:
-            return render.refusal(BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name"))
-        except StoreError as error:
-            return _refused(request, str(error))
+            except StoreError as error:
+                return _refused(request, str(error))
+        answer = await self._local(request)
         documents = self.registry.documents(name)
         if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created in the end, or damaged
             self.commits.spawn(self._give_back([name]))

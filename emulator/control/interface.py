@@ -51,7 +51,7 @@ from emulator.control.operation import Banks, ControlCall, ControlOperation, ref
 from emulator.scenario.loader import ScenarioRefused, too_large
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import StoreLost, StoreUnwritable
+from emulator.store import StoreUnwritable, StoreVoid
 
 logger = logging.getLogger(__name__)
 
@@ -185,7 +185,7 @@ class Control:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
             response = render.refusal(refusal([Problem(("fixtures",), line) for line in error.lines()]))
-        except StoreLost:
+        except StoreVoid:
             raise
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)

@@ -19,6 +19,7 @@ from emulator.store.errors import (
     StoreTooNew,
     StoreUncertain,
     StoreUnwritable,
+    StoreVoid,
 )
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
@@ -45,6 +46,7 @@ __all__ = [
     "StoreTooNew",
     "StoreUncertain",
     "StoreUnwritable",
+    "StoreVoid",
     "WriteGroup",
     "memory_store",
     "open_store",

@@ -17,6 +17,7 @@ import pytest
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
 from emulator.assemble import home_storage, registry
 from emulator.assemble.joining import assembled
+from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
@@ -486,6 +487,30 @@ async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: P
     assert sorted([(await answer).status for answer in asked]) == [201, 409]
 
 
+async def test_only_the_request_that_issued_a_tpp_fails_with_it(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of its turn are answered: what they have changed is stored."""
+    before = await now(one, bank)
+    rows = one.homes.server.rows
+
+    async def away(statement: str, *values: Any, **options: Any) -> Any:
+        if statement == KEEP:
+            raise StoreUnreachable("PostgreSQL: no room")
+        return await rows(statement, *values, **options)
+
+    monkeypatch.setattr(one.homes.server, "rows", away)
+    asked = [
+        one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+        one.ask("POST", "tpps", {"name": "homeless"}, bank=bank),
+        one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+    ]
+    assert [(await answer).status for answer in asked] == [200, 503, 200]
+    monkeypatch.undo()
+    assert await now(one, bank) == before + timedelta(hours=2)
+    assert "homeless" not in [tpp["name"] for tpp in (await one.control("GET", "tpps", bank=bank))["tpps"]]
+
+
 async def test_a_tpp_that_could_not_be_stored_is_taken_later_and_a_broken_folder_is_logged_once(
     one: Process, tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -644,7 +669,29 @@ async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_store
     monkeypatch.undo()
     answer = await asked
     assert isinstance(answer, Response)
-    assert answer.status >= 400
+    assert answer.delivery is HANG_UP
+    assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
+
+
+async def test_long_work_of_which_nobody_knows_what_is_stored_gets_no_answer(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = one.registry.opened(bank)
+    assert service is not None
+    steps = iter(range(3))
+
+    async def lost(commit: Any) -> Any:
+        rows = await commit
+        if next(steps, None) is None:
+            await taken(one, two, bank, monkeypatch)
+            raise OutcomeUnknown("the connection is lost")
+        return rows
+
+    async with commits_of(one, lost):
+        answer = await one.ask("POST", "generate", {"customers": 200, "accountsPerCustomer": 1}, bank=bank)
+    monkeypatch.undo()
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
     assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
 
 
