@@ -122,7 +122,7 @@ class BankApplication(Application):
         try:
             if request.unfinished is not None:
                 if (named := NAMED_BANK.match(request.target)) is not None:
-                    self._registry.find(named[1])  # marks it as in use
+                    self._registry.find(named[1])  # marks it as in use; StoreLost if another process has it by now
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)

@@ -13,7 +13,8 @@ from emulator.bank.errors import BankError
 from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, StoreLost, StoreUnwritable
+from emulator.store import Documents, StoreLost
+from emulator.store.postgres.connection import unwritable
 from emulator.store.postgres.errors import StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease
 from emulator.store.postgres.log import DELETE
@@ -45,7 +46,7 @@ class ServerSnapshots(StoredSnapshots):
     def _write(self, name: str, content: bytes) -> None:
         bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
         rows = self._homes.server.rows_in_thread
-        saved = rows(_SAVE_SNAPSHOT, name, now, content, bank, epoch)
+        saved = rows(_SAVE_SNAPSHOT, name, now, content, bank, epoch, again=False)
         if not saved or rows(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
             raise StoreLost(LOST)
 
@@ -90,7 +91,7 @@ class HomeStorage(Storage):
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:
-            raise StoreUnwritable(str(error)) from error
+            raise unwritable(error) from error
 
     def names(self) -> Set[str]:
         """Every bank, as of the last look."""
@@ -133,7 +134,7 @@ class HomeStorage(Storage):
     def delete(self, name: str) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home."""
         homes, lease = self._homes, self._lease(name)
-        if not (yield from in_thread(lambda: homes.server.rows_in_thread(DELETE, name, lease.epoch))):
+        if not (yield from in_thread(lambda: homes.server.rows_in_thread(DELETE, name, lease.epoch, again=False))):
             raise StoreLost(LOST)
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)

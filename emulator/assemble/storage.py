@@ -81,7 +81,9 @@ class Storage:
         yield self.open(name), lambda: None
 
     def delete(self, _name: str) -> Generator[object, None, None]:
-        """Delete a bank, in steps between which others may be used; after the first it cannot be opened any more."""
+        """Delete a bank, in steps between which others may be used: the Future of a thread's work that it waits for, or
+        None, after which the bank cannot be opened any more.
+        """
         yield from ()
 
     @contextmanager

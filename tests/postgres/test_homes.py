@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -177,13 +177,17 @@ async def test_no_answer_leaves_before_the_commit_of_what_it_shows(
 
 
 @asynccontextmanager
-async def commits_of(one: Process, outcome: Callable[[Awaitable[Any]], Awaitable[Any]]) -> Any:
-    """What becomes of each commit of this process for the time of the block."""
+async def commits_of(
+    one: Process,
+    outcome: Callable[[Awaitable[Any]], Awaitable[Any]],
+    statements: Collection[str] = (log._COMMIT, log._COMMIT_ONE),
+) -> Any:
+    """What becomes of each commit of this process for the time of the block, or of other statements."""
     rows = one.homes.server.rows
 
     async def changed(statement: str, *values: Any, **options: Any) -> Any:
         sent = rows(statement, *values, **options)
-        return await (outcome(sent) if statement in (log._COMMIT, log._COMMIT_ONE) else sent)
+        return await (outcome(sent) if statement in statements else sent)
 
     one.homes.server.rows = changed  # type: ignore[method-assign]
     try:
@@ -272,6 +276,27 @@ async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_dur
     assert await now(one, bank) == before + timedelta(hours=answered or stored)
 
 
+@pytest.mark.parametrize("executed", [False, True])
+@pytest.mark.parametrize(
+    ("statement", "method", "path"),
+    [
+        (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
+        (home_storage._DROP_SNAPSHOT, "DELETE", "snapshots/present"),
+        (log.DELETE, "DELETE", "banks/{bank}"),
+        (KEEP, "POST", "tpps"),
+    ],
+)
+async def test_where_nobody_knows_whether_anything_else_was_stored_the_client_gets_no_answer(
+    one: Process, two: Process, bank: str, statement: str, method: str, path: str, executed: bool
+) -> None:
+    await one.control("PUT", "snapshots/present", bank=bank, status=201)
+    name = f"tpp-{executed}".lower()
+    async with commits_of(one, Sent(executed), (statement,)):
+        answer = await two.ask(method, path.format(bank=bank), {"name": name} if path == "tpps" else {}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == "after"
+
+
 async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
     one: Process, two: Process, bank: str
 ) -> None:
@@ -292,13 +317,13 @@ async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
     assert (await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)) is not None
 
 
+async def refused(commit: Any) -> Any:
+    commit.close()
+    raise StoreUnreachable("PostgreSQL: no room")
+
+
 async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two: Process, bank: str) -> None:
     before = await now(one, bank)
-
-    async def refused(commit: Any) -> Any:
-        commit.close()
-        raise StoreUnreachable("PostgreSQL: no room")
-
     async with commits_of(one, refused):
         for each in (one, two):
             answer = await each.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank, status=503)
@@ -434,6 +459,21 @@ async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_f
             await two.control("DELETE", "banks/again", status=204)
 
 
+async def test_a_bank_is_deleted_through_its_own_interface(one: Process, two: Process) -> None:
+    for each in (one, two):
+        await one.control("PUT", "banks/leaving", {"fixtures": "empty"}, status=201)
+        await each.control("DELETE", "banks/leaving", bank="leaving", status=204)
+        await two.control("GET", "clock", bank="leaving", status=404)
+
+
+async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str) -> None:
+    await one.control("GET", "clock", bank=bank)
+    before = await one.control("GET", "requests", bank=bank)
+    async with commits_of(one, refused, (log.DELETE,)):
+        await one.control("DELETE", f"banks/{bank}", status=503)
+    assert await one.control("GET", "requests", bank=bank) == before
+
+
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -468,10 +508,10 @@ async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     monkeypatch.setattr(home_storage, "_SAVE_SNAPSHOT", unaware)
     rows = server.rows_in_thread
 
-    def deleted_before(statement: str, *values: Any) -> list[Any]:
+    def deleted_before(statement: str, *values: Any, **options: Any) -> list[Any]:
         if statement is unaware:
             rows(log.DELETE, "reborn", one.leases.held["reborn"].epoch)
-        return rows(statement, *values)
+        return rows(statement, *values, **options)
 
     monkeypatch.setattr(server, "rows_in_thread", deleted_before)
     await one.control("PUT", "snapshots/old", bank="reborn", status=404)

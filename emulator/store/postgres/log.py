@@ -345,7 +345,10 @@ class PostgresLog(Log):
     def store_content(self, image: Image) -> StoredContent:
         """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
         body, server = snapshot_bytes(image.tables), self._commits.server
-        file = str(server.result(self.stage(body)))
+        try:
+            file = str(server.submit(self.stage(body)).result())
+        except StoreUnreachable as error:
+            raise StoreUnwritable(str(error)) from error  # nothing refers to it, if it is there
 
         def remove() -> None:
             if not server.closed:
