@@ -121,8 +121,7 @@ class BankApplication(Application):
         """Answer a request, or do the next step of one with long work; never raises."""
         try:
             if request.unfinished is not None:
-                if (named := NAMED_BANK.match(request.target)) is not None:
-                    self._registry.find(named[1])  # marks it as in use; StoreLost if another process has it by now
+                self._continues(request)
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)
@@ -136,6 +135,13 @@ class BankApplication(Application):
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))
         return response
+
+    def _continues(self, request: Request) -> None:
+        """Mark the bank of unfinished work as in use; StoreLost if another process has it by now."""
+        if (named := NAMED_BANK.match(request.target)) is not None:
+            self._registry.find(named[1])
+        elif bank_of(request)[0] == DEFAULT:
+            _ = self._registry.default
 
     def _dispatch(self, request: Request) -> Answered:
         service = self._registry.opened(DEFAULT) or self._without_default(request)

@@ -17,6 +17,7 @@ import pytest
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
 from emulator.assemble import home_storage, registry
 from emulator.assemble.joining import assembled
+from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
@@ -697,20 +698,25 @@ async def test_an_address_that_another_process_has_is_refused(one: Process, tmp_
         await asyncio.to_thread(assembled, settings, LIVE)
 
 
+@pytest.mark.parametrize("default", [False, True])
 async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_stored(
-    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+    one: Process, two: Process, bank: str, default: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor done again at the next home: a part of it is stored, and its client asks what is there."""
-    service = one.registry.opened(bank)
+    name = DEFAULT if default else bank
+    bank = "" if default else bank
+    await one.control("PUT", "settings", {}, bank=bank)
+    service = one.registry.opened(name)
     assert service is not None
+    before = service.bank.documents.count(CUSTOMER)
     asked = one.ask("POST", "generate", {"customers": 200, "accountsPerCustomer": 1}, bank=bank)
-    await eventually(lambda: service.bank.documents.count(CUSTOMER) > 20)
-    await taken(one, two, bank, monkeypatch)
+    await eventually(lambda: service.bank.documents.count(CUSTOMER) > before + 20)
+    await taken(one, two, name, monkeypatch)
     monkeypatch.undo()
     answer = await asked
     assert isinstance(answer, Response)
     assert answer.delivery is HANG_UP
-    assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
+    assert before < len((await one.control("GET", "people", bank=bank))["people"]) < before + 200
 
 
 async def test_long_work_of_which_nobody_knows_what_is_stored_gets_no_answer(
