@@ -76,6 +76,8 @@ class BankApplication(Application):
         post: Post | None = None,
     ) -> None:
         self.scenario_target = scenario_target
+        self.warm_up: Callable[[], object] = lambda: None
+        """Imports what the start has left for the first request; for any thread."""
         self._registry = registry
         self._handlers = handlers
         self._guards = {place: handler.refuse for place, handler in handlers.items() if isinstance(handler, Guarded)}

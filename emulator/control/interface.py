@@ -153,6 +153,10 @@ class Control:
 
         return Router(table(), lambda row, params: (row, params), hint=f"; see {PREFIX}/openapi.json")
 
+    def warm_up(self) -> None:
+        """Read the table of operations now, rather than with the first request; for any thread."""
+        self._router = self._routing()
+
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """The bank of a service, with all that a scenario changes."""
         bank = service.bank
