@@ -78,7 +78,7 @@ def test_a_journal_cut_at_every_byte_gives_the_last_whole_change(
         assert written.journal.read_bytes() == written.data[: written.ends[whole]]
 
 
-@pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
+@pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_a_flipped_byte_is_refused_or_dropped_with_the_last_record(
     written: Written, flip: int, warnings: pytest.LogCaptureFixture
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_removed_doubled_or_moved_record_is_refused(written: Written) -> None:
 
 def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
     data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).tables)
-    for flip in (0x01, 0x20, 0x80, 0xFF):
+    for flip in (0x01, 0xFF):
         for offset in range(len(data)):
             changed = bytearray(data)
             changed[offset] ^= flip
