@@ -12,9 +12,8 @@ from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.documents import Documents, memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.journal_log import SNAPSHOT, Recovered, journal_first, unfinished_name
-from emulator.store.kinds import Kind
+from emulator.store.kinds import Kind, decoded
 from emulator.store.snapshot import load, write_snapshot
-from emulator.store.table import decoded
 
 
 @dataclass(slots=True)

@@ -38,8 +38,9 @@ from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, Unpack
 import orjson
 
 from emulator.store.errors import StoreUnwritable
-from emulator.store.kinds import D, Document, Kind, by_name
-from emulator.store.table import DocumentTable, Image, StoredContent, TableContent, Value, decoded, encoded
+from emulator.store.keys import Value
+from emulator.store.kinds import D, Document, Kind, by_name, decoded, encoded
+from emulator.store.table import DocumentTable, Image, StoredContent, TableContent
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from emulator.store import Document, Documents, Kind, Ordered
 from emulator.store.disk import Disk
-from emulator.store.table import DocumentTable, decoded
+from emulator.store.kinds import decoded
+from emulator.store.table import DocumentTable
 
 BOOK = Kind[Document](
     "book",
