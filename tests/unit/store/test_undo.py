@@ -17,8 +17,10 @@ import pytest
 
 from emulator import store as package
 from emulator.store import (
+    Change,
     Documents,
     Durability,
+    Log,
     StoreUnwritable,
     WriteGroup,
     documents,
@@ -27,7 +29,6 @@ from emulator.store import (
     open_store,
     table,
 )
-from emulator.store.documents import Change, Log
 from emulator.store.keys import Keys
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
