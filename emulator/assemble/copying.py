@@ -24,7 +24,7 @@ from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file, check_plain, check_private, make_private, write_private
 from emulator.store import StoreError, memory_store
 from emulator.store.disk import shared_lock
-from emulator.store.journal_log import SNAPSHOT, Recovered
+from emulator.store.journal import SNAPSHOT, Recovered
 from emulator.store.snapshot import snapshot_bytes
 
 CA_FILES = ("ca.pem", "ca-key.pem")

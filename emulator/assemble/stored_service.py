@@ -27,7 +27,7 @@ from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
 from emulator.store import StoreError, memory_store
 from emulator.store.check import undecodable
-from emulator.store.journal_log import SNAPSHOT
+from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable

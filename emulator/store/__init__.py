@@ -8,7 +8,8 @@ A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of t
 `JournalLog.append`. And back: `Recovered`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
-from emulator.store.documents import Change, DependentCache, Documents, Event, Log, WriteGroup, memory_store
+from emulator.store.change import Change
+from emulator.store.documents import Documents, Event, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
     StoreError,
@@ -23,6 +24,8 @@ from emulator.store.errors import (
 )
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
+from emulator.store.log import Log
+from emulator.store.reading import DependentCache
 from emulator.store.table import Image
 
 __all__ = [

@@ -25,8 +25,8 @@ import orjson
 
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
-from emulator.store.kinds import Kind, by_name
-from emulator.store.table import Image, TableContent, decoded
+from emulator.store.kinds import Kind, by_name, decoded
+from emulator.store.table import Image, TableContent
 
 FORMAT = 2
 STORE_TABLE = "_store"

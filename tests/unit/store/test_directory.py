@@ -23,7 +23,7 @@ from emulator.store import (
     open_store,
 )
 from emulator.store.check import verify
-from emulator.store.journal_log import sealed
+from emulator.store.journal import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 

@@ -1,0 +1,86 @@
+"""What documents ask of a log, which makes their changes last."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from emulator.store.change import Change
+from emulator.store.errors import StoreUnwritable
+from emulator.store.table import Image, StoredContent
+
+if TYPE_CHECKING:
+    from emulator.store.documents import Documents
+
+
+class Log:
+    """Makes the changes of one bank last. Used by one thread, that of its documents. This one stores nothing.
+
+    - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
+    - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
+
+    With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
+    then the log may take it back with `Documents.revert`. That is an fsync (`--durability power`) or a commit.
+
+    `written`: the real time of the last change that was loaded, in seconds since 1970, 0 for none; `size`: bytes that
+    the next start would read besides the snapshot; `compacting`: a new snapshot is being written.
+    """
+
+    confirms = False
+    compacting: object = None
+    written = 0.0
+    size = 0
+
+    @property
+    def owned(self) -> bool:
+        """Whether nobody else can have changed the bank by now. An answer that was computed before is then true."""
+        return True
+
+    @property
+    def sync_needed(self) -> bool:
+        """Whether appended changes wait for `durable`."""
+        return False
+
+    @property
+    def compaction_due(self) -> bool:
+        """Whether a new snapshot would make the next start much faster, and none is being written."""
+        return False
+
+    def load(self, documents: Documents) -> None:
+        """Load all changes into the empty `documents`, with its `replace` and `apply`.
+
+        It is called once more, with other documents, if those of the bank were lost; StoreUnwritable if that is not
+        possible.
+        """
+        if documents.log is not self:
+            raise StoreUnwritable("the documents were in memory only, and are lost")
+
+    def append(self, change: Change) -> None:
+        """Append a change; if it raises, the change was not stored. From then on its content belongs to the log."""
+
+    def durable(self, sequence: int) -> Awaitable[None]:
+        """Wait, from this call on, until the changes up to this one last; StoreUnwritable if they are undone instead.
+
+        StoreLost: somebody else has the bank. StoreUncertain: they may be stored or not.
+        """
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Make every change last before it returns, as far as that needs no waiting for others; StoreUnwritable."""
+
+    def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
+        """Begin a new snapshot of the present content; the coroutine writes it. StoreUnwritable if it cannot begin.
+
+        `pause` is called in a thread, between pieces of the work.
+        """
+        raise NotImplementedError
+
+    def store_content(self, image: Image) -> StoredContent:  # noqa: ARG002
+        """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
+        return StoredContent()
+
+    def close(self, pause: Callable[[], None] = lambda: None) -> None:
+        """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""
+
+    def discard(self) -> None:
+        """Release resources without storing anything: the bank is deleted."""
