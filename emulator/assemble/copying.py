@@ -135,7 +135,7 @@ class Directory:
         for name in names:
             folder, documents = self._folders.of(name), memory_store(KINDS)
             Recovered(folder, documents)
-            body = snapshot_bytes(documents.image().tables, documents.sequence)
+            body = snapshot_bytes(documents.freeze(), documents.sequence)
             yield StoredFile(Path("banks", name, SNAPSHOT), body)
             for file in sorted(snapshot_files(folder / "snapshots"), key=lambda file: file.stat().st_mtime):
                 yield StoredFile(file.relative_to(self._state), file.read_bytes(), file.stat().st_mtime)

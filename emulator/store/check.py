@@ -12,7 +12,7 @@ from typing import Any
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.documents import Documents, memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
-from emulator.store.journal import SNAPSHOT, Recovered, journal_first, unfinished_name
+from emulator.store.journal import SNAPSHOT, Recovered, journal_first
 from emulator.store.kinds import Kind, decoded
 from emulator.store.snapshot import load, write_snapshot
 
@@ -166,7 +166,7 @@ def _salvage(report: CheckReport, file: Path) -> str:
     if firsts and sequence + 1 not in firsts:
         sequence = min(firsts) - 1
     is_whole = not file.read_bytes().startswith(b'{"_store":{"1":') or file.read_bytes().endswith(b"\n}\n}\n")
-    unfinished = report.directory / unfinished_name()
+    unfinished = report.directory / f"{SNAPSHOT}.repair.new"
     write_snapshot(disk, unfinished, image.tables, sequence)
     disk.rename(unfinished, file)
     disk.sync_directory(report.directory)

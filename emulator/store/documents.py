@@ -32,10 +32,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-from emulator.store.change import Replaced, Step, difference
 from emulator.store.errors import StoreUnwritable
 from emulator.store.kinds import D, Kind, by_name, decoded, encoded
-from emulator.store.log import Log
+from emulator.store.log import Log, Replaced, Step, difference
 from emulator.store.reading import Reading
 from emulator.store.table import DocumentTable, Image, TableContent
 

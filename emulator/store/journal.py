@@ -3,6 +3,7 @@
     documents.json                 the snapshot (snapshot.py)
     journal-<first change>.jsonl   the changes after it, one record each; more than one after a compaction
     content-<id>.json              a whole content that a change refers to, so that the change itself stays small
+    documents.json.<id>.new        a snapshot that is being written
     lock                           names the process that has the directory open (disk.py)
 
 A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`change.Change`). Every byte
@@ -22,13 +23,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 from zlib import crc32
 
-from emulator.store.change import content_named
 from emulator.store.disk import Disk, pieces, write_whole
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged
+from emulator.store.log import content_named
 from emulator.store.snapshot import load
 
 SNAPSHOT = "documents.json"
@@ -51,16 +51,6 @@ def journal_first(name: str) -> int | None:
     """The number of the first change in the file with this name; None if it is not a journal."""
     match = _JOURNAL.fullmatch(name)
     return int(match[1]) if match else None
-
-
-def unfinished_name() -> str:
-    """A name for a snapshot that is being written; an unfinished one is removed at the next start."""
-    return f"{SNAPSHOT}.{uuid4().hex}.new"
-
-
-def content_name() -> str:
-    """A name for a content that a change will refer to."""
-    return f"content-{uuid4().hex}.json"
 
 
 def sealed(payload: bytes) -> bytes:

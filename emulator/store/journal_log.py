@@ -21,11 +21,12 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Any, Literal
+from uuid import uuid4
 
-from emulator.store.change import Change
 from emulator.store.disk import Disk, Lock, closing
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreExhausted, StoreUnwritable
@@ -34,14 +35,12 @@ from emulator.store.journal import (
     Journal,
     Progress,
     Recovered,
-    content_name,
     journal_first,
     journal_name,
     sealed,
-    unfinished_name,
 )
 from emulator.store.kinds import Kind
-from emulator.store.log import Log
+from emulator.store.log import Change, Log
 from emulator.store.snapshot import Tables, write_snapshot
 from emulator.store.table import Image, StoredContent
 
@@ -87,7 +86,7 @@ class Compaction:
     """The writing of one snapshot: begun and finished in the documents' thread, `run` in any.
 
     `sequence`: the last change in it; `needless`: the files that it replaces, with `replaced` bytes; `size` in bytes;
-    `placed`: it is the snapshot now; `failed`: why it is not, or why those files stay.
+    `placed`: it is the snapshot now. A failure is logged, and the old files remain valid.
     """
 
     directory: Path
@@ -98,17 +97,16 @@ class Compaction:
     replaced: int
     size: int = 0
     placed: bool = False
-    failed: Exception | None = None
     _abandoned: bool = False
     _placing: ThreadLock = field(default_factory=ThreadLock)
 
     def run(self, pause: Callable[[], None] = lambda: None) -> None:
-        """Write, sync, rename, sync the directory, remove the old journal files. Never raises: see `failed`.
+        """Write, sync, rename, sync the directory, remove the old journal files. Never raises.
 
         `pause` is called every few hundred documents; it may sleep, so that other threads run, or cancel the compaction
         by raising Abandoned.
         """
-        unfinished = self.directory / unfinished_name()
+        unfinished = self.directory / f"{SNAPSHOT}.{uuid4().hex}.new"
         try:
             self.size = write_snapshot(self.disk, unfinished, self.tables, self.sequence, pause)
             with self._placing:
@@ -122,7 +120,7 @@ class Compaction:
         except Exception as failed:
             # the directory of an abandoned compaction may not exist any more
             if not (self._abandoned or isinstance(failed, Abandoned)):
-                self.failed = failed
+                logger.warning("%s: the snapshot could not be renewed: %s", self.directory, failed)
             if not self.placed:
                 with suppress(OSError):
                     self.disk.remove(unfinished)
@@ -184,7 +182,7 @@ class JournalLog(Log):
         self.written = max((path.stat().st_mtime for path in sources if path.exists()), default=0.0)
         self.synced, self._synced_end = documents.sequence, recovered.end
         self._snapshot_size = recovered.snapshot_size
-        self._compact_at = -1 if self.size > SLOW_JOURNAL else self._threshold()
+        self._tried_at = -inf if self.size > SLOW_JOURNAL else 0.0  # the size at the last compaction, if that failed
 
     def _continued(self, path: Path, end: int = 0) -> Journal:
         """A journal file to append to, whose name is durable with `power`; OSError."""
@@ -216,7 +214,7 @@ class JournalLog(Log):
 
     def store_content(self, image: Image) -> StoredContent:
         """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""
-        name = content_name()
+        name = f"content-{uuid4().hex}.json"
         path = self.directory / name
 
         def remove() -> None:
@@ -286,13 +284,11 @@ class JournalLog(Log):
 
     # Compaction
 
-    def _threshold(self) -> int:
-        return max(SMALL_JOURNAL, self._snapshot_size // 12)
-
     @property
     def compaction_due(self) -> bool:
         """Whether the journal, with the content files it names, has outgrown the snapshot."""
-        return self.size > self._compact_at and self.compacting is None and self.refusal is None
+        outgrown = self.size > self._tried_at + max(SMALL_JOURNAL, self._snapshot_size // 12)
+        return outgrown and self.compacting is None and self.refusal is None
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a compaction; the coroutine writes the snapshot in a thread. StoreUnwritable if it cannot begin."""
@@ -325,7 +321,7 @@ class JournalLog(Log):
             if journal.first != sequence + 1:
                 self._journal = self._continued(self.directory / journal_name(sequence + 1))
         except OSError as failed:
-            self._compact_at = self.size + self._threshold()
+            self._tried_at = self.size
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._synced_end = self._journal.end
         compaction = Compaction(self.directory, self._disk, self._documents.freeze(), sequence, needless, self.size)
@@ -333,9 +329,7 @@ class JournalLog(Log):
         return compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
-        """Finish a compaction that has run; a failed one is logged, and the old files remain valid."""
-        if compaction.failed is not None:
-            logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
+        """Finish a compaction that has run."""
         if self.compacting is not compaction:
             return
         self.compacting = None
@@ -343,7 +337,7 @@ class JournalLog(Log):
             self._snapshot_size = compaction.size
             self._contents -= {path.name for path in compaction.needless}
             self.size -= compaction.replaced
-        self._compact_at = self._threshold() + (0 if compaction.placed else self.size)
+        self._tried_at = 0 if compaction.placed else self.size
 
     def _abandon_compaction(self) -> None:
         if self.compacting is not None:

@@ -55,10 +55,6 @@ def _column(member: str, texts: Iterable[bytes]) -> list[Any]:
     return column
 
 
-def _interned(values: Iterable[str | None]) -> list[str | None]:
-    return [None if value is None else intern(value) for value in values]
-
-
 class _Top:
     """Greater than every text and number."""
 
@@ -213,7 +209,9 @@ class Keys:
                     several[one].append(number)
             buckets.update((value, bucket if len(bucket) > 1 else bucket[0]) for value, bucket in several.items())
         for by, group, order in self._sorted:
-            parts = (columns[by],) if group is None else (_interned(columns[group]), columns[by])
+            parts = [columns[by]]
+            if group is not None:
+                parts.insert(0, [None if value is None else intern(value) for value in columns[group]])
             try:
                 order.update(entry for entry in zip(*parts, numbers, strict=True) if None not in entry)
             except TypeError:

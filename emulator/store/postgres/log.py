@@ -37,11 +37,10 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 
-from emulator.store.change import Change, content_named
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
-from emulator.store.log import Log
+from emulator.store.log import Change, Log, content_named
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases

@@ -185,7 +185,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def run_compaction(self) -> None:
         if self.compaction is not None:
             self.compaction.run()
-            assert self.compaction.failed is None
+            assert self.compaction.placed
             self.store.log.finish_compaction(self.compaction)
             self.compaction = None
 
