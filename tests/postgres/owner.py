@@ -136,13 +136,13 @@ class Owner(threading.Thread):
 
     def _reachable(self) -> set[World]:
         """What may be by now."""
-        found, new = set[World](), list(self._worlds)
+        reached, new = set[World](), list(self._worlds)
         while new:
             world = bank, waiting = new.pop()
-            if world not in found:
-                found.add(world)
+            if world not in reached:
+                reached.add(world)
                 new += [(step(bank, self._silent[number][1])[0], waiting - {number}) for number in waiting]
-        return found
+        return reached
 
     def _note(self, kind: str, answer: str, before: Iterable[World]) -> None:
         banks = {bank for bank, _ in before}
