@@ -26,7 +26,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError, Code
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp
 from emulator.scenario.rules import RuleSet
 
 if TYPE_CHECKING:

@@ -28,10 +28,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.attempts import Attempts
 from emulator.api.description.writer import resolved
+from emulator.api.guards import Attempts, HostNames, is_own_origin
 from emulator.api.headers import Headers
-from emulator.api.hosts import HostNames, is_own_origin
 from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse

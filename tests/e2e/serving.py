@@ -25,8 +25,8 @@ from emulator.assemble.turns import Turns
 from emulator.metrics.counts import ProcessCounts
 from emulator.store import Documents, WriteGroup
 from emulator.web.application import Answering, Watching
-from emulator.web.limits import Limits
 from emulator.web.server import WebServer, listen, port_of
+from emulator.web.wire import Limits
 
 LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 PATIENCE = 10.0  # seconds until a test gives up; no test waits for it to pass

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from emulator.api.attempts import Attempts
+from emulator.api.guards import Attempts
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished, finished
 from emulator.api.service import BankService
 from emulator.bank.clock import real_now

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import VARY, preferred_language
+from emulator.api.render import VARY, preferred_language
 from emulator.store import StoreUnwritable, StoreVoid
 from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
