@@ -393,7 +393,7 @@ FAULTS = (
         "unit/store/test_directory.py unit/store/test_replay.py unit/store/test_inspection.py",
     ),
     Fault(
-        "store/reading.py",
+        "store/loaded.py",
         "numbers[-1 : -limit - 1 : -1]",
         "numbers[:limit]",
         "the oldest are found in place of the newest",

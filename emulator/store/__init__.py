@@ -1,6 +1,6 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
-`documents.py` has the documents in memory, with transactions and undoing, and `reading.py` what can be asked of them;
+`documents.py` has the documents in memory, with transactions and undoing, `loaded.py` what can be asked of them;
 `table.py` has those of one kind, with `keys.py`, its indexes and orders, and images of all. `log.py` says what a log is
 and what it is given. `journal_log.py` is the log in a directory, with its files in `journal.py` and `snapshot.py`, and
 `disk.py`; `check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
@@ -24,8 +24,8 @@ from emulator.store.errors import (
 )
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
+from emulator.store.loaded import DependentCache, LoadedDocuments
 from emulator.store.log import Change, Log
-from emulator.store.reading import DependentCache
 from emulator.store.table import Image
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Image",
     "JournalLog",
     "Kind",
+    "LoadedDocuments",
     "Log",
     "Ordered",
     "StoreDamaged",

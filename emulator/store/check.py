@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
-from emulator.store.documents import Documents, memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.journal import SNAPSHOT, Recovered, journal_first
 from emulator.store.kinds import Kind, decoded
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.snapshot import load, write_snapshot
 
 
@@ -78,7 +78,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.findings.clear()
     report.documents = {}
     report.torn = None
-    documents = memory_store(kinds)
+    documents = LoadedDocuments(kinds)
     try:
         recovered = Recovered(report.directory, documents)
     except StoreDamaged as damaged:
@@ -94,7 +94,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
 
 
-def undecodable(documents: Documents) -> dict[str, str]:
+def undecodable(documents: LoadedDocuments) -> dict[str, str]:
     """Why a document cannot be decoded, for each kind that has such: loading decodes few of them."""
     wrongs = {}
     for kind, table in documents.tables.items():

@@ -33,10 +33,10 @@ from types import TracebackType
 from typing import Any
 
 from emulator.store.errors import StoreUnwritable
-from emulator.store.kinds import D, Kind, by_name, decoded, encoded
+from emulator.store.kinds import D, Kind, encoded
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log, Replaced, Step, difference
-from emulator.store.reading import Reading
-from emulator.store.table import DocumentTable, Image, TableContent
+from emulator.store.table import DocumentTable, Image
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class WriteGroup:
         self.waiting: list[Documents] = []
 
 
-class Documents(Reading):
+class Documents(LoadedDocuments):
     """The documents of a bank, for one thread; every change is given to `log` before its call returns, or at `flush`.
 
     Returned documents are new copies. All methods raise KeyError for a kind that is not declared. `sequence` is the
@@ -116,14 +116,9 @@ class Documents(Reading):
     """
 
     def __init__(self, log: Log, kinds: Iterable[Kind[Any]]) -> None:
-        self.kinds = by_name(kinds)
-        if "_store" in self.kinds:
-            raise ValueError("the name _store is reserved for snapshots")
-        self.sequence = 0
+        super().__init__(kinds)
         self.discarded = False  # changes are no longer stored
         self.log = log
-        self._tables: dict[str, DocumentTable] = {}
-        self.tables: Mapping[str, DocumentTable] = self._tables
         # the tables until something is undone, as the call for it may fail; once it is `lost`, it cannot be undone
         self.lost_tables = _LostTables(self)
         self.lost = False
@@ -139,8 +134,6 @@ class Documents(Reading):
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
         self._listeners: list[Callable[[Event], None]] = []
-        for name in self.kinds:
-            self.table(name)
         # the many new objects of a large bank would cause useless collections
         collects = gc.isenabled()
         gc.disable()
@@ -150,13 +143,9 @@ class Documents(Reading):
             if collects:
                 gc.enable()
 
-    def table(self, name: str) -> DocumentTable:
-        """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
-        table = self.tables.get(name)
-        if table is None:
-            kind = self.kinds.get(name) or Kind(name)
-            table = self._tables[name] = DocumentTable(kind, change=self._change, changing=self.transaction)
-        return table
+    def new_table(self, kind: Kind[Any]) -> DocumentTable:
+        """A table whose documents TinyDB's own methods change as `put` does."""
+        return DocumentTable(kind, change=self._change, changing=self.transaction)
 
     def content(self) -> object:
         """An object whose identity changes when the whole content is replaced (a reset) or discarded."""
@@ -217,14 +206,7 @@ class Documents(Reading):
         with self.transaction():
             step = Replaced(image.stored)
             self.steps.append(step)
-            self._replace(tables, step.before)
-
-    def _replace(self, contents: Mapping[str, TableContent], before: dict[DocumentTable, TableContent]) -> None:
-        """Replace the content of every table, after noting what was there `before`."""
-        for name in {**self.tables, **contents}:
-            table = self.table(name)
-            before[table] = table.content
-            table.content = contents.get(name) or TableContent.empty(table.kind)
+            self.replace_tables(tables, step.before)
 
     def _change(
         self,
@@ -279,10 +261,10 @@ class Documents(Reading):
         if self.depth or self.waiting:  # who counts on changes that are lost is to fail first
             raise StoreUnwritable(LOST)
         try:
-            loaded = memory_store(self.kinds.values())
+            loaded = LoadedDocuments(self.kinds.values())
             self.log.load(loaded)
             self.tables = self._tables
-            self._replace({name: table.content for name, table in loaded.tables.items()}, {})
+            self.replace_tables({name: table.content for name, table in loaded.tables.items()}, {})
         except Exception as error:
             self.lose()
             if isinstance(error, StoreUnwritable):
@@ -415,42 +397,6 @@ class Documents(Reading):
         self.sequence, self.tables = sequence, self.lost_tables
         with suppress(StoreUnwritable):  # they are lost, and the log has no more than the changes up to this one
             self._undo_waiting()
-
-    def apply(self, change: bytes) -> None:
-        """Apply the next change of the log, without steps; the documents must have no changes of their own waiting.
-
-        A content that the change names must have been loaded before (see `replace`). Removed and moved documents come
-        first, since another document may have got their number. Raises ValueError, KeyError, TypeError or
-        AttributeError for a change that does not fit these documents.
-        """
-        if self.steps or self._unconfirmed:
-            raise RuntimeError("a change of the log is applied while another change is in progress")
-        whole = decoded(change)
-        differences = whole.get("then", whole)
-        for kind in differences.get("clear", ()):
-            table = self.table(kind)
-            table.content = TableContent.empty(table.kind)
-        for kind, _, identity in differences.get("delete", ()):
-            self.table(kind).place(identity, None, None)
-        puts = [(self.table(kind), number, document) for kind, number, document in differences["put"]]
-        for table, number, document in puts:
-            if table.numbers.get(document["id"]) != number:
-                table.place(document["id"], None, None)
-        for table, number, document in puts:
-            table.place(document["id"], number, encoded(document), document)
-        self.sequence += 1
-
-    def replace(self, image: Image, sequence: int) -> None:
-        """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
-        self._replace(image.tables, {})
-        self.sequence = sequence
-
-    def freeze(self) -> dict[str, TableContent]:
-        """The present documents, without indexes: for another thread to read while this one continues."""
-        return {
-            name: TableContent.empty(table.kind)._replace(rows=table.sorted_rows().copy())
-            for name, table in self.tables.items()
-        }
 
     # The end
 

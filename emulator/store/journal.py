@@ -26,8 +26,8 @@ from pathlib import Path
 from zlib import crc32
 
 from emulator.store.disk import Disk, pieces, write_whole
-from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import content_named
 from emulator.store.snapshot import load
 
@@ -128,7 +128,7 @@ class Recovered:
     record; `stale`: files to remove.
     """
 
-    def __init__(self, directory: Path, documents: Documents, progress: Progress | None = None) -> None:
+    def __init__(self, directory: Path, documents: LoadedDocuments, progress: Progress | None = None) -> None:
         self.snapshot_size = self.size = self.end = self._done = 0
         self.journals: list[Path] = []
         self.contents: set[str] = set()

@@ -40,6 +40,7 @@ from emulator.store.journal import (
     sealed,
 )
 from emulator.store.kinds import Kind
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Change, Log
 from emulator.store.snapshot import Tables, write_snapshot
 from emulator.store.table import Image, StoredContent
@@ -154,9 +155,9 @@ class JournalLog(Log):
         self._disk.make_directory(directory, sync=power)
         self._lock: Lock | None = Lock(directory)
 
-    def load(self, documents: Documents) -> None:
+    def load(self, documents: LoadedDocuments) -> None:
         """Read the directory into `documents`, and remove unfinished files of a killed process."""
-        if documents.log is self:
+        if isinstance(documents, Documents):
             self._documents = documents
         elif self._lock is None:
             raise StoreUnwritable("the documents are closed")

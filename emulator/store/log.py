@@ -10,15 +10,13 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from emulator.store.errors import StoreUnwritable
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.table import DocumentTable, Image, StoredContent, TableContent
-
-if TYPE_CHECKING:
-    from emulator.store.documents import Documents
 
 
 class Change(NamedTuple):
@@ -136,7 +134,7 @@ class Log:
     the next start would read besides the snapshot; `compacting`: a new snapshot is being written.
     """
 
-    confirms = False
+    _loaded = confirms = False
     compacting: object = None
     written = 0.0
     size = 0
@@ -156,14 +154,15 @@ class Log:
         """Whether a new snapshot would make the next start much faster, and none is being written."""
         return False
 
-    def load(self, documents: Documents) -> None:
+    def load(self, documents: LoadedDocuments) -> None:  # noqa: ARG002
         """Load all changes into the empty `documents`, with its `replace` and `apply`.
 
-        It is called once more, with other documents, if those of the bank were lost; StoreUnwritable if that is not
+        The first time they are the bank's; once more, and others, if those were lost. StoreUnwritable if that is not
         possible.
         """
-        if documents.log is not self:
+        if self._loaded:
             raise StoreUnwritable("the documents were in memory only, and are lost")
+        self._loaded = True
 
     def append(self, change: Change) -> None:
         """Append a change; if it raises, the change was not stored. From then on its content belongs to the log."""

@@ -40,6 +40,7 @@ import psycopg
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Change, Log, content_named
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
@@ -151,7 +152,7 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             return
 
 
-def fill(store: Documents, name: str, content: Content) -> Counter[str]:
+def fill(store: LoadedDocuments, name: str, content: Content) -> Counter[str]:
     """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
     sizes: Counter[str] = Counter()
 
@@ -207,10 +208,10 @@ class PostgresLog(Log):
         self.contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    def load(self, store: Documents) -> None:
+    def load(self, store: LoadedDocuments) -> None:
         """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
         content, self._content = self._content, None
-        if content is None:
+        if content is None or not isinstance(store, Documents):
             lost = StoreLost("the bank is to be loaded anew")
             self._commits.drop(self, lost)
             raise lost

@@ -1,4 +1,4 @@
-"""Reading documents: by id, by an indexed value, and along an order."""
+"""Documents in memory, as a log has them: read by id, by an indexed value and along an order; loaded and replayed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 import orjson
 
 from emulator.store.keys import Value
-from emulator.store.kinds import D, Document, Kind
-from emulator.store.table import DocumentTable
+from emulator.store.kinds import D, Document, Kind, by_name, decoded, encoded
+from emulator.store.table import DocumentTable, Image, TableContent
 
 AT_ONCE = 256  # rows
 
@@ -52,10 +52,29 @@ class Bounds(TypedDict, total=False):
     limit: int | None
 
 
-class Reading:
-    """Documents for reading: what is returned is a new copy. KeyError for a kind that is not declared."""
+class LoadedDocuments:
+    """The documents of a bank as of change number `sequence`, for reading: what is returned is a new copy.
 
-    tables: Mapping[str, DocumentTable]
+    KeyError for a kind that is not declared.
+    """
+
+    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
+        self.kinds = by_name(kinds)
+        if "_store" in self.kinds:
+            raise ValueError("the name _store is reserved for snapshots")
+        self.sequence = 0
+        self._tables = {name: self.new_table(kind) for name, kind in self.kinds.items()}
+        self.tables: Mapping[str, DocumentTable] = self._tables
+
+    def new_table(self, kind: Kind[Any]) -> DocumentTable:
+        """A table for documents of this kind."""
+        return DocumentTable(kind)
+
+    def table(self, name: str) -> DocumentTable:
+        """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
+        if name not in self.tables:
+            self._tables[name] = self.new_table(Kind(name))
+        return self.tables[name]
 
     def get(self, kind: Kind[D], identity: str) -> D | None:
         """A copy of the document; None if it does not exist."""
@@ -194,6 +213,49 @@ class Reading:
     def dump(self) -> dict[str, list[Document]]:
         """Everything: name of the kind -> documents in insertion order."""
         return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self.tables.items()}
+
+    # Loading
+
+    def apply(self, change: bytes) -> None:
+        """Apply the next change of a log.
+
+        A content that the change names must have been loaded before (see `replace`). Removed and moved documents come
+        first, since another document may have got their number. Raises ValueError, KeyError, TypeError or
+        AttributeError for a change that does not fit these documents.
+        """
+        whole = decoded(change)
+        differences = whole.get("then", whole)
+        for kind in differences.get("clear", ()):
+            table = self.table(kind)
+            table.content = TableContent.empty(table.kind)
+        for kind, _, identity in differences.get("delete", ()):
+            self.table(kind).place(identity, None, None)
+        puts = [(self.table(kind), number, document) for kind, number, document in differences["put"]]
+        for table, number, document in puts:
+            if table.numbers.get(document["id"]) != number:
+                table.place(document["id"], None, None)
+        for table, number, document in puts:
+            table.place(document["id"], number, encoded(document), document)
+        self.sequence += 1
+
+    def replace(self, image: Image, sequence: int) -> None:
+        """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
+        self.replace_tables(image.tables, {})
+        self.sequence = sequence
+
+    def freeze(self) -> dict[str, TableContent]:
+        """The present documents, without indexes: for another thread to read while this one continues."""
+        return {
+            name: TableContent.empty(table.kind)._replace(rows=table.sorted_rows().copy())
+            for name, table in self.tables.items()
+        }
+
+    def replace_tables(self, contents: Mapping[str, TableContent], before: dict[DocumentTable, TableContent]) -> None:
+        """Replace the content of every table, after noting what was there `before`."""
+        for name in {**self.tables, **contents}:
+            table = self.table(name)
+            before[table] = table.content
+            table.content = contents.get(name) or TableContent.empty(table.kind)
 
 
 def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
