@@ -372,7 +372,7 @@ FAULTS = (
         "unit/client/test_proxy.py",
     ),
     Fault(
-        "store/table.py",
+        "store/keys.py",
         "else (*head, high, _TOP))",
         "else (*head, high))",
         "the upper bound of a range is left out",
@@ -386,14 +386,14 @@ FAULTS = (
         "unit/store/test_image.py unit/store/test_directory.py",
     ),
     Fault(
-        "store/journal_log.py",
+        "store/journal.py",
         "if sequence != expected:",
         "if sequence < expected:",
         "a missing change is passed over",
         "unit/store/test_directory.py unit/store/test_replay.py unit/store/test_inspection.py",
     ),
     Fault(
-        "store/documents.py",
+        "store/loaded.py",
         "numbers[-1 : -limit - 1 : -1]",
         "numbers[:limit]",
         "the oldest are found in place of the newest",

@@ -421,7 +421,8 @@ def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tm
 @pytest.mark.inside
 def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
-    rule = f"{{then: {{answer: {{json: [{'a,' * 300_000}]}}}}}}"
+    quotes = '"' * 600_000  # each of them has two bytes in JSON
+    rule = f"{{then: {{answer: {{json: '{quotes}'}}}}}}"
     file.write_text(f"scenario: long\nsummary: s\nstart: {{from: empty}}\nrules: [{rule}]\n", "utf-8")
     for command in ("check", "apply"):
         status, out, err = run("scenario", command, str(file))

@@ -25,7 +25,7 @@ from tests.conformance.shop import Shop
 
 JSON = ("Content-Type", "application/json")
 HOST = ("Host", "127.0.0.1:8080")
-STEP = 0.5  # seconds between two looks of the customer
+STEP = 0.5  # seconds until the customer looks for the first time in a wait; each time it takes twice as long
 
 
 @lru_cache(maxsize=1)
@@ -103,11 +103,12 @@ class Plan:
         return answers.TppResponse(answer.status, answers.ResponseHeaders(answer.headers), answer.body)
 
     def wait(self, seconds: float) -> None:
-        left = seconds
+        left, step = seconds, STEP
         while left > 0:
-            step = min(STEP, left)
+            step = min(step, left)
             left -= step
             self._advance(step)
+            step *= 2
             self.customer.play()
             self.notify()
 

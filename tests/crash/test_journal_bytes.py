@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
-from emulator.store.journal_log import records
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, records, some_books
 
 State = dict[str, list[Document]]
 
@@ -44,7 +43,7 @@ class Written:
         store.close()
         (self.journal,) = self.directory.glob("journal-*")
         self.data = self.journal.read_bytes()
-        self.ends = [*(offset for offset, _ in records(self.data)[0]), len(self.data)]
+        self.ends = [*(offset for offset, _ in records(self.data)), len(self.data)]
 
     def start_with(self, data: bytes) -> tuple[State, int]:
         """The state and change number of a start with this journal."""
@@ -78,7 +77,7 @@ def test_a_journal_cut_at_every_byte_gives_the_last_whole_change(
         assert written.journal.read_bytes() == written.data[: written.ends[whole]]
 
 
-@pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
+@pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_a_flipped_byte_is_refused_or_dropped_with_the_last_record(
     written: Written, flip: int, warnings: pytest.LogCaptureFixture
 ) -> None:
@@ -115,7 +114,7 @@ def test_a_removed_doubled_or_moved_record_is_refused(written: Written) -> None:
 
 def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
     data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).tables)
-    for flip in (0x01, 0x20, 0x80, 0xFF):
+    for flip in (0x01, 0xFF):
         for offset in range(len(data)):
             changed = bytearray(data)
             changed[offset] ^= flip

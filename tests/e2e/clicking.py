@@ -60,34 +60,18 @@ def nameless(browser: Chrome) -> list[str]:
 
 # Only violations are wanted: collecting what passes takes axe half as long again.
 AXE = """
-const [rules, done] = arguments;
-const options = rules ? {runOnly: rules, resultTypes: ['violations']} : {resultTypes: ['violations']};
-axe.run(options).then(results => done(results.violations));
+const [done] = arguments;
+axe.run({resultTypes: ['violations']}).then(results => done(results.violations));
 """
-# What a screen decides, by what it shows and where. All other rules are about the document, which is the same on each.
-OF_A_SCREEN = (
-    "aria-hidden-focus",
-    "button-name",
-    "color-contrast",
-    "empty-heading",
-    "heading-order",
-    "label",
-    "link-name",
-    "page-has-heading-one",
-    "scrollable-region-focusable",
-    "select-name",
-    "skip-link",
-)
 
 
-def findings(browser: Chrome, *, on_another_screen: bool = False) -> list[str]:
+def findings(browser: Chrome) -> list[str]:
     """What axe-core finds wrong with the page: each rule with the first element that breaks it.
 
-    `on_another_screen`: of a page that all rules have judged on one screen, by those that a screen decides.
+    Its rules are about the document, which is the same on each screen.
     """
-    if not browser.execute_script("return 'axe' in window"):
-        browser.execute_script(AXE_SCRIPT)
-    violations = browser.execute_async_script(AXE, OF_A_SCREEN if on_another_screen else None)
+    browser.execute_script(AXE_SCRIPT)
+    violations = browser.execute_async_script(AXE)
     return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
 
 
@@ -156,7 +140,7 @@ def faults(browser: Chrome, urls: Iterable[str]) -> dict[str, dict[str, object]]
                 "nameless": nameless(browser),
                 "wide": is_too_wide(browser),
                 "awkward": awkward(browser),
-                "axe": findings(browser, on_another_screen=phone),
+                "axe": [] if phone else findings(browser),
             }
             if any(seen.values()):
                 wrong[f"{url} on a phone" if phone else url] = seen

@@ -20,6 +20,7 @@ import uvloop
 from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.api.outcomes import Outcomes
 from emulator.assemble.registry import BankRegistry
+from emulator.assemble.storage import Storage
 from emulator.assemble.turns import Turns
 from emulator.metrics.counts import ProcessCounts
 from emulator.store import Documents, WriteGroup
@@ -62,6 +63,7 @@ class MadeUpSite:
         self.group = WriteGroup()
         self.outcomes = Outcomes()
         self.counts = ProcessCounts()
+        self.storage = Storage()
         self._store: Documents | None = None
         self._turn: Turns | None = None
 

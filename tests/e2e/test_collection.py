@@ -45,6 +45,7 @@ def proxied(folder: Path) -> Iterator[str]:
             process.communicate()
 
 
+@pytest.mark.long
 def test_every_request_is_green_in_newman(tmp_path: Path) -> None:
     command = npx("newman")
     file, report = tmp_path / "bank.json", tmp_path / "report.json"

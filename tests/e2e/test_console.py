@@ -320,7 +320,7 @@ def test_a_page_that_tells_of_a_refusal_shows_changes_too(served: ServedPages, b
 def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, browser: Chrome) -> None:
     first = browser.current_window_handle
     browser.set_page_load_timeout(30)
-    for _ in range(8):
+    for _ in range(7):
         browser.switch_to.new_window("tab")
         browser.get(f"{served.url}/console")
         wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())

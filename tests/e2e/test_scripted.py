@@ -71,7 +71,7 @@ def test_a_connection_closed_after_commit_leaves_the_payment(bank: Served) -> No
     assert kari.post(DOMESTIC, json=PAYMENT).status == 201
 
 
-def test_forty_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
+def test_many_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
     def use(number: int) -> tuple[list[str], str, list[str], bool]:
         url = control(bank.url, "PUT", f"banks/many-{number}", {"seed": number})["baseUrl"]
         kari = kari_at(bank, url)
@@ -90,13 +90,13 @@ def test_forty_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
         return fees, str(names), operations, control(url, "GET", "ledger")["balanced"]
 
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(use, range(40)))
+        results = list(pool.map(use, range(12)))
     for number, (fees, names, operations, balanced) in enumerate(results):
         assert fees == [f"{number + 1}.00"] * 3
         assert names == str({f"Creditor {number}"})
         assert operations == ["createPayment"] * 3
         assert balanced
-    assert len(control(bank.url, "GET", "banks?limit=1000")["banks"]) >= 41
+    assert len(control(bank.url, "GET", "banks?limit=1000")["banks"]) >= 13
     assert control(bank.url, "GET", "payments") == {"payments": []}
 
 

@@ -290,11 +290,11 @@ async def test_a_connection_between_requests_is_idle_and_not_slow() -> None:
 
 @both_loops
 async def test_a_connection_in_use_is_never_idle() -> None:
-    async with serving(limits=Limits(head_seconds=FAR, idle_seconds=0.5)) as served:
+    async with serving(limits=Limits(head_seconds=FAR, idle_seconds=0.2)) as served:
         client = await served.connect()
         loop = asyncio.get_running_loop()
         since = loop.time()
-        while loop.time() < since + 1.1:
+        while loop.time() < since + 0.45:
             await client.send(get("/"))
             assert (await client.answer()).status == 200
 

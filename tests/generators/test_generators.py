@@ -1,7 +1,7 @@
 """What linters and generators of other languages make of the OpenAPI documents, and one journey with what they made.
 
-`make test` makes the journey with the client in Python. The others are long, as are the tools that npm brings:
-tests/api/test_openapi.py and tests/api/test_berlin_group.py validate the same documents and answers in every run.
+They are long: making one client takes as long as a hundred other tests. In every run tests/api/test_openapi.py and
+tests/api/test_berlin_group.py validate the same documents and answers.
 """
 
 from __future__ import annotations
@@ -112,6 +112,7 @@ def bank(tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
+@pytest.mark.long
 def test_a_payment_is_made_with_the_generated_python_client(folder: Path, bank: Served) -> None:
     client = client_of(folder, "by-proxy", "python")
     with proxy(bank) as address:

@@ -30,12 +30,6 @@ PLANTED: dict[str, tuple[tuple[str, ...], float, int, frozenset[Kind]]] = {
 ATTEMPTS = 4  # the moment at which a process is stopped decides whether a planted fault shows
 
 
-def test_nothing_is_wrong_when_processes_and_connections_fail() -> None:
-    notes = jepsen.run(6, faults=("kill", "part"), clients=6, least=150)
-    assert notes.problems == [], jepsen.report(notes)
-    assert {fault for fault, _ in notes.recoveries} == {"kill", "part"}
-
-
 def test_a_payment_is_there_for_every_process_as_soon_as_one_has_said_so(tmp_path: Path, store_url: str) -> None:
     """With 10 ms on the way to PostgreSQL, and readers at each process meanwhile."""
     with cluster(tmp_path, store_url) as running:

@@ -19,7 +19,7 @@ from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.store.postgres.errors import StoreUnreachable
 from tests.known_state import KARI
-from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, process, request, whole
+from tests.postgres.process import HEADERS, Process, eventually, execute, process, request, whole
 from tests.unit.pages.visitor import Page, Visitor
 
 BANK = "/banks/guarded"
@@ -290,12 +290,22 @@ async def test_a_home_that_is_stopped_holds_no_request_up_when_another_has_taken
 
     async def stopped(name: str, asked: Request) -> None:
         reached.set()
-        await asyncio.sleep(PATIENCE)
+        await asyncio.Event().wait()
 
+    looked = asyncio.Semaphore(0)
+
+    async def is_home(*whose: str, look: Any = two.homes._ways._is_home) -> bool:
+        try:
+            return bool(await look(*whose))
+        finally:
+            looked.release()
+
+    monkeypatch.setattr(two.homes._ways, "_is_home", is_home)
     monkeypatch.setattr(entrance, "_here", stopped)
     asked = two.ask(method, "clock" if method == "GET" else "clock/advance", {"by": "PT1H"}, bank=bank)
     await reached.wait()
-    await asyncio.sleep(0.2)
+    for _ in range(2):
+        await looked.acquire()
     assert not asked.done(), f"it is still the home: {asked.result()}"
     statement = "UPDATE {schema}.bank SET until = now() - interval '1 s', home = 'gone' WHERE name = %s"
     await execute(one.url, statement, bank)

@@ -1,4 +1,4 @@
-"""Repeated creations: what comes back is what went out, and nothing is kept for ever (`api.repeats`)."""
+"""Repeated creations: what comes back is what went out, and nothing is kept for ever."""
 
 from __future__ import annotations
 

@@ -150,10 +150,10 @@ def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
     assert process.scrape()["bank_emulator_refusals_total", "SYSTEM_ERROR"] == 1
 
 
-def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Process) -> None:
+def test_of_a_hundred_banks_fifty_have_a_name_and_nothing_falls(process: Process) -> None:
     registry = process.registry
     process.scrape()
-    names = [f"bank-{number}" for number in range(1_000)]
+    names = [f"bank-{number}" for number in range(100)]
     for name in (*names, "other"):
         registry.make(name, BankSpec(fixture="empty"))
 
@@ -170,8 +170,8 @@ def test_of_a_thousand_banks_fifty_have_a_name_and_nothing_falls(process: Proces
     for name in names:
         ask(name)
     before = shown()
-    assert before["other"] == 950 + 9
-    assert sum(before.values()) == 1_009
+    assert before["other"] == 50 + 9
+    assert sum(before.values()) == 109
     late = next(name for name in names if name not in before)
     ask(late, 3)
     after = shown()
