@@ -53,6 +53,7 @@ class Bank:
 
     `payers` caches the customers of requests, by their headers (see `access`); `accounts` the accounts that they pay
     from and to (see `initiation`).
+    `exchange` has the rates and fees of its fixture, `settings` those in force: both follow their document.
     `defaults` are the settings that a reset restores, `begins` the clock. `seed` and `ids_form` come from `--seed` and
     `--ids`; ids are derived from `stream` (None: the name). `notify_hosts` are hosts that may receive notifications
     whatever the TPP's certificate says (`--allow-notify`).
