@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psycopg
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.assemble import forwarding
 from emulator.assemble.joining import SharedApplication, assembled
 from emulator.bank.clock import LIVE
 from emulator.settings import ServeSettings
@@ -86,7 +88,8 @@ class Process:
         self.application.stop()
         self._queue.stop()
         assert self.homes._entrance is not None
-        await self.homes._entrance.close()
+        with mock.patch.object(forwarding, "LINGERING", 0):
+            await self.homes._entrance.close()
         await self.homes.server.close()
 
 

@@ -112,6 +112,31 @@ async def _none(home: Home, bank: str, request: Request) -> None:
 
 
 @both_loops
+async def test_a_request_that_was_under_way_when_its_home_ended_hears_that_it_is_elsewhere() -> None:
+    """Only so does its sender know that it was not carried out."""
+    home = Home()
+    await home.entrance.open()
+    reader, writer = await asyncio.open_connection(*home.address.split(":"))
+    writer.write(SECRET)
+    while not home.entrance._connections:
+        await asyncio.sleep(0)
+    home.entrance._here = lambda _bank, _request: nobody()
+    ending = asyncio.ensure_future(home.entrance.close())
+    await asyncio.sleep(0)
+    writer.write(asked())
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    assert orjson.loads(await reader.readexactly(size))["as"] == "elsewhere"
+    await ending
+    assert await reader.read() == b""
+    writer.close()
+    assert await home.ended() == []
+
+
+async def nobody() -> None:
+    """What a process answers that is not the home of a bank."""
+
+
+@both_loops
 async def test_a_home_ends_before_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home()
     home.may_answer.set()
