@@ -22,12 +22,12 @@ from emulator.bank.formats import (
     UUID,
     UUID_TEXT,
     Format,
+    composed,
     matching,
     one_of,
     unusable_address,
     where,
 )
-from emulator.bank.text import composed
 
 # The columns of the matrix below in its order; each operation names one of them.
 BASKET_POST = "basket-post"

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 from emulator.api.headers import UNPROCESSABLE, Headers, kind_of
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
+from emulator.bank.formats import composed
 from emulator.bank.problems import member_path
-from emulator.bank.text import composed
 
 LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another

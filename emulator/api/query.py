@@ -11,8 +11,7 @@ from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
 from emulator.bank.errors import BankError, Message, quoted
-from emulator.bank.formats import DATE, LINE, YES_OR_NO, Format, one_of, where, whole
-from emulator.bank.text import composed
+from emulator.bank.formats import DATE, LINE, YES_OR_NO, Format, composed, one_of, where, whole
 
 LARGEST_INT = 2**31 - 1  # int32
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 import re
-import zlib
 from collections.abc import Mapping
 from datetime import date
 from typing import TypeVar
@@ -147,7 +146,6 @@ VARY = ("Vary", "Accept-Encoding, Accept-Language")  # what decides on an answer
 
 _JSON = ("application/json", "application/*", "*/*")
 _LANGUAGES = {"nb": "nb", "no": "nb", "nn": "nb", "en": "en"}
-_GZIP = 31  # zlib's window bits for the gzip container
 _WEIGHT = re.compile(r"[01](?:\.[0-9]*)?")
 
 
@@ -203,25 +201,6 @@ def wants_gzip(accept_encoding: str) -> bool:
     weights = dict(weighted(accept_encoding, malformed=0.0))
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
-
-
-def gzip_packer() -> zlib._Compress:
-    """What compresses a body, in one piece or several."""
-    return zlib.compressobj(level=1, wbits=_GZIP)
-
-
-def content_coded(response: Response, accept_encoding: str | None) -> Response:
-    """A compressed copy of the answer if the client accepts gzip, else the answer itself.
-
-    The caller has set Vary to include Accept-Encoding.
-    """
-    if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
-        return response
-    if any(name.lower() in ("content-encoding", "digest") for name, _ in response.headers):
-        return response
-    packer = gzip_packer()
-    body = packer.compress(response.body) + packer.flush()
-    return Response(response.status, [*response.headers, ("Content-Encoding", "gzip")], body, response.delivery)
 
 
 AMOUNT_AS_STRING = "amount-as-string"

@@ -28,9 +28,8 @@ from emulator.web.console.screen import Answering
 from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
 from emulator.web.pages.browser import Guard
-from emulator.web.pages.frames import Framed
 from emulator.web.pages.my_pages import MyPages
-from emulator.web.pages.rendering import StaticFiles
+from emulator.web.pages.rendering import Framed, StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
 
 LOCAL = ("localhost", "127.0.0.1", "::1")  # in the TLS certificate, besides the names of --allow-host

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from emulator.bank import exchange
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.errors import BankError
+from emulator.bank.formats import composed
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
-from emulator.bank.text import composed
 from emulator.store import Documents, Kind
 
 D = TypeVar("D", bound=Mapping[str, Any])
@@ -53,6 +53,7 @@ class Bank:
 
     `payers` caches the customers of requests, by their headers (see `access`); `accounts` the accounts that they pay
     from and to (see `initiation`).
+    `exchange` has the rates and fees of its fixture, `settings` those in force: both follow their document.
     `defaults` are the settings that a reset restores, `begins` the clock. `seed` and `ids_form` come from `--seed` and
     `--ids`; ids are derived from `stream` (None: the name). `notify_hosts` are hosts that may receive notifications
     whatever the TPP's certificate says (`--allow-notify`).

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
+from unicodedata import normalize
 
 from emulator.bank.problems import Problem
 
@@ -131,3 +132,22 @@ UUID = matching(UUID_TEXT, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8"
 DATE = Format("a date of the form YYYY-MM-DD", {"type": "string", "format": "date"}, _expected_date)
 PORT = where("a port from 1 to 65535", {"type": "string", "pattern": f"^{_PORT.pattern}$"}, is_port)
 LINE = where("text without control characters", {"type": "string"}, lambda value: value and not CONTROL.search(value))
+
+
+Value = TypeVar("Value")
+
+
+def composed(value: Value) -> Value:
+    """A JSON value with all its texts in Unicode's composed form (NFC).
+
+    So equal texts are equal and every letter counts once: Apple's systems and PDF files write `å` as two characters.
+    """
+    return _composed(value)  # type: ignore[no-any-return]
+
+
+def _composed(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else normalize("NFC", value)
+    if isinstance(value, dict):
+        return {_composed(name): _composed(inner) for name, inner in value.items()}
+    return [_composed(inner) for inner in value] if isinstance(value, list) else value

@@ -3,5 +3,5 @@
 `loader.py` reads a file by the form of `model.py`; `target.py` applies it to a bank: its `start.py`, then its rules.
 A rule (`rule.py`) has conditions on a request (`matching.py`) and `effects/`; `rules.py` has those of a bank.
 `player.py` plays a story: `steps/` of actors (`actors.py`) over a transport (`transport.py`), each answer compared with
-what was expected (`expectation.py`). `variables.py` fills `${names}` in.
+what the step expects. `variables.py` fills `${names}` in.
 """

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from emulator.bank.fixtures.strict_yaml import Parsed, YamlError
 from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
+from emulator.bank.formats import composed
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
-from emulator.bank.text import composed
 from emulator.packaged import files, own
 from emulator.scenario import variables
 

@@ -51,11 +51,10 @@ from emulator.bank.conditions import (
 )
 from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
-from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
+from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, composed, digits_of
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
 from emulator.bank.problems import Path
 from emulator.bank.request import AuthenticatedTpp
-from emulator.bank.text import composed
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
 from emulator.scenario.values import CONTEXTS, METHODS
 

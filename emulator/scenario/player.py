@@ -10,10 +10,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from emulator import junit
-from emulator.scenario import expectation
 from emulator.scenario.actors import ActorFailed, Actors
 from emulator.scenario.loader import Scenario
-from emulator.scenario.steps import Scene
+from emulator.scenario.steps import Scene, differences
 from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at, with_defaults
 
@@ -120,7 +119,7 @@ def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
             result.differences = [str(failed)]
             return result
         result.answer = answer
-        result.differences = expectation.differences(None, answer)
+        result.differences = differences(None, answer)
         if _is_refusal(result):
             result.differences = scenario.origin.refused_by(answer.messages(), start=start).lines()
         if result.differences:
@@ -150,7 +149,7 @@ def _play_scene(number: int, scene: Scene, actors: Actors, variables: Variables)
         result.title = f"{scene.step.word} {variables.fill(scene.title.partition(' ')[2])}"
         result.expected = variables.fill(scene.expect)
         result.answer = scene.step.play(actors, scene.persona, variables.fill)
-        result.differences = expectation.differences(result.expected, result.answer)
+        result.differences = differences(result.expected, result.answer)
         if not result.differences:
             _save(scene, result.answer, variables)
     except (Unknown, ActorFailed, TransportFailed) as failed:

@@ -7,6 +7,7 @@ An answer is status line, headers and body in one block, compressed if the clien
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -24,7 +25,7 @@ from emulator.api.guards import LOOPBACK_NAMES, url_host
 from emulator.api.headers import Headers
 from emulator.api.json_body import LARGEST_BODY
 from emulator.api.messages import BodyParts, Fields, Request, Response, Stream
-from emulator.api.render import VARY, content_coded, gzip_packer, refusal, wants_gzip
+from emulator.api.render import VARY, refusal, wants_gzip
 from emulator.api.service import finish
 from emulator.bank.errors import BankError
 
@@ -135,24 +136,6 @@ def _reason(message: str) -> str:
 
 def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
     """The refusal of a head without reading its body, or None; `at_most`: the bytes in which it arrived."""
-    headers, target = message.headers, message.path or ""
-    if (  # true for nearly all requests
-        message.version == HttpVersion11
-        and target.startswith("/")
-        and "#" not in target
-        and len(headers) <= MAX_HEADERS
-        and at_most <= MAX_HEAD_BYTES
-        and _HOST.fullmatch(headers.get(HOST, ""))
-        and TRANSFER_ENCODING not in headers
-        and EXPECT not in headers
-        and message.method != "CONNECT"
-        and int(headers.get(CONTENT_LENGTH, 0)) <= MAX_BODY_BYTES
-    ):
-        return None
-    return _line_refusal(message) or _framing_refusal(message)
-
-
-def _line_refusal(message: RawRequestMessage) -> Response | None:
     target = message.path or ""
     if message.version not in (HttpVersion10, HttpVersion11):
         major, minor = message.version
@@ -163,7 +146,8 @@ def _line_refusal(message: RawRequestMessage) -> Response | None:
         return wire_refusal(400, "A request target must not contain a fragment (#).")
     if len(message.headers) > MAX_HEADERS:
         return _headers_too_large(f"more than {MAX_HEADERS} of them")
-    if len(target) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers) > MAX_HEAD_BYTES:
+    size = 0 if at_most <= MAX_HEAD_BYTES else sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+    if len(target) + size > MAX_HEAD_BYTES:
         return _headers_too_large(_TOGETHER)
     if _HOST.fullmatch(message.headers.get(HOST, "")) is None:
         return wire_refusal(400, "Host is not a host name or address with an optional port.")
@@ -172,10 +156,6 @@ def _line_refusal(message: RawRequestMessage) -> Response | None:
             return wire_refusal(400, "The request target * is for OPTIONS only.")
         if origin_form(message) is None:
             return wire_refusal(400, "The host in the request target differs from the Host header.")
-    return None
-
-
-def _framing_refusal(message: RawRequestMessage) -> Response | None:
     length = message.headers.get(CONTENT_LENGTH)
     coding = message.headers.get(TRANSFER_ENCODING)
     if coding is not None:
@@ -285,6 +265,7 @@ _DATE = b"\r\nDate: "
 _SERVER = b"\r\nServer: bank-emulator\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 _LINE = ": ".join
+_GZIP = 31  # zlib's window bits for the gzip container
 _NO_CONTROLS = bytes([0x09, *range(0x20, 0x7F), *range(0x80, 0x100)])
 
 
@@ -304,18 +285,28 @@ def _date_and_server(second: int) -> bytes:
     return _DATE + formatdate(second, usegmt=True).encode() + _SERVER
 
 
-def encoded(response: Response, accept_encoding: str | None) -> Response:
-    """A copy of the answer compressed with gzip if the client accepts it, else the answer itself.
+def gzip_packer() -> zlib._Compress:
+    """What compresses a body, in one piece or several."""
+    return zlib.compressobj(level=1, wbits=_GZIP)
 
-    Vary is added to uncompressed answers too, so that a cache asks again for a client with another Accept-Encoding.
+
+def encoded(response: Response, accept_encoding: str | None) -> Response:
+    """A copy of the answer compressed with gzip if the client accepts it and the answer is not signed, else the answer.
+
+    Vary is added to uncompressed answers too, so that a cache asks again for a client with another Accept-Encoding;
+    not where the coding does not depend on that.
     """
-    coded = content_coded(response, accept_encoding)
-    if VARY in coded.headers or not coded.body:
-        return coded
-    names = {name.lower() for name, _ in response.headers}
-    if "vary" in names or "content-encoding" in names:  # the coding does not depend on Accept-Encoding
-        return coded
-    return Response(coded.status, [*coded.headers, ("Vary", "Accept-Encoding")], coded.body, coded.delivery)
+    headers, body = response.headers, response.body
+    if not body or (not accept_encoding and VARY in headers):
+        return response
+    names = {name.lower() for name, _ in headers}
+    if accept_encoding and names.isdisjoint(("content-encoding", "digest")) and wants_gzip(accept_encoding):
+        packer = gzip_packer()
+        body = packer.compress(body) + packer.flush()
+        headers = [*headers, ("Content-Encoding", "gzip")]
+    if names.isdisjoint(("content-encoding", "vary")):
+        headers = [*headers, ("Vary", "Accept-Encoding")]
+    return response if headers is response.headers else Response(response.status, headers, body, response.delivery)
 
 
 def complete(response: Response, message: RawRequestMessage | None, *, last: bool) -> bytes:

@@ -1,1 +1,1 @@
-"""The money of payments: reserve, convert, charge and book it, and the transactions that result."""
+"""The money of payments: reserve, charge and book it, and the transactions that result."""

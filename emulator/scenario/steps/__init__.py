@@ -1,18 +1,20 @@
-"""The kinds of step of a story: their common form, and one file each in this folder."""
+"""The kinds of step of a story: their common form with `expect`, to which an answer is compared; one file each here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, filled, refuse
+from emulator.bank.conditions import ABSENT, Nested, Single, compiled
+from emulator.bank.problems import written
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, filled, refuse, validate
 from emulator.discovery import discover
 from emulator.scenario.actors import Actors, As, Persona
-from emulator.scenario.expectation import Expect
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.variables import NAME
 
@@ -30,6 +32,25 @@ Save = Annotated[
     AfterValidator(_check_names),
     Adds({"propertyNames": {"pattern": f"^{NAME.pattern}$"}}),
 ]
+
+
+LEAST_FAILURE = 400
+LONGEST_SHOWN = 600
+
+
+class Expect(Model):
+    """The expected answer of a step."""
+
+    model_config = ConfigDict(title="expect")
+
+    status: Omittable[Single] = None
+    json_body: Omittable[Nested] = Field(
+        None, alias="json", description="Members that the answer must have; it may have others."
+    )
+    headers: dict[str, Single] = Field(default_factory=dict)
+    body: Omittable[Single] = None
+    lost: bool = Field(False, description="The connection was closed without an answer.")
+    seconds: Omittable[Single] = None
 
 
 class Step(Model):
@@ -70,3 +91,51 @@ def _problem(kind: object) -> str | None:
 def step_kinds() -> dict[str, type[Step]]:
     """Every kind of step by its word."""
     return discover(__path__, __name__, "STEP", name=lambda kind: kind.word, problem=_problem)
+
+
+def differences(expected: Mapping[str, Any] | None, answer: ReceivedAnswer) -> list[str]:
+    """Each difference from the expected answer, as a sentence; without an expectation an error is one."""
+    wanted, problems = validate(Expect, dict(expected or {}))
+    if wanted is None:
+        return [f"expect.{problem.where()}: {problem.text}" for problem in problems]
+    if answer.lost != wanted.lost:
+        return [
+            "expected an answer, but the connection was closed" if answer.lost else "expected no answer, received one"
+        ]
+    if answer.lost:
+        return []
+    if expected is None and answer.status >= LEAST_FAILURE:
+        return [f"expected no error, received status {answer.status}: {brief(answer)}"]
+    return list(_differences(wanted, answer))
+
+
+def _differences(wanted: Expect, answer: ReceivedAnswer) -> Iterator[str]:
+    """The differences, in the order of the form."""
+    received: Mapping[str, Callable[[], Any]] = {
+        "status": lambda: answer.status,
+        "json_body": lambda: answer.json() if answer.body else ABSENT,
+        "body": lambda: answer.body.decode("utf-8", "replace"),
+        "seconds": lambda: answer.seconds,
+    }
+    for name, field in Expect.model_fields.items():
+        if name == "headers":
+            values = {sent.lower(): value for sent, value in answer.headers}
+            for header, stated in wanted.headers.items():
+                value = values.get(header.lower(), ABSENT)
+                yield from _compared(stated, value, f"header {header}", strict=False)
+        elif name in received and name in wanted.model_fields_set:
+            shown = "" if name == "json_body" else (field.alias or name)
+            yield from _compared(getattr(wanted, name), received[name](), shown, strict=True)
+
+
+def _compared(stated: Any, value: Any, name: str, *, strict: bool) -> Iterator[str]:
+    for path, text in compiled(stated, strict=strict).differences(value):
+        place = written((name, *path)) if name else written(path) or "the body"
+        yield f"{place}: {text}"
+
+
+def brief(answer: ReceivedAnswer) -> str:
+    """The body of an answer, cut to a readable length."""
+    value = answer.json()
+    text = json.dumps(value, ensure_ascii=False) if value is not None else answer.body.decode("utf-8", "replace")
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."

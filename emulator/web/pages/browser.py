@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from emulator.api.guards import HostNames, is_own_origin
 from emulator.api.messages import Request
 from emulator.api.router import split_target
-from emulator.bank.text import composed
+from emulator.bank.formats import composed
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 MOST_FIELDS = 10_000  # one for each account that a customer may share

@@ -1,4 +1,4 @@
-"""HTML answers: the template environment, the headers of every page, and the static files.
+"""HTML answers: the template environment, the headers of every page, who may frame it, and the static files.
 
 Autoescape is always on, so that data cannot become markup; an undefined name in a template is an error.
 """
@@ -18,6 +18,10 @@ from emulator.web.pages.browser import header, path_below, root_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+from dataclasses import replace
+from typing import Protocol
 
 BANK = "Sandbanken"  # the fictional bank that the pages show
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -166,3 +170,38 @@ class StaticFiles:
 def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:
     kind = ("Content-Type", "text/plain; charset=utf-8")
     return Response(status, [kind, ("X-Content-Type-Options", "nosniff"), *headers], text.encode())
+
+
+class CustomerPages(Protocol):
+    """A handler of pages; see `assemble.application.Pages`."""
+
+    def handle(self, service: BankService, request: Request) -> Response: ...
+
+    def no_bank(self, request: Request, name: str) -> Response: ...
+
+
+class Framed:
+    """A handler of pages that the sites `ancestors` may show in frames (`--frame-ancestors`), as test runners do.
+
+    Real banks refuse it, since a page around theirs could make the customer click on what it hides.
+    """
+
+    def __init__(self, pages: CustomerPages, ancestors: tuple[str, ...]) -> None:
+        self._pages = pages
+        self._allowed = f"frame-ancestors {' '.join(ancestors)}"
+
+    def handle(self, service: BankService, request: Request) -> Response:
+        """Answer as the pages do."""
+        return self._allow(self._pages.handle(service, request))
+
+    def no_bank(self, request: Request, name: str) -> Response:
+        """Answer as the pages do."""
+        return self._allow(self._pages.no_bank(request, name))
+
+    def _allow(self, answer: Response) -> Response:
+        headers = [
+            (name, value.replace(NOT_FRAMED, self._allowed))
+            for name, value in answer.headers
+            if name != "X-Frame-Options"  # it knows no list of sites
+        ]
+        return replace(answer, headers=headers)

@@ -24,9 +24,8 @@ from emulator.bank.payment import baskets, payment_views
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import see_other
-from emulator.web.pages.texts import translated
 from emulator.web.pages.visit import Visit
-from emulator.web.pages.wording import NORWEGIAN, day
+from emulator.web.pages.wording import NORWEGIAN, day, translated
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}

@@ -10,8 +10,7 @@ from emulator.api.render import VARY, preferred_language
 from emulator.store import StoreUnwritable, StoreVoid
 from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
-from emulator.web.pages.texts import translated
-from emulator.web.pages.wording import LANGUAGES, NORWEGIAN
+from emulator.web.pages.wording import LANGUAGES, NORWEGIAN, translated
 
 
 class Visit:

@@ -11,7 +11,7 @@ from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import SCA
 from emulator.web.pages.browser import MOST_FIELDS, Guard
-from emulator.web.pages.frames import Framed
+from emulator.web.pages.rendering import Framed
 from emulator.web.pages.sca_pages import ScaPages
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor

@@ -12,7 +12,7 @@ from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.scheme.schedule import FREQUENCIES
 from emulator.web.pages import sca_pages, wording
-from emulator.web.pages.texts import TEXTS
+from emulator.web.pages.wording import TEXTS
 
 
 def test_both_languages_of_a_text_have_the_same_places_to_fill_in() -> None:
@@ -31,7 +31,7 @@ PAGES = Path(wording.__file__).parent
 
 def test_every_text_that_a_page_names_exists_and_every_text_is_used() -> None:
     sources = [*PAGES.glob("*.py"), *(PAGES.parent / "templates").glob("[ms][yc]*/*.html")]
-    written = "".join(file.read_text() for file in sources if file.name != "texts.py")
+    written = "".join(file.read_text() for file in sources if file.name != "wording.py")
     named = set(SAID.findall(written))
     # a key may be put together of two parts: `payment` and `_title`, `my_state_` and `valid`
     beginnings = tuple(key for key in named if key.endswith("_"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.scenario import expectation, loader, player
+from emulator.scenario import loader, player, steps
 from emulator.scenario.player import Played, StepResult, play
 from emulator.scenario.transport import InProcess, ReceivedAnswer, Running, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
@@ -115,14 +115,12 @@ def test_what_no_request_can_carry_fails_its_step_on_every_stage(transport: Tran
 
 def test_an_expectation_with_a_saved_name_is_judged_when_it_is_known() -> None:
     answer = ReceivedAnswer(200, (), b'{"n": 5}')
-    assert expectation.differences({"json": {"n": {"gt": 4}}}, answer) == []
-    assert expectation.differences({"json": {"n": {"gt": "many"}}}, answer) == [
+    assert steps.differences({"json": {"n": {"gt": 4}}}, answer) == []
+    assert steps.differences({"json": {"n": {"gt": "many"}}}, answer) == [
         "expect.json.n.gt: Expected a number, found the text 'many'."
     ]
-    assert expectation.differences({"seconds": {"lt": 1}}, answer) == []
-    assert expectation.differences(None, ReceivedAnswer(lost=True)) == [
-        "expected an answer, but the connection was closed"
-    ]
+    assert steps.differences({"seconds": {"lt": 1}}, answer) == []
+    assert steps.differences(None, ReceivedAnswer(lost=True)) == ["expected an answer, but the connection was closed"]
 
 
 def test_names_that_were_never_saved_have_a_guess() -> None:
