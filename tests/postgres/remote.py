@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.api.messages import Delivery, Request, Response
+from emulator.api.messages import Delivery, Request, Response, Stream
 from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
@@ -57,7 +57,7 @@ class Wire(Inside):
     prefix: str = ""
     sent: int = 0
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: Request) -> Any:
         if request.base not in ("", BASE):
             inside("another public address")
         self.sent += 1
@@ -76,7 +76,7 @@ class Wire(Inside):
             connection.endheaders(request.body or None)
             answer = connection.getresponse()
             if (answer.getheader("Content-Type") or "").startswith("text/event-stream"):
-                inside("an event stream")
+                return Stream(answer.status, answer.getheaders(), lambda _: inside("what an event stream tells"))
             return Response(answer.status, answer.getheaders(), answer.read())
         except (http.client.HTTPException, ConnectionError):
             return Response(0, delivery=Delivery(disconnect="after"))
@@ -230,6 +230,9 @@ class RemoteRegistry(Inside):
     def names(self) -> list[str]:
         return [bank["name"] for bank in self.wire.control("GET", "banks")["banks"]]
 
+    def make(self, name: str) -> None:
+        self.wire.control("PUT", f"banks/{name}")
+
     def find(self, name: str) -> RemoteService | None:
         return RemoteService(Wire(self.wire.url, f"/banks/{name}")) if name in self.names() else None
 
@@ -290,6 +293,7 @@ class RemoteLiving(Inside):
         self.base = BASE
         self.service = banks.begin()
         self.application = self.service
+        self.registry = banks.registry()
         self.tpp = tpp(self.base, banks.demo)
 
     def visitor(self, **headers: str) -> Any:
