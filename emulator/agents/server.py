@@ -116,7 +116,7 @@ class _WithToken:
 def serve_http(
     server: BankServer, host: str, port: int, *, token: str | None, listening: Callable[[str], None]
 ) -> None:
-    """Serve streamable HTTP until SIGTERM or SIGINT; `listening` is told the address. Raises OSError."""
+    """Serve streamable HTTP until SIGTERM or SIGINT; `listening` is called with the address. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as bound:
         app: ASGIApp = server.streamable_http_app(host=host, streamable_http_path=PATH)

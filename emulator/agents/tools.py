@@ -417,7 +417,7 @@ class Tools:
         judge-your-client). A check takes up to 30 s, so begin with a few.
         """
         from emulator.conformance.program import RunFailed
-        from emulator.conformance.runner import Plan, run
+        from emulator.conformance.runner import Plan, run, silence
 
         if command is not None and not self._desk.runs_commands:
             raise Failed("over HTTP the server runs only the command that it was started with: mcp --command CMD")
@@ -431,9 +431,11 @@ class Tools:
         plan = Plan(command, hook, None, CHECK_TIMEOUT)
         asked = chosen(tuple(checks or ()), (group,) if group else ())
         lines = []
+        outcomes = []
         try:
-            outcomes = run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca())
-            for number, outcome in enumerate(outcomes, start=1):
+            for outcome in run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca()):
+                outcomes.append(outcome)
+                number = len(outcomes)
                 from_thread.run(context.report_progress, number, len(asked), outcome.row["check"])
                 if outcome.row["verdict"] in ("fail", "warn") or outcome.problems:
                     lines += [*self._judged(outcome.row), *(f"  {problem}" for problem in outcome.problems)]
@@ -441,6 +443,8 @@ class Tools:
                     lines.append(f"{outcome.row['verdict']} {outcome.row['check']}")
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
+        if (silent := silence(outcomes)) is not None:
+            raise Failed(silent)
         return _lines(*lines, f"more: {self._desk.url}/docs/reference/checks")
 
     def _judged(self, row: Mapping[str, Any]) -> Iterable[str]:
@@ -460,16 +464,16 @@ class Tools:
         known = [log[number] for number in failure["requests"] if number in log]
         if not known or failure.get("instead"):
             yield f"  occasion: {failure['occasion']}"
-        yield from (f"  occasion: {self._told(row)}" for row in known[:1])
+        yield from (f"  occasion: {self._shown(row)}" for row in known[:1])
         if failure.get("instead"):
             yield f"  instead: {failure['instead']}"
         elif known:
             members = ("operation", "tpp")
             alike = [row for row in log.values() if all(row.get(name) == known[0].get(name) for name in members)]
             later = [row for row in alike if int(row["id"]) > int(known[0]["id"])]  # newest first
-            yield f"  after it: {self._told(later[-1])}" if later else "  after it: no such request"
+            yield f"  after it: {self._shown(later[-1])}" if later else "  after it: no such request"
 
-    def _told(self, row: Mapping[str, Any]) -> str:
+    def _shown(self, row: Mapping[str, Any]) -> str:
         """The line of a request with its X-Request-ID."""
         headers = logged(self._desk.url, row["id"])["request"]["headers"]
         identity = next((value for name, value in headers if name.lower() == "x-request-id"), "none")
@@ -502,7 +506,7 @@ class Tools:
         return "more: " + "/".join([f"{self._desk.url}/console", *(quote(part, safe="!=") for part in path)])
 
 
-_DISTINGUISHING = ("x-request-id", "psu-id", "tpp-session-id")  # headers by which requests are told apart
+_DISTINGUISHING = ("x-request-id", "psu-id", "tpp-session-id")  # headers that distinguish requests
 _CLEARED = {
     "rules": ("DELETE", "scenario", "the rules of all scenarios"),
     "requests": ("DELETE", "requests", "the request log"),

@@ -2,8 +2,8 @@
 
 A `Request` (`messages.py`) goes to the `BankService` of its bank (`service.py`) and through its gates: address
 (`router.py`), signature (`signature/`), headers, query, body (`json_body.py`, `validate.py` with `shapes/`), PSU and
-access (`customer.py`). The handler of the operation (`operations/`) then calls the domain, and `render.py` writes the
-answer. `repeats.py` answers a repeated creation, `log.py` is the request log.
+access, and repeat of a creation (`gates.py`). The handler of the operation (`operations/`) then calls the domain, and
+`render.py` writes the answer. `log.py` is the request log, `guards.py` protects the interfaces without a signature.
 
 `description/` describes the interface to other programs, from the same table.
 """

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from emulator.bank.errors import counted
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import qcstatements
 from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, KeyIdVerdict, compare_key_id
 

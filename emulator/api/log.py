@@ -20,11 +20,10 @@ from typing import Any, TypeVar
 
 import orjson
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Request, Response, traceparent
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
-from emulator.api.trace import traceparent
 from emulator.bank.clock import date_time
 from emulator.bank.reference import is_national_number
 

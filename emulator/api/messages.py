@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -14,15 +15,13 @@ Push = Callable[[bytes | None], None]
 Unsubscribe = Callable[[], None]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Fields(Collection[tuple[str, str]]):
     """Header names as sent and stripped values, in order and with repeats; `lower`: the names in lower case."""
 
-    __slots__ = ("lower", "names", "values")
-
-    def __init__(self, names: tuple[str, ...], lower: tuple[str, ...], values: tuple[str, ...]) -> None:
-        self.names = names
-        self.lower = lower
-        self.values = values
+    names: tuple[str, ...]
+    lower: tuple[str, ...]
+    values: tuple[str, ...]
 
     @classmethod
     def of(cls, pairs: HeaderPairs) -> Fields:
@@ -195,3 +194,25 @@ def finished(answer: Answered) -> Response | Stream:
     if isinstance(answer, Response) and answer.parts is not None:
         answer.body, answer.parts = answer.body + answer.parts.joined(), None
     return answer
+
+
+TRACEPARENT = "traceparent"
+_FORM = (  # compiled, and kept, by `re` when the first request has the header
+    r"(?P<version>(?!ff)[0-9a-f]{2})-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})-"
+    r"(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
+)
+
+
+def traceparent(headers: HeaderPairs) -> str | None:
+    """The trace of a request (W3C Trace Context), in version 00; None without one, or if it is malformed or repeated.
+
+    The bank records no spans of its own, so it passes the header on as it came: what a notification causes at the TPP
+    then hangs below the request that asked for it. A malformed header is ignored, as the recommendation demands.
+    """
+    given = [value for name, value in headers if name.lower() == TRACEPARENT]
+    form = re.fullmatch(_FORM, given[0].strip(" \t")) if len(given) == 1 else None
+    if form is None:
+        return None
+    if form["version"] == "00":
+        return None if form["more"] is not None else form[0]
+    return f"00-{form['trace']}-{form['span']}-{int(form['flags'], 16) & 1:02x}"  # of a later version: what is known

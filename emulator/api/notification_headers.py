@@ -9,18 +9,17 @@ reason to refuse a payment: the answer says `false`, with a WARNING that gives t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache, wraps
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from cryptography import x509
 
 from emulator.api.certificates import read_certificate
 from emulator.api.headers import Headers
-from emulator.api.operation import Call, Operation, Reply
+from emulator.api.messages import traceparent
+from emulator.api.operation import Call, Reply
 from emulator.api.render import message_body
-from emulator.api.trace import traceparent
 from emulator.bank import notifications
 from emulator.bank.errors import Message, quoted
 from emulator.bank.formats import LONGEST_URI
@@ -37,7 +36,7 @@ ANSWER_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     SUPPORT: {"type": "boolean"},
     CONTENT_SUPPORTED: {"type": "string", "pattern": "^status=(SCA|PROCESS|LAST)(,(SCA|PROCESS|LAST)){0,2}$"},
 }
-_uri, _content = URI.lower(), CONTENT.lower()
+SENT_URI, _content = URI.lower(), CONTENT.lower()
 
 
 def malformed(headers: Headers) -> Iterator[Message]:
@@ -70,25 +69,13 @@ def _wrong_content(value: str) -> str | None:
     return "status= and some of SCA, PROCESS, LAST, each once" if contents(value) is None else None
 
 
-def notifying(resource: Resource, member: str) -> Callable[[Operation], Operation]:
-    """Make an operation subscribe the TPP to the resource whose id is `member` in the path, else in the answer."""
+def subscribe(call: Call, reply: Reply[Any], resource: Resource, member: str) -> None:
+    """Subscribe the TPP to the new resource, whose id is `member` of the path, else of the answer.
 
-    def decorate(operation: Operation) -> Operation:
-        @wraps(operation.handler)
-        def handle(call: Call) -> Reply[Any]:
-            reply = operation.handler(call)
-            if call.bank.settings.notifications and reply.status == 201 and _uri in call.headers:
-                return _subscribed(call, reply, resource, call.params.get(member) or reply.body[member])
-            return reply
-
-        return replace(operation, handler=handle, notifies=True)
-
-    return decorate
-
-
-def _subscribed(call: Call, reply: Reply[Any], resource: Resource, target: str) -> Reply[Any]:
-    """Subscribe the address, and return the reply with the notification headers, or with a WARNING if it is refused."""
-    uri, wanted = call.headers[_uri], contents(call.headers.get(_content)) or DEFAULT_CONTENT
+    The reply gets the notification headers, or a WARNING if the address is refused.
+    """
+    target = call.params.get(member) or reply.body[member]
+    uri, wanted = call.headers[SENT_URI], contents(call.headers.get(_content)) or DEFAULT_CONTENT
     domains = _domains(call.headers["tpp-signature-certificate"])
     why = refusal(target_of(uri), domains, call.bank.notify_hosts)
     if why is not None:
@@ -97,7 +84,7 @@ def _subscribed(call: Call, reply: Reply[Any], resource: Resource, target: str) 
         warning = message_body(Message("FORMAT_ERROR", why, URI, "WARNING"))
         reply.body["tppMessages"] = [*reply.body.get("tppMessages", ()), warning]
         reply.body["_links"] = links
-        return reply
+        return
     script = call.script.notification
     notifications.subscribe(
         call.bank,
@@ -111,7 +98,6 @@ def _subscribed(call: Call, reply: Reply[Any], resource: Resource, target: str) 
     )
     subscribed = ",".join(name for name in CONTENTS if name in wanted)
     reply.headers += ((SUPPORT, "true"), (CONTENT_SUPPORTED, f"status={subscribed}"))
-    return reply
 
 
 @lru_cache(maxsize=256)

@@ -21,8 +21,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
 from emulator.bank.errors import Message
 from emulator.bank.kinds import ACCOUNT, HolderKind
-from emulator.bank.script import UNSCRIPTED, Script
-from emulator.bank.tpp import NOBODY, AuthenticatedTpp
+from emulator.bank.notifications import Resource
+from emulator.bank.request import NOBODY, UNSCRIPTED, AuthenticatedTpp, Script
 
 if TYPE_CHECKING:  # the shapes import pydantic, which a start does not need
     from emulator.api.shapes.parts import Link, Verb
@@ -131,8 +131,8 @@ class Operation:
     by status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
     even under `--profile lenient`; `values`: the values that a path parameter may have, for routing;
     `gives`: the path parameter for the id of the created resource, and the member of the answer with that id;
-    `remembers`: a repeat with the same X-Request-ID gets the stored answer (`repeats`); `notifies`: the TPP may
-    request status notifications about the resource.
+    `remembers`: a repeat with the same X-Request-ID gets the stored answer (`gates.once`); `notifies`: the TPP may
+    request status notifications about this kind of resource, whose id is that member of the path, else of the answer.
     """
 
     id: str
@@ -150,7 +150,7 @@ class Operation:
     needs: frozenset[str] = frozenset()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = False
-    notifies: bool = False
+    notifies: tuple[Resource, str] | None = None
     gives: tuple[str, str] | None = None
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h
     resource: HolderKind = ACCOUNT  # the kind that `id` in the path refers to: ACCOUNT or CARD

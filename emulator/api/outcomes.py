@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from emulator.api.log import MOST_EXCHANGES, Exchange
-from emulator.api.messages import ELSEWHERE
-from emulator.api.trace import traceparent
+from emulator.api.messages import ELSEWHERE, traceparent
 
 logger = logging.getLogger(__name__)
 requests = logging.getLogger("emulator.requests")

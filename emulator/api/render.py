@@ -1,4 +1,9 @@
-"""Renders answers and refusals as HTTP (errors.md)."""
+"""The form of an answer: refusals (errors.md), JSON, its language and compression, and x-accept-fix (accept-fix.md).
+
+The bank answers in JSON only, in English or Norwegian, gzip if the client accepts it and the answer is not signed:
+clients decompress before anybody can see the bytes, so the Digest of a signed answer is over a body that is sent as it
+is.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Request, Response, traceparent
 from emulator.api.router import split_target
-from emulator.api.trace import traceparent
 from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers, parts
+
+
+import re
+import zlib
+from collections.abc import Mapping
+from datetime import date
+from typing import TypeVar
+
+from emulator.api.headers import Headers
+from emulator.api.operation import Call
 
 logger = logging.getLogger(__name__)
 
@@ -127,3 +141,143 @@ def _identified(request: Request) -> Iterator[tuple[str, str | None]]:
     """What finds the other lines of the log about a request, and its trace."""
     yield "requestId", next((value for name, value in request.headers if name.lower() == "x-request-id"), None)
     yield "traceparent", traceparent(request.headers)
+
+
+VARY = ("Vary", "Accept-Encoding, Accept-Language")  # what decides on an answer that there is in two languages
+
+_JSON = ("application/json", "application/*", "*/*")
+_LANGUAGES = {"nb": "nb", "no": "nb", "nn": "nb", "en": "en"}
+_GZIP = 31  # zlib's window bits for the gzip container
+_WEIGHT = re.compile(r"[01](?:\.[0-9]*)?")
+
+
+def weighted(value: str, *, malformed: float) -> list[tuple[str, float]]:
+    """The entries of an Accept-like header, in lower case, with their q values; `malformed` replaces a malformed q."""
+    entries = []
+    for part in value.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                weight = float(parameter[2:]) if _WEIGHT.fullmatch(parameter, 2) else malformed
+        if name:
+            entries.append((name, weight))
+    return entries
+
+
+def unacceptable(headers: Headers) -> Message | None:
+    """The message (406) for an Accept header that excludes JSON; None if JSON is acceptable.
+
+    The most specific range that matches decides (RFC 9110 12.5.1).
+    """
+    accept = headers.get("accept")
+    if accept is None or accept in ("*/*", "application/json"):
+        return None
+    weights = dict(weighted(accept, malformed=1.0))
+    if next((weights[name] > 0 for name in _JSON if name in weights), not weights):
+        return None
+    return Message("BAD_REQUEST", "The bank answers in application/json only.", "Accept")
+
+
+def preferred_language(accept_language: str | None) -> str | None:
+    """`nb` or `en` for an Accept-Language value (the first with the highest weight), None if it has neither."""
+    best: str | None = None
+    best_weight = 0.0
+    for name, weight in weighted(accept_language or "", malformed=0.0):
+        language = _LANGUAGES.get(name.partition("-")[0])
+        if language is not None and weight > best_weight:
+            best, best_weight = language, weight
+    return best
+
+
+def content_language(headers: Headers) -> str:
+    """`nb` if Norwegian is preferred to English, else `en`."""
+    accept = headers.get("accept-language")
+    if accept is None:
+        return "en"
+    return preferred_language(accept) or "en"
+
+
+def wants_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding value accepts gzip, by name or `*`, with a weight over 0 and not below identity's."""
+    weights = dict(weighted(accept_encoding, malformed=0.0))
+    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    return gzip > 0 and gzip >= weights.get("identity", 0.0)
+
+
+def gzip_packer() -> zlib._Compress:
+    """What compresses a body, in one piece or several."""
+    return zlib.compressobj(level=1, wbits=_GZIP)
+
+
+def content_coded(response: Response, accept_encoding: str | None) -> Response:
+    """A compressed copy of the answer if the client accepts gzip, else the answer itself.
+
+    The caller has set Vary to include Accept-Encoding.
+    """
+    if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
+        return response
+    if any(name.lower() in ("content-encoding", "digest") for name, _ in response.headers):
+        return response
+    packer = gzip_packer()
+    body = packer.compress(response.body) + packer.flush()
+    return Response(response.status, [*response.headers, ("Content-Encoding", "gzip")], body, response.delivery)
+
+
+AMOUNT_AS_STRING = "amount-as-string"
+SWITCHED_AMOUNTS = "cardaccount-switch-originalamount-and-transactionamount"
+LONGER_NAMES = "longer-names"
+GROUPED_BATCHES = "groupBatchTransactions"
+ISO_ACCOUNT_TYPE = "cash-account-type-iso"
+
+# From this Oslo date of bank time on, a fix applies whether it is requested or not.
+DEFAULT_FROM: Mapping[str, date] = {
+    AMOUNT_AS_STRING: date(2020, 8, 1),
+    SWITCHED_AMOUNTS: date(2024, 9, 5),
+    LONGER_NAMES: date(2024, 9, 5),
+    GROUPED_BATCHES: date(2024, 9, 5),
+    ISO_ACCOUNT_TYPE: date(2024, 9, 5),
+}
+
+
+Answer = TypeVar("Answer")
+Fixes = frozenset[str]
+"""The names of the fixes that apply to the answer to one request."""
+
+_ALL_NAMES = frozenset(DEFAULT_FROM)
+# Bank time is in UTC: when this day begins in UTC, it has begun in Oslo.
+_ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
+
+
+def fixes(call: Call) -> Fixes:
+    """The fixes that apply because of x-accept-fix or the date; unknown names are ignored."""
+    clock = call.bank.clock
+    if clock.stamp() >= _ALL_FROM:
+        return _ALL_NAMES
+    return _applied(call.headers.get("x-accept-fix") or "", clock.today())
+
+
+@lru_cache(maxsize=64)
+def _applied(header: str, today: date) -> Fixes:
+    requested = {name.strip() for name in header.split(",")}
+    return frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since)
+
+
+def amounts(body: Answer, fix: Fixes) -> Answer:
+    """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
+    if AMOUNT_AS_STRING in fix:
+        return body
+    as_numbers: Answer = _with_numbers(body)
+    return as_numbers
+
+
+def _with_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _number(part) if name == "amount" else _with_numbers(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(part) for part in value]
+    return value
+
+
+def _number(amount: Any) -> Any:
+    return float(amount) if isinstance(amount, str) else _with_numbers(amount)

@@ -12,8 +12,8 @@ headers, query, body and business rules report everything that they find.
     role of the certificate     `_acted`                    403 FORBIDDEN
     headers, query, body        `_well_formed`              400, 406, 413, 415
     all other rules             `_scripted`                 what the rule says
-    PSU, session, consent       `customer.admit`            401 with a scaRedirect, 404, 429
-    repeat of a creation        `repeats.once`              the stored answer; 409
+    PSU, session, consent       `gates.admit`               401 with a scaRedirect, 404, 429
+    repeat of a creation        `gates.once`                the stored answer; 409
     resource, business rules    the operation's handler     400, 403, 404, 409
 
 Rules come that late because they match what the gates before have read; a rule that plays a bank that is down is
@@ -45,16 +45,15 @@ from typing import Any, Protocol
 from cryptography.x509 import Certificate
 
 from emulator import __version__
-from emulator.api import customer, render, repeats
+from emulator.api import gates, render
 from emulator.api import query as queries
 from emulator.api.headers import SANDBOX, Headers, check_headers, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import VARY, content_language, unacceptable
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
-from emulator.api.render import failed
+from emulator.api.render import VARY, content_language, failed, unacceptable
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.api.validate import read_and_validate
@@ -374,8 +373,8 @@ class BankService:
         if scripted is not None:
             return scripted
         with self.bank.documents.transaction():
-            call.caller = customer.admit(call)
-            reply = repeats.once(call) if operation.remembers else operation.handler(call)
+            call.caller = gates.admit(call)
+            reply = gates.once(call) if operation.remembers else gates.handled(call)
         if call.warnings and operation.column == SANDBOX:
             reply.body = render.with_warnings(reply.body, call.warnings)
         if call.caller is not None and call.caller.consent is not None:
@@ -431,7 +430,7 @@ class BankService:
             return render.refusal(refused)
         try:
             with self.bank.documents.transaction():
-                token = customer.open_access(call)
+                token = gates.open_access(call)
         except BankError as missing:
             return render.refusal(missing)
         except StoreUnwritable:

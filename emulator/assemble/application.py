@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Documents, StoreLost, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -76,6 +76,8 @@ class BankApplication(Application):
         post: Post | None = None,
     ) -> None:
         self.scenario_target = scenario_target
+        self.warm_up: Callable[[], object] = lambda: None
+        """Imports what the start has left for the first request; for any thread."""
         self._registry = registry
         self._handlers = handlers
         self._guards = {place: handler.refuse for place, handler in handlers.items() if isinstance(handler, Guarded)}
@@ -121,21 +123,27 @@ class BankApplication(Application):
         """Answer a request, or do the next step of one with long work; never raises."""
         try:
             if request.unfinished is not None:
-                if (named := NAMED_BANK.match(request.target)) is not None:
-                    self._registry.find(named[1])  # marks it as in use
+                self._continues(request)
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)
             return self._dispatch(request)
         except BankError as refused:
             response = render.refusal(refused)
-        except StoreLost:
+        except StoreVoid as error:
             begun = request.unfinished is not None and request.unfinished.begun
-            return Response(503, delivery=HANG_UP if begun else ELSEWHERE)
+            return Response(503, delivery=ELSEWHERE if isinstance(error, StoreLost) and not begun else HANG_UP)
         except Exception as error:
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))
         return response
+
+    def _continues(self, request: Request) -> None:
+        """Mark the bank of unfinished work as in use; StoreLost if another process has it by now."""
+        if (named := NAMED_BANK.match(request.target)) is not None:
+            self._registry.find(named[1])
+        elif bank_of(request)[0] == DEFAULT:
+            _ = self._registry.default
 
     def _dispatch(self, request: Request) -> Answered:
         service = self._registry.opened(DEFAULT) or self._without_default(request)

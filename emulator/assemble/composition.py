@@ -162,13 +162,15 @@ def application_of(
     }
     if settings.log_format == "json":
         registry.outcomes.followers.append(log_request)
-    return kind(
+    application = kind(
         registry,
         handlers=handlers,
         tls=lambda: authority.server_context(list(dict.fromkeys([*LOCAL, *settings.host_names]))),
         scenario_target=control.scenario_target,
         post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
     )
+    application.warm_up = control.warm_up
+    return application
 
 
 def _operations_document() -> dict[str, Any]:

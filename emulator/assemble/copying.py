@@ -22,9 +22,9 @@ from typing import NamedTuple, Protocol
 from emulator.assemble.storage import ENDING, FolderStorage, snapshot_files
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file, check_plain, check_private, make_private, write_private
-from emulator.store import StoreError, memory_store
+from emulator.store import LoadedDocuments, StoreError
 from emulator.store.disk import shared_lock
-from emulator.store.journal_log import SNAPSHOT, Recovered
+from emulator.store.journal import SNAPSHOT, Recovered
 from emulator.store.snapshot import snapshot_bytes
 
 CA_FILES = ("ca.pem", "ca-key.pem")
@@ -133,9 +133,9 @@ class Directory:
         for file in plain:
             yield StoredFile(file.relative_to(self._state), file.read_bytes())
         for name in names:
-            folder, documents = self._folders.of(name), memory_store(KINDS)
+            folder, documents = self._folders.of(name), LoadedDocuments(KINDS)
             Recovered(folder, documents)
-            body = snapshot_bytes(documents.image().tables, documents.sequence)
+            body = snapshot_bytes(documents.freeze(), documents.sequence)
             yield StoredFile(Path("banks", name, SNAPSHOT), body)
             for file in sorted(snapshot_files(folder / "snapshots"), key=lambda file: file.stat().st_mtime):
                 yield StoredFile(file.relative_to(self._state), file.read_bytes(), file.stat().st_mtime)

@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 CONNECTING = 2.0  # seconds
 ENDING = 2.0  # seconds in which requests in progress are answered when the process ends
+LINGERING = 0.1  # seconds in which others hear that this process is not the home any more
 LATE = 1.0  # seconds
 IDLE = 16  # connections to one address that are kept while nobody uses them
 LARGEST_HEAD = 4 << 20  # bytes
@@ -141,9 +142,15 @@ class Entrance:
         self._server = await asyncio.start_server(self._serve, sock=self._bound)
 
     async def close(self) -> None:
-        """End all connections, once the requests in progress are answered."""
+        """End all connections, once the requests in progress are answered.
+
+        They stay open for a moment: a request that was sent before the other process knew better hears `elsewhere`, and
+        is sent to the new home. A connection that just ended would not say whether the request was carried out.
+        """
         self._ending = True
         (self._server or self._bound).close()
+        if self._connections:
+            await asyncio.sleep(LINGERING)
         for writer in set(self._connections.values()) - self._answering:
             writer.close()
         for _ in range(2):
@@ -164,7 +171,7 @@ class Entrance:
                     logger.warning("an internal connection with a wrong secret came from %s", peer)
                 _write(writer, _FORBIDDEN)
                 return
-            while not self._ending and await self._answer(reader, writer):
+            while await self._answer(reader, writer):
                 self._answering.discard(writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the other side has ended

@@ -19,36 +19,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Set
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from socket import socket
 from typing import Any
 
 import orjson
 
-from emulator.api import render, stored_log
+from emulator.api import render
 from emulator.api.headers import Headers
 from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.service import BankService, finish
 from emulator.assemble.forwarding import Broken, Entrance, NotDelivered, Ways
+from emulator.assemble.handover import memory_of, remember
 from emulator.assemble.registry import DEFAULT, BankRegistry, bank_of
-from emulator.assemble.storage import New, Storage, StoredSnapshots
 from emulator.assemble.stored_authority import StoredAuthority
 from emulator.bank import notifications
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.payment import progression
-from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
-from emulator.ca import TppExists
-from emulator.scenario.rules import RuleSet
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
-from emulator.store.postgres.connection import LOADING, Server
-from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
+from emulator.store.postgres.connection import Server
+from emulator.store.postgres.errors import StoredDataDamaged
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
-from emulator.store.postgres.log import DELETE, EMPTY, Commits, Content, PostgresLog, content_of, sweep
+from emulator.store.postgres.log import EMPTY, Commits, Content, PostgresLog, content_of, sweep
 from emulator.web.application import Answering, Watching
 
 logger = logging.getLogger(__name__)
@@ -56,27 +52,15 @@ logger = logging.getLogger(__name__)
 RENEWING = 1.0  # seconds between two renewals
 PATIENCE = 5.0  # seconds in which the home of a bank is looked for, while one is ending
 LOOKS = 3  # at a home that cannot be reached
-PAUSE = 0.05  # seconds between two looks
+SHORTEST, PAUSE = 0.002, 0.05  # seconds between two looks, of which the first is at once
 AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-_LOST = "another process has the bank"
-_NOWHERE = Elsewhere(None, None)
+LOST = "another process has the bank"
+NOWHERE = Elsewhere(None, None)
 _DIRECTORY = "SELECT name, address, CASE WHEN until > now() THEN home END FROM {schema}.bank WHERE sequence > 0"
 _SNAPSHOTS = "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
-_SNAPSHOT = "SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
-_SAVE_SNAPSHOT = (
-    "INSERT INTO {schema}.snapshot (bank, name, created, body)"
-    " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s"
-    " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body RETURNING 1"
-)
-# a bank that was deleted while its snapshot was written must not leave it to the next one of its name
-_TAKE_SNAPSHOT_BACK = (
-    "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
-    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
-)
-_DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 
 
 class Homes:
@@ -95,7 +79,6 @@ class Homes:
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self.owed: list[Coroutine[Any, Any, object]] = []  # what the answer of a turn waits for besides its changes
         self._taking: dict[str, asyncio.Lock] = {}
         self._looked = False  # all banks are known
         self._ending = False
@@ -142,40 +125,44 @@ class Homes:
     async def _anywhere(self, name: str, request: Request, *, whole: bool = False) -> Response | Stream:
         """The answer of the home of the bank; NotDelivered, Broken, StoreError."""
         loop = asyncio.get_running_loop()
-        until, looks = loop.time() + PATIENCE, 0
+        until, looks, pause = loop.time() + PATIENCE, 0, 0.0
         while True:
-            if not self._serves(name, whole=whole):
-                where: Elsewhere | None = self.known.get(name, _NOWHERE)
-                if where is None or where.home in (None, self.leases.home):
-                    where = await self.locate(name, new=whole and request.method == "PUT", whole=whole)
-                if where is not None and where.address is not None:
-                    try:
-                        self.registry.counts.passed_on += 1
-                        return await self._ways.send(where.address, where.home or "", name, request)
-                    except NotDelivered as error:
-                        looks += not error.moved
-                        if looks > LOOKS or loop.time() > until:
-                            raise
-                    except Broken as error:
-                        if where.address not in self._hung_up:
-                            self._hung_up.add(where.address)
-                            logger.warning("bank %s: %s", name, error)
-                        if request.method not in _READS:
-                            raise
-                        if loop.time() > until:  # it has changed nothing, whoever has read it
-                            raise NotDelivered(str(error), moved=False) from error
-                    self.known[name] = Elsewhere(where.address, None)
-                    if looks > 1 or loop.time() > until - PATIENCE + PAUSE:  # the first look again is at once
-                        await asyncio.sleep(PAUSE)
-                    continue
-            answered = await self.here(name, request)
-            if answered is not None:
-                return answered
-            if loop.time() > until:
-                raise NotDelivered(f"bank {name} has no home at the moment", moved=True)
-            if self._serves(name):  # it was told by the store, and does not know its leases any more
-                await self.renew()
-            request = replace(request, unfinished=None, prepared=None)
+            where = None if self._serves(name, whole=whole) else self.known.get(name, NOWHERE)
+            if where is not None and where.home in (None, self.leases.home):
+                where = await self.locate(name, new=whole and request.method == "PUT", whole=whole)
+            if where is None or where.address is None:  # this process, or nobody, which any process can say
+                answered = await self.here(name, request)
+                if answered is not None:
+                    return answered
+                missed = NotDelivered(f"bank {name} has no home at the moment", moved=True)
+                if self._serves(name):  # it was told by the store, and does not know its leases any more
+                    await self.renew()
+                request = replace(request, unfinished=None, prepared=None)
+            else:
+                try:
+                    return await self._passed_on(where, name, request)
+                except NotDelivered as error:
+                    missed = error
+                self.known[name] = Elsewhere(where.address, None)
+            looks += not missed.moved
+            if looks > LOOKS or loop.time() > until:
+                raise missed
+            await asyncio.sleep(pause)
+            pause = min(2 * pause + SHORTEST, PAUSE)
+
+    async def _passed_on(self, where: Elsewhere, name: str, request: Request) -> Response | Stream:
+        """The answer of another process; NotDelivered for a request that may be sent again, else Broken."""
+        assert where.address is not None
+        try:
+            self.registry.counts.passed_on += 1
+            return await self._ways.send(where.address, where.home or "", name, request)
+        except Broken as error:
+            if where.address not in self._hung_up:
+                self._hung_up.add(where.address)
+                logger.warning("bank %s: %s", name, error)
+            if request.method not in _READS:
+                raise
+            raise NotDelivered(str(error), moved=True) from error  # it has changed nothing, whoever has read it
 
     def _serves(self, name: str, *, whole: bool = False) -> bool:
         """Whether this process is the home, and may say so; `whole`: also of a bank that is not loaded."""
@@ -189,21 +176,12 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        known = self.registry.documents(name)
-        if known is not None and not known.log.owned:
-            return None
-        try:
-            if _is_about_all(request):
+        if _is_about_all(request):
+            try:
                 await self.refresh()
-            answer = await self._local(request)
-            if self.authority.pending:
-                await self.authority.keep(self.server.rows)
-            while self.owed:
-                await self.owed.pop()
-        except TppExists as error:
-            return render.refusal(BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name"))
-        except StoreUnreachable as error:
-            return _refused(request, str(error))
+            except StoreError as error:
+                return _refused(request, str(error))
+        answer = await self._local(request)
         documents = self.registry.documents(name)
         if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created in the end, or damaged
             self.commits.spawn(self._give_back([name]))
@@ -217,12 +195,7 @@ class Homes:
         A bank that was deleted here may have been created again at another process: this one cannot say that there is
         none.
         """
-        if not self._serves(name, whole=True):
-            return None
-        try:
-            return await self.here(name, request)
-        except StoreError as error:
-            return _refused(request, str(error))
+        return await self.here(name, request) if self._serves(name, whole=True) else None
 
     async def _ready(self, request: Request) -> Response | Stream:
         """Whether this process and the store can be used, and the banks that it is the home of."""
@@ -289,7 +262,7 @@ class Homes:
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
         self.commits.spawn(sweep(self.server, lease, content))
-        documents = await asyncio.get_running_loop().run_in_executor(None, self._documents, lease, content)
+        documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
         if self.leases.held.get(name) is not lease:
             return  # it was deleted meanwhile, or taken
         if not lease.valid:
@@ -297,9 +270,9 @@ class Homes:
         service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)
         if lease.memory is not None:
-            _remember(service, lease.memory)
+            remember(service, lease.memory)
 
-    def _documents(self, lease: Lease, content: Content = EMPTY) -> Documents:
+    def documents(self, lease: Lease, content: Content = EMPTY) -> Documents:
         """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
         return Documents(PostgresLog(lease, self.commits, content), KINDS)
 
@@ -322,7 +295,7 @@ class Homes:
         left = {}
         for name in names:
             service = self.registry.opened(name)
-            left[name] = (b"{}", False) if service is None else (_memory(service), _is_active(service))
+            left[name] = (b"{}", False) if service is None else (memory_of(service), _is_active(service))
         await self.leases.give_back(left)
 
     # What goes on while nobody asks
@@ -426,13 +399,6 @@ class Homes:
             self._ways.close()
         await self.server.close()
 
-    def rows_for_thread(self, statement: str, *values: Any) -> list[Any]:
-        """The rows of a long statement, for another thread than that of the event loop; StoreUnwritable."""
-        try:
-            return self.server.submit(self.server.rows(statement, *values, within=LOADING)).result()
-        except StoreUnreachable as error:
-            raise StoreUnwritable(str(error)) from error
-
 
 def _is_about_all(request: Request) -> bool:
     """Whether an answer may show banks or TPPs that another process has made."""
@@ -447,133 +413,7 @@ def _refused(request: Request, reason: str) -> Response:
     return response
 
 
-# What moves with a bank besides its documents, when its home ends in order
-
-
 def _is_active(service: BankService) -> bool:
-    """Whether something happens in the bank without a request."""
+    """Whether something happens in the bank without a request: then another process takes it, when this one ends."""
     bank = service.bank
     return notifications.are_to_come(bank) or (bank.clock.mode == "live" and progression.next_due(bank) is not None)
-
-
-def _memory(service: BankService) -> bytes:
-    """Counters of rules and request log, as JSON."""
-    rules = service.rules.counters() if isinstance(service.rules, RuleSet) else {}
-    requests = [
-        (exchange.id, stored_log.as_json(exchange).decode()) for exchange in reversed(list(service.log.newest()))
-    ]
-    return orjson.dumps({"rules": rules, "requests": requests, "following": service.log.following})
-
-
-def _remember(service: BankService, memory: bytes) -> None:
-    """Continue with what the last home has left; what cannot be read of it is left out."""
-    try:
-        left = orjson.loads(memory)
-        if isinstance(service.rules, RuleSet):
-            service.rules.count_from(left.get("rules", {}))
-        read = stored_log.reader(service.bank, service.router)
-        service.log.continue_from(
-            [read(number, body.encode()) for number, body in left.get("requests", ())], left.get("following", 1)
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        logger.warning("bank %s: what its last home had in memory cannot be read: %s", service.bank.name, error)
-
-
-class ServerSnapshots(StoredSnapshots):
-    """The snapshots of a bank in the database."""
-
-    def __init__(self, homes: Homes, lease: Lease) -> None:
-        super().__init__(lease.snapshots)
-        self._homes = homes
-        self._lease = lease
-
-    def _write(self, name: str, content: bytes) -> None:
-        bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
-        saved = self._homes.rows_for_thread(_SAVE_SNAPSHOT, name, now, content, bank, epoch)
-        if not saved or self._homes.rows_for_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
-            raise StoreLost(_LOST)
-
-    def _drop(self, name: str) -> None:
-        self._homes.owed.append(self._homes.server.rows(_DROP_SNAPSHOT, self._lease.name, name))
-
-    def _size(self, _name: str) -> int:
-        return LARGE + 1  # it is read in a thread
-
-    def _content(self, name: str) -> bytes:
-        for (body,) in self._homes.rows_for_thread(_SNAPSHOT, self._lease.name, name):
-            return bytes(body)
-        raise LookupError(name)
-
-
-class HomeStorage(Storage):
-    """The store as the registry sees it: banks are taken and opened before a turn begins.
-
-    A damaged bank stays as it is until it is deleted, or the first change of a new one is stored.
-    """
-
-    opens_default = False
-    confirms = keeps = True
-
-    def __init__(self, homes: Homes) -> None:
-        super().__init__()
-        self._homes = homes
-
-    def names(self) -> Set[str]:
-        """Every bank, as of the last look."""
-        return self._homes.known.keys()
-
-    def home(self, name: str) -> str | None:
-        """The address of the bank's home."""
-        return self._homes.known.get(name, _NOWHERE).address
-
-    def number(self, name: str) -> int:
-        """How many banks of this name there were, this one included."""
-        lease = self._homes.leases.held.get(name)
-        return 1 if lease is None else lease.made + 1 + (lease.damage is not None)
-
-    def _lease(self, name: str) -> Lease:
-        lease = self._homes.leases.held.get(name)
-        if lease is None:
-            raise StoreLost(_LOST)
-        return lease
-
-    def open(self, name: str) -> Documents:
-        """It would be open if this process were its home, and it were not damaged."""
-        raise self._lease(name).damage or StoreLost(_LOST)
-
-    @contextmanager
-    def creating(self, name: str) -> Iterator[New]:
-        """Empty documents, which are stored with their first changes."""
-        homes, lease = self._homes, self._lease(name)
-        documents = homes._documents(lease)
-        with ExitStack() as undo:
-            undo.callback(documents.discard)
-
-            def place() -> None:
-                homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
-                lease.sequence, lease.damage = documents.sequence, None
-                undo.pop_all()
-
-            yield documents, place
-
-    def delete(self, name: str) -> Generator[object, None, None]:
-        """Delete a bank of which this process is the home."""
-        homes, lease = self._homes, self._lease(name)
-        if not (yield from in_thread(lambda: homes.rows_for_thread(DELETE, name, lease.epoch))):
-            raise StoreLost(_LOST)
-        homes.known.pop(name, None)
-        homes.leases.held.pop(name, None)
-
-    @contextmanager
-    def put_aside(self, name: str) -> Iterator[None]:
-        """For as long as the block the bank is not listed."""
-        where = self._homes.known.pop(name)
-        try:
-            yield
-        finally:
-            self._homes.known.setdefault(name, where)
-
-    def snapshots(self, name: str) -> Snapshots:
-        """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""
-        lease = self._homes.leases.held.get(name)
-        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease)

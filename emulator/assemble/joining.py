@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from errno import EADDRNOTAVAIL
+from threading import Thread
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -25,7 +26,8 @@ from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_flags, registry_for
-from emulator.assemble.homes import Homes, HomeStorage
+from emulator.assemble.home_storage import HomeStorage
+from emulator.assemble.homes import Homes
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import FORGET, KEEP, READ, StoredAuthority
 from emulator.bank import fixtures
@@ -65,6 +67,8 @@ class SharedApplication(BankApplication):
     def start(self) -> None:
         super().start()
         self.homes.start()
+        # a bank may be handed over at any time, and its requests are not to wait for imports then
+        Thread(target=self.warm_up, name="warm-up", daemon=True).start()
 
     async def leave(self) -> None:
         await self.homes.leave()

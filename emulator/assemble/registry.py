@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 from urllib.parse import unquote
@@ -341,7 +342,8 @@ class BankRegistry:
         if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
         for step in self.storage.delete(name) if self.storage.has(name) else ():
-            self.end(name)
+            if not isinstance(step, Future):  # it cannot be opened any more
+                self.end(name)
             yield step
         self.end(name)
 

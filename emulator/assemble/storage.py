@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,7 +81,9 @@ class Storage:
         yield self.open(name), lambda: None
 
     def delete(self, _name: str) -> Generator[object, None, None]:
-        """Delete a bank, in steps between which others may be used; after the first it cannot be opened any more."""
+        """Delete a bank, in steps between which others may be used: the Future of a thread's work that it waits for, or
+        None, after which the bank cannot be opened any more.
+        """
         yield from ()
 
     @contextmanager
@@ -92,6 +94,13 @@ class Storage:
     def snapshots(self, _name: str) -> Snapshots:
         """The snapshots of a bank."""
         return Snapshots()
+
+    def owed(self) -> Awaitable[None] | None:
+        """What the answer to the request that was just handled waits for besides its changes, if it `confirms`.
+
+        It raises BankError for a request that is refused in the end, StoreUnwritable if it cannot be done.
+        """
+        return None
 
     def sweep(self) -> None:
         """Clean up after a killed process."""

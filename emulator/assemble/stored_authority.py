@@ -32,6 +32,9 @@ CREDENTIAL_FILES = ("certificate.pem", "key.pem")
 Secret = tuple[str, str, int, bytes]
 """Kind, name, version and body (JSON) of what is stored."""
 
+Pending = dict[tuple[str, str], tuple[dict[str, bytes], bool]]
+"""By kind and name: files, and whether they may replace what is stored."""
+
 READ = (
     "SELECT kind, name, version, body FROM {schema}.secret"
     " WHERE version > %s AND kind IN ('ca', 'answers', 'tpp', 'logout') ORDER BY version, kind, name"
@@ -53,7 +56,7 @@ class StoredAuthority(CertificateAuthority):
     """
 
     def __init__(self, directory: Path, secrets: Iterable[Secret], *, clock: Callable[[], datetime]) -> None:
-        self.pending: dict[tuple[str, str], tuple[dict[str, bytes], bool]] = {}  # files, and whether they may replace
+        self.pending: Pending = {}
         self.ended: dict[str, int] = {}  # logins to the console, by id, with their times
         self.version = 0  # of the last secret that was read
         self._place = directory
@@ -100,12 +103,15 @@ class StoredAuthority(CertificateAuthority):
                 logger.error("%s", error)
         return new
 
-    async def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
-        """Store what is pending by `rows`; StoreUnreachable, and TppExists for a name that another process has given.
+    def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> Awaitable[None]:
+        """Store what is pending now by `rows`; StoreUnreachable, TppExists for a name that another process has given.
 
         What could not be stored was not issued.
         """
         pending, self.pending = self.pending, {}
+        return self._kept(pending, rows)
+
+    async def _kept(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
         for (kind, name), (files, replace) in pending.items():
             try:
                 if not await rows(KEEP, kind, name, secret_of(files), replace, again=False):

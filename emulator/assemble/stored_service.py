@@ -25,9 +25,9 @@ from emulator.assemble.storage import ENDING
 from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, files_of, secret_of
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
-from emulator.store import StoreError, memory_store
+from emulator.store import LoadedDocuments, StoreError
 from emulator.store.check import undecodable
-from emulator.store.journal_log import SNAPSHOT
+from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import application_name, options
 from emulator.store.postgres.errors import StoredDataDamaged, unusable
@@ -111,9 +111,9 @@ class StoredService:
             for file, content in files_of(kind, name, body).items():
                 yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
         for name in self.names():
-            documents, whole = memory_store(KINDS), self.content(name)
+            documents, whole = LoadedDocuments(KINDS), self.content(name)
             fill(documents, name, whole)
-            body = snapshot_bytes(documents.image().tables, whole.sequence)
+            body = snapshot_bytes(documents.freeze(), whole.sequence)
             yield StoredFile(Path("banks", name, SNAPSHOT), body)
             for saved, created, body in self.snapshots(name):
                 yield StoredFile(Path("banks", name, "snapshots", saved + ENDING), body, created.timestamp())
@@ -248,7 +248,7 @@ def _check_service(stored: StoredService) -> Checked:
 
 
 def _check_bank(stored: StoredService, name: str) -> Checked:
-    content, documents = stored.content(name), memory_store(KINDS)
+    content, documents = stored.content(name), LoadedDocuments(KINDS)
     checked = Checked(name, content.sequence)
     [(written, memory)] = stored.query("SELECT written, memory FROM {schema}.bank WHERE name = %s", name)
     if not 0 <= written <= _LATEST:

@@ -13,6 +13,7 @@ undone and its answers become 503; the changes of that bank are then written one
     StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; HANG_UP if a part is stored already
     StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer
     long work, whatever failed               its next step raises the error
+    what one request owes (`Storage.owed`)   that request alone is refused: 409, or 503
     work outside of a turn (`change`)        only logged
 
 With `--durability power` the end of a turn also waits for the fsync of its changes, and with `--store` for its commit;
@@ -65,6 +66,8 @@ class Turns:
         self._outcomes = registry.outcomes
         self._counts = registry.counts
         self._handled: Handled = []
+        self._shown: dict[Documents, None] = {}  # what answers of the turn may show, where they wait for more
+        self._owed: list[tuple[Answered, Awaitable[None]]] = []
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -76,8 +79,14 @@ class Turns:
             answer = self.answers(request)
         finally:
             group.open = False
-        # now: a bank that is lost leaves the registry before the end of the turn
-        self._handled.append((request, answer, self._documents_of(request) if self._waits else None))
+        shown = None
+        if self._waits:  # now: a bank that is lost leaves the registry before the end of the turn
+            shown = self._documents_of(request)
+            if shown is not None:
+                self._shown[shown] = None
+            if (owed := self._registry.storage.owed()) is not None:
+                self._owed.append((answer, owed))
+        self._handled.append((request, answer, shown))
         self.count += 1
         return answer
 
@@ -102,39 +111,49 @@ class Turns:
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
                     failed[store] = error
-        if self._waits and (waiting := self._waiting(handled, written, failed)):
-            return self._lasting(waiting, failed, partial(self._concluded, handled, written, failed, ended, began))
+        if self._waits and ((waiting := self._waiting(written, failed)) or self._owed):
+            owed, self._owed = self._owed, []
+            concluded = partial(self._concluded, handled, written, failed, ended, began)
+            return self._lasting(waiting, owed, failed, concluded)
         return self._concluded(handled, written, failed, ended, began)
 
     def _waiting(
-        self, handled: Handled, written: Iterable[Documents], failed: dict[Documents, Exception]
-    ) -> dict[Documents, int]:
-        """The documents that answers of the turn may show and whose last change, given too, does not last yet.
+        self, written: Iterable[Documents], failed: dict[Documents, Exception]
+    ) -> dict[Documents, Awaitable[None]]:
+        """The documents that answers of the turn may show and whose last change does not last yet, and what waits for
+        that. It begins now: if the change is undone, a later one may get its number.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
-        concerned = dict.fromkeys(written) | dict.fromkeys(shown for _, _, shown in handled if shown is not None)
-        waiting = {store: store.sequence for store in concerned if store.log.sync_needed}
-        for store in concerned:
-            if not (store in waiting or store.log.owned):
+        shown, self._shown = self._shown, {}
+        for store in written:
+            shown[store] = None
+        waiting: dict[Documents, Awaitable[None]] = {}
+        for store in shown:
+            if store.log.sync_needed:
+                waiting[store] = store.log.durable(store.sequence)
+            elif not store.log.owned:
                 failed.setdefault(store, StoreLost("another process has the bank"))
         return waiting
 
     async def _lasting(
         self,
-        waiting: dict[Documents, int],
+        waiting: dict[Documents, Awaitable[None]],
+        owed: Iterable[tuple[Answered, Awaitable[None]]],
         failed: dict[Documents, Exception],
         concluded: Callable[[], Exception | None],
     ) -> Exception | None:
-        # all at once: a bank whose changes were undone may give their numbers to later ones meanwhile
-        outcomes = await asyncio.gather(
-            *(store.log.durable(change) for store, change in waiting.items()), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*waiting.values(), return_exceptions=True)
         for store, outcome in zip(waiting, outcomes, strict=True):
             if isinstance(outcome, StoreUnwritable):
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
+        for answer, work in owed:
+            try:
+                await work
+            except (BankError, StoreUnwritable) as error:
+                refuse(answer, error)
         return concluded()
 
     def _concluded(
@@ -176,6 +195,8 @@ class Turns:
 
     def _documents_of(self, request: Request) -> Documents | None:
         """The documents that a request may have read or changed, if their bank is open."""
+        if request.target.startswith("/v1/"):
+            return self._registry.documents()
         name = bank_of(request)[0]
         return None if name is None else self._registry.documents(name)
 
@@ -244,8 +265,9 @@ class Turns:
 
 
 def refuse(answer: Answered, error: Exception) -> None:
-    """Turn an answer into 503, in place, as the request log has it too; an unfinished one gets the error in its next
-    step. Where another process has the bank it is marked as void, where nobody knows the outcome the client is hung up.
+    """Turn an answer into 503, or what a BankError says, in place, as the request log has it too; an unfinished one
+    gets the error in its next step. Where another process has the bank it is marked as void, where nobody knows the
+    outcome the client is hung up.
     """
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
@@ -254,8 +276,9 @@ def refuse(answer: Answered, error: Exception) -> None:
     if isinstance(error, StoreLost | StoreUncertain):
         answer.delivery = ELSEWHERE if isinstance(error, StoreLost) else HANG_UP
         return
-    text = f"The bank cannot store its documents: {error}."
-    refusal = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
+    if not isinstance(error, BankError):
+        error = BankError("SYSTEM_ERROR", f"The bank cannot store its documents: {error}.", status=503)
+    refusal = render.refusal(error)
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
     answer.parts = None

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from emulator.bank import exchange
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
 from emulator.bank.text import composed
@@ -89,8 +90,13 @@ class Bank:
         self._watched = set() if watched is None else watched  # names of banks with watchers, shared by all banks
         self.follower: Callable[[Event], None] | None = None
         documents.listen(self.tell)
+        self.exchange = exchange.BUILT_IN
+        EXCHANGE.follow(documents, self._take_exchange)
         self.settings = self.defaults
         SETTINGS.follow(documents, self._take_settings)
+
+    def _take_exchange(self, document: Mapping[str, Any] | None) -> None:
+        self.exchange = exchange.BUILT_IN if document is None else exchange.Table(document)
 
     def _take_settings(self, document: Mapping[str, Any] | None) -> None:
         changes = {name: value for name, value in (document or {}).items() if name != "id"}
@@ -116,11 +122,6 @@ class Bank:
         oldest = self.documents.first(kind, **equals) if self.documents.count(kind, **equals) >= most else None
         if oldest is not None:
             self.documents.delete(kind, oldest["id"])
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether somebody may hear of events."""
-        return bool(self.watchers)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with every event, and with None when the bank is deleted; call the result to stop."""

@@ -108,6 +108,11 @@ def _expected_date(text: Any) -> str | None:
     return None
 
 
+def digits_of(text: str) -> str:
+    """A number without the dots and blanks with which people write it."""
+    return text.replace(".", "").replace(" ", "")
+
+
 def is_port(text: str) -> bool:
     """Whether this is a port from 1 to 65535 without leading zeros."""
     return _PORT.fullmatch(text) is not None and int(text) <= 65535

@@ -46,6 +46,11 @@ def fixed_id(name: str, *, opaque: bool = False) -> str:
     return _opaque(raw) if opaque else _uuid(raw)
 
 
+def prefix(tpp_id: str) -> str:
+    """The beginning of the ids that a TPP chooses itself, escaped so that none is the beginning of another."""
+    return tpp_id.replace("%", "%25").replace("|", "%7C") + "|"
+
+
 class Ids:
     """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes ids repeat from run to run.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
-from typing import Any
 
 from emulator.bank.errors import quoted
 
@@ -83,21 +82,6 @@ def too_fine(text: str, currency: str) -> str | None:
     if len(text.partition(".")[2].rstrip("0")) <= units:
         return None
     return f"{currency} has at most {units} digits after the point."
-
-
-_USUAL = {
-    currency: re.compile(rf"(?=.*[1-9])[0-9]{{1,{MOST_DIGITS - units}}}\.[0-9]{{{units}}}", re.ASCII).fullmatch
-    for currency, units in MINOR_UNITS.items()
-    if units and currency != "XDR"
-}
-
-
-def is_amount(value: Any) -> bool:
-    """A quick check of `{amount, currency}`: True only if `parse_amount` accepts it; may be False for a valid one."""
-    try:
-        return _USUAL[value["currency"]](value["amount"]) is not None
-    except (KeyError, TypeError):
-        return False
 
 
 def parse_amount(text: str, currency: str) -> Decimal:

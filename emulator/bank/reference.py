@@ -37,11 +37,6 @@ def _mod_11(digits: str, weights: Sequence[int]) -> str | None:
 # accounts
 
 
-def digits_of(text: str) -> str:
-    """A number without dots and blanks."""
-    return text.replace(".", "").replace(" ", "")
-
-
 def is_account_number(text: str) -> bool:
     """Whether these are the 11 digits of a Norwegian account number, with a valid MOD-11 digit."""
     return _ELEVEN_DIGITS.fullmatch(text) is not None and _mod_11(text[:10], _ACCOUNT_WEIGHTS) == text[10]

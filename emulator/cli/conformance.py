@@ -173,7 +173,7 @@ def run(
     starts a bank of its own. Exit 1 if a check of level `must` fails, 2 if the TPP sends no request at all.
     """
     from emulator.conformance.program import RunFailed
-    from emulator.conformance.runner import Plan
+    from emulator.conformance.runner import Plan, silence
     from emulator.conformance.runner import run as run_plan
 
     check_program(shell, hook, claims)
@@ -191,11 +191,8 @@ def run(
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
     report = _publish([outcome.row for outcome in outcomes], output, baseline, planned=True, **where)
-    if not any(outcome.reached for outcome in outcomes):
-        problem = next((problem for outcome in outcomes for problem in outcome.problems), "")
-        raise Failed(
-            f"the TPP sent no request in any check{f': {problem}' if problem else ''}", page="judge-your-client"
-        )
+    if (silent := silence(outcomes)) is not None:
+        raise Failed(silent, page="judge-your-client")
     _check(report, require_seen=require_seen)
 
 

@@ -76,7 +76,7 @@ command = click.Command(
 
 def check(settings: ServeSettings) -> None:
     """Raise ConfigurationError for settings that contradict each other."""
-    from emulator.web.address import is_loopback
+    from emulator.api.guards import is_loopback
 
     reachable = [host for host in settings.host if not is_loopback(host)]
     if settings.control_token is None and reachable:

@@ -18,8 +18,8 @@ from emulator.api.log import Exchange
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import moment, oslo_date, real_seconds
 from emulator.bank.customers.consents import resource_shown_as
+from emulator.bank.ids import prefix
 from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, PSU, SCA, TRANSACTION
-from emulator.bank.tpp import prefix
 from emulator.conformance.links import END_OF_PAGE, PAGES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -102,6 +102,14 @@ def run(
         return
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
         yield from pool.map(outcome, checks)
+
+
+def silence(outcomes: Sequence[CheckRun]) -> str | None:
+    """What is to be said if the TPP has sent no request in any check, so that nothing was judged."""
+    if any(outcome.reached for outcome in outcomes):
+        return None
+    problem = next((problem for outcome in outcomes for problem in outcome.problems), "")
+    return f"the TPP sent no request in any check{f': {problem}' if problem else ''}"
 
 
 def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str], BankControl]) -> CheckRun:

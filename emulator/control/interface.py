@@ -28,10 +28,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.attempts import Attempts
 from emulator.api.description.writer import resolved
+from emulator.api.guards import Attempts, HostNames, is_own_origin
 from emulator.api.headers import Headers
-from emulator.api.hosts import HostNames, is_own_origin
 from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse
@@ -51,7 +50,7 @@ from emulator.control.operation import Banks, ControlCall, ControlOperation, ref
 from emulator.scenario.loader import ScenarioRefused, too_large
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import StoreLost, StoreUnwritable
+from emulator.store import StoreUnwritable, StoreVoid
 
 logger = logging.getLogger(__name__)
 
@@ -153,6 +152,10 @@ class Control:
 
         return Router(table(), lambda row, params: (row, params), hint=f"; see {PREFIX}/openapi.json")
 
+    def warm_up(self) -> None:
+        """Read the table of operations now, rather than with the first request; for any thread."""
+        self._router = self._routing()
+
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """The bank of a service, with all that a scenario changes."""
         bank = service.bank
@@ -185,7 +188,7 @@ class Control:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
             response = render.refusal(refusal([Problem(("fixtures",), line) for line in error.lines()]))
-        except StoreLost:
+        except StoreVoid:
             raise
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)

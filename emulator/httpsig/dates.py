@@ -38,15 +38,18 @@ def parse_date(text: str) -> tuple[float, str | None]:
     return outcome
 
 
+@lru_cache(maxsize=256)
 def usual_date(text: str) -> float | None:
-    """Seconds since 1970 of a date in its usual form, IMF-fixdate; None for every other text."""
+    """Seconds since 1970 of a date in its usual form, IMF-fixdate; None for every other text.
+
+    Cached, since requests of one second share a date.
+    """
     outcome = _parse(text) if len(text) == _USUAL_LENGTH else None
     return outcome[0] if isinstance(outcome, tuple) and outcome[1] is None else None
 
 
-@lru_cache(maxsize=256)
 def _parse(text: str) -> tuple[float, str | None] | str:
-    """The result, or the reason why the text is not a date; cached, since requests of one second share a date."""
+    """The result, or the reason why the text is not a date."""
     fixdate = _FIXDATE.fullmatch(text)
     if fixdate is not None:
         day_name, day, month, year, hour, minute, second, zone = fixdate.groups()

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.api import render
-from emulator.api.attempts import Attempts
+from emulator.api.guards import Attempts
 from emulator.api.messages import Answered, Request, Response, Unfinished
 from emulator.api.service import BankService
 from emulator.bank.errors import BankError

@@ -25,7 +25,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
-from emulator.api.customer import likely_context
+from emulator.api.gates import likely_context
 from emulator.api.headers import IDS, Headers, one_spelling
 from emulator.api.json_body import UTF_8, charset_of
 from emulator.api.log import Exchange
@@ -51,12 +51,11 @@ from emulator.bank.conditions import (
 )
 from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
-from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER
+from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
 from emulator.bank.problems import Path
-from emulator.bank.reference import digits_of
+from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.text import composed
-from emulator.bank.tpp import AuthenticatedTpp
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
 from emulator.scenario.values import CONTEXTS, METHODS
 

@@ -18,6 +18,7 @@ from emulator.scenario.values import Duration
 
 MOST_COUNTED = 10**9
 MOST_RULES = 500
+SHOWN = 8  # operations in the text of a problem
 
 
 class Times(Model):
@@ -117,7 +118,8 @@ class Rule(Model):
             useful = effects()[name].operations
             meant = self.when.operations
             if useful and meant and not meant & frozenset(useful):
-                text = f"{name} has no effect on {', '.join(sorted(meant))}; it acts on {', '.join(useful)}."
+                acts_on = ", ".join(list(useful)[:SHOWN]) + (" and others" if len(useful) > SHOWN else "")
+                text = f"{name} has no effect on {', '.join(sorted(meant))}; it acts on {acts_on}."
                 wrong.append(Mismatch(text=text, path=("then", name)))
         if wrong:
             refuse(*wrong)

@@ -1,14 +1,15 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
-`documents.py` has the documents in memory, with transactions and undoing, and says what a log is and is given;
-`table.py` has those of one kind, and images of all. `journal_log.py` is the log in a directory, with `snapshot.py` and
+`documents.py` has the documents in memory, with transactions and undoing, `loaded.py` what can be asked of them;
+`table.py` has those of one kind, with `keys.py`, its indexes and orders, and images of all. `log.py` says what a log is
+and what it is given. `journal_log.py` is the log in a directory, with its files in `journal.py` and `snapshot.py`, and
 `disk.py`; `check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
 
-A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `documents.difference`,
+A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `log.difference`,
 `JournalLog.append`. And back: `Recovered`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
-from emulator.store.documents import Change, DependentCache, Documents, Event, Log, WriteGroup, memory_store
+from emulator.store.documents import Documents, Event, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
     StoreError,
@@ -19,9 +20,12 @@ from emulator.store.errors import (
     StoreTooNew,
     StoreUncertain,
     StoreUnwritable,
+    StoreVoid,
 )
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
+from emulator.store.loaded import DependentCache, LoadedDocuments
+from emulator.store.log import Change, Log
 from emulator.store.table import Image
 
 __all__ = [
@@ -34,6 +38,7 @@ __all__ = [
     "Image",
     "JournalLog",
     "Kind",
+    "LoadedDocuments",
     "Log",
     "Ordered",
     "StoreDamaged",
@@ -45,6 +50,7 @@ __all__ = [
     "StoreTooNew",
     "StoreUncertain",
     "StoreUnwritable",
+    "StoreVoid",
     "WriteGroup",
     "memory_store",
     "open_store",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
-from emulator.store.documents import Documents, memory_store
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
-from emulator.store.journal_log import SNAPSHOT, Recovered, journal_first, unfinished_name
-from emulator.store.kinds import Kind
+from emulator.store.journal import SNAPSHOT, Recovered, journal_first
+from emulator.store.kinds import Kind, decoded
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.snapshot import load, write_snapshot
-from emulator.store.table import decoded
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.findings.clear()
     report.documents = {}
     report.torn = None
-    documents = memory_store(kinds)
+    documents = LoadedDocuments(kinds)
     try:
         recovered = Recovered(report.directory, documents)
     except StoreDamaged as damaged:
@@ -94,7 +94,7 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
 
 
-def undecodable(documents: Documents) -> dict[str, str]:
+def undecodable(documents: LoadedDocuments) -> dict[str, str]:
     """Why a document cannot be decoded, for each kind that has such: loading decodes few of them."""
     wrongs = {}
     for kind, table in documents.tables.items():
@@ -121,10 +121,8 @@ def _copy(report: CheckReport, file: Path) -> None:
     """Copy the file before its first change."""
     disk = Disk()
     if report.copies is None:
-        number = 1
-        while (report.directory / f"damaged-{number}").exists():
-            number += 1
-        report.copies = report.directory / f"damaged-{number}"
+        folders = (report.directory / f"damaged-{number}" for number in count(1))
+        report.copies = next(folder for folder in folders if not folder.exists())
         disk.make_directory(report.copies)
     copy = report.copies / file.name
     if not copy.exists():
@@ -137,9 +135,7 @@ def _cut(report: CheckReport, damage: StoreDamaged) -> None:
     """Cut a journal at the damage, and remove later journals, which depend on what was cut off."""
     disk, file = Disk(), damage.file
     first = journal_first(file.name) or 0
-    later = [
-        report.directory / name for name in sorted(os.listdir(report.directory)) if (journal_first(name) or 0) > first
-    ]
+    later = sorted(path for path in report.directory.iterdir() if (journal_first(path.name) or 0) > first)
     for path in (file, *later):
         _copy(report, path)
         at, reason = (damage.offset, damage.reason) if path == file else (0, "it follows the damage")
@@ -170,7 +166,7 @@ def _salvage(report: CheckReport, file: Path) -> str:
     if firsts and sequence + 1 not in firsts:
         sequence = min(firsts) - 1
     is_whole = not file.read_bytes().startswith(b'{"_store":{"1":') or file.read_bytes().endswith(b"\n}\n}\n")
-    unfinished = report.directory / unfinished_name(0, id(report))
+    unfinished = report.directory / f"{SNAPSHOT}.repair.new"
     write_snapshot(disk, unfinished, image.tables, sequence)
     disk.rename(unfinished, file)
     disk.sync_directory(report.directory)

@@ -25,12 +25,10 @@ import orjson
 
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
-from emulator.store.kinds import Kind, by_name
-from emulator.store.table import Image, TableContent, decoded
+from emulator.store.kinds import Kind, by_name, decoded
+from emulator.store.table import Image, TableContent
 
 FORMAT = 2
-STORE_TABLE = "_store"
-_INDEX = "_index"  # of format 1, after the documents; it is not used
 _OPENING = b'{"_store":{"1":'
 _HEAD_FORM = re.compile(
     rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d{1,9}),"sequence":(\d{1,18}),"crc":"([0-9a-f]{8})"\}\}\n'
@@ -169,13 +167,13 @@ def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
     """The sequence and the documents of a file that another program wrote, or of format 1, as layout 1 has it."""
     try:
         whole = decoded(data)
-        stored = whole.pop(STORE_TABLE)["1"]
+        stored = whole.pop("_store")["1"]
         form, sequence = stored["format"], stored["sequence"]
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise StoreDamaged(file, 0, f"the file is not a snapshot: {wrong}") from None
     if isinstance(form, int) and form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
-    whole.pop(_INDEX, None)
+    whole.pop("_index", None)  # of format 1; it is not used
     own = form == FORMAT and data.startswith(_OPENING)  # with a first line that is not as this program writes it
     if form not in (1, FORMAT) or not isinstance(sequence, int) or own:
         raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")

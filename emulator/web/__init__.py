@@ -2,13 +2,12 @@
 
     server.py        listening sockets, signals, the end
     connection.py    bytes to complete requests, by aiohttp's parser; all time limits
-    refusals.py      what of a request is refused before anybody is asked
+    wire.py          the head of a request, read or refused before anybody is asked; an answer as bytes
     handler.py       a complete request to the application, in turns, and its answer back
-    answers.py       an answer as bytes
     events.py        event streams
     application.py   what the server demands of the application
 
 Nothing is parsed twice: what the parser refuses is 400 and the end of the connection, what it takes is taken, except
-for the rules in `refusals.head_refusal`. `console/`, `pages/` and `docs/` are the pages for people; they need no
+for the rules in `wire.head_refusal`. `console/`, `pages/` and `docs/` are the pages for people; they need no
 server.
 """

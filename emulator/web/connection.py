@@ -30,17 +30,18 @@ from aiohttp.http import HttpProcessingError, HttpRequestParser, HttpVersion11, 
 from aiohttp.streams import StreamReader
 
 from emulator.api.messages import Response
-from emulator.web.address import Base
-from emulator.web.answers import complete
-from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
-from emulator.web.refusals import (
+from emulator.web.wire import (
+    MAX_BODY_BYTES,
+    MAX_FIELD_BYTES,
+    MAX_HEAD_BYTES,
+    MAX_TARGET_BYTES,
+    Base,
+    Limits,
     body_refusal,
+    body_too_large,
+    complete,
     head_refusal,
-    head_without_end,
-    parser_refusal,
-    too_large,
-    too_much_around,
-    too_slow,
+    unreadable_head,
     wire_refusal,
 )
 
@@ -208,11 +209,11 @@ class Connection(BaseProtocol):
             self._expect(self.limits.head_seconds, self.close)
         self._head += data
         if len(self._head) > MAX_HEAD_BYTES:
-            self.refuse(head_without_end(self._head))
+            self.refuse(unreadable_head(self._head))
 
     def _read_body(self, message: RawRequestMessage, body: StreamReader, size: int, *, began: bool) -> None:
         if body.total_bytes > MAX_BODY_BYTES:
-            self._refuse(too_large(MAX_BODY_BYTES))
+            self._refuse(body_too_large())
         elif body.is_eof():
             self._fed = size  # part of it may belong to the next head
             self._answering = True
@@ -220,7 +221,8 @@ class Connection(BaseProtocol):
             self._written = False
             self._task = asyncio.get_running_loop().create_task(self._answer(message, body.read_nowait()))
         elif self._fed > MAX_HEAD_BYTES + _AROUND * body.total_bytes:
-            self._refuse(too_much_around(MAX_HEAD_BYTES))
+            what = f"its chunk sizes and trailers are longer than {MAX_HEAD_BYTES} bytes"
+            self._refuse(wire_refusal(400, f"The body cannot be read: {what}."))
         elif began:
             self._expect(self.limits.body_seconds, self._body_too_slow)
             if message.version == HttpVersion11 and "Expect" in message.headers:
@@ -230,10 +232,10 @@ class Connection(BaseProtocol):
         if self._message is not None:
             self._refuse(body_refusal(error))
         else:
-            self.refuse(parser_refusal(error, self._head + data))
+            self.refuse(unreadable_head(self._head + data, error))
 
     def _body_too_slow(self) -> None:
-        self._refuse(too_slow(self.limits.body_seconds))
+        self._refuse(wire_refusal(408, f"The body did not arrive within {self.limits.body_seconds:g} seconds."))
 
     # Answering
 

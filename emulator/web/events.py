@@ -8,9 +8,9 @@ from collections.abc import Awaitable
 from aiohttp.http import RawRequestMessage
 
 from emulator.api.messages import Stream
-from emulator.web.answers import CLOSE, head
 from emulator.web.application import Application, Leaving
 from emulator.web.connection import Connection
+from emulator.web.wire import CLOSE, head
 
 _COMMENT = b": still here\n\n"
 _SHORTEST = 0.005  # a due time in the past must not become a busy loop

@@ -31,11 +31,10 @@ from aiohttp.hdrs import ACCEPT_ENCODING, HOST
 from aiohttp.http import RawRequestMessage
 
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
-from emulator.web.answers import blocks, complete, encoded
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import Watchers, send_events
-from emulator.web.refusals import fields, origin_form, unavailable
+from emulator.web.wire import blocks, complete, encoded, fields, origin_form, unavailable
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 

@@ -12,11 +12,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
-from emulator.web.address import Base
 from emulator.web.application import Application
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
-from emulator.web.limits import Limits
+from emulator.web.wire import Base, Limits
 
 _HANDSHAKE_SECONDS = 15.0
 _BACKLOG = 2048

@@ -113,7 +113,7 @@ async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) 
             assert "anew is applied" in await ask("apply_scenario", scenario=reset, confirm=True)
             assert "The bank has nobody." in await ask("people")
             planned = await ask("run_checks", command="false", checks=["fresh-request-id"])
-            assert "not-seen fresh-request-id" in planned
+            assert "the TPP sent no request in any check: " in planned
             assert "the command ended with status 1" in planned
             assert ask.progress == ["1 of 1 fresh-request-id"]
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from emulator.api.accept_fix import AMOUNT_AS_STRING, DEFAULT_FROM
 from emulator.api.messages import Request, Response
+from emulator.api.render import AMOUNT_AS_STRING, DEFAULT_FROM
 from emulator.api.service import BankService
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry

@@ -14,7 +14,7 @@ from emulator.api.description.openapi import published
 from emulator.api.service import BankService
 from emulator.bank.notification_targets import Host
 from emulator.client.clients import TppResponse
-from emulator.web.answers import encoded
+from emulator.web.wire import encoded
 from tests.api.desk import DeskClient, approve, ok
 from tests.api.test_payments import BODIES
 from tests.known_state import DOMESTIC

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from emulator.api import attempts
+from emulator.api import guards
 from emulator.api.description.writer import resolved
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Unfinished, finished
@@ -259,7 +259,7 @@ def test_an_address_that_gives_wrong_tokens_must_wait_ever_longer(
     guarded: ControlDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = 1000.0
-    monkeypatch.setattr(attempts, "monotonic", lambda: seconds)
+    monkeypatch.setattr(guards, "monotonic", lambda: seconds)
 
     def asked(token: str, peer: str | None = "192.0.2.1") -> tuple[int, str | None]:
         request = Request("GET", "/_emulator/clock", (("Authorization", f"Bearer {token}"),), peer=peer)

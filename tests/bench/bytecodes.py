@@ -24,10 +24,9 @@ import uvloop
 
 from emulator import assemble
 from emulator.settings import ServeSettings
-from emulator.web.address import Base
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
-from emulator.web.limits import Limits
+from emulator.web.wire import Base, Limits
 from tests.bench.customers import Customer
 from tests.bench.harness import bank
 from tests.known_state import SEPA

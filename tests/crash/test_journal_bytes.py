@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
-from emulator.store.journal_log import records
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, records, some_books
 
 State = dict[str, list[Document]]
 
@@ -44,7 +43,7 @@ class Written:
         store.close()
         (self.journal,) = self.directory.glob("journal-*")
         self.data = self.journal.read_bytes()
-        self.ends = [*(offset for offset, _ in records(self.data)[0]), len(self.data)]
+        self.ends = [*(offset for offset, _ in records(self.data)), len(self.data)]
 
     def start_with(self, data: bytes) -> tuple[State, int]:
         """The state and change number of a start with this journal."""

@@ -20,12 +20,13 @@ import uvloop
 from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.api.outcomes import Outcomes
 from emulator.assemble.registry import BankRegistry
+from emulator.assemble.storage import Storage
 from emulator.assemble.turns import Turns
 from emulator.metrics.counts import ProcessCounts
 from emulator.store import Documents, WriteGroup
 from emulator.web.application import Answering, Watching
-from emulator.web.limits import Limits
 from emulator.web.server import WebServer, listen, port_of
+from emulator.web.wire import Limits
 
 LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 PATIENCE = 10.0  # seconds until a test gives up; no test waits for it to pass
@@ -62,6 +63,7 @@ class MadeUpSite:
         self.group = WriteGroup()
         self.outcomes = Outcomes()
         self.counts = ProcessCounts()
+        self.storage = Storage()
         self._store: Documents | None = None
         self._turn: Turns | None = None
 

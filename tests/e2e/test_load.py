@@ -17,8 +17,8 @@ import pytest
 from emulator.api.description import examples
 from emulator.client import Identity
 from emulator.client.tpp import Prepared, Tpp
-from emulator.web.limits import Limits
 from emulator.web.server import raise_file_limit
+from emulator.web.wire import Limits
 from tests.e2e.process import Served, control, served
 from tests.e2e.serving import Client, both_loops, serving
 from tests.known_state import DOMESTIC, KARI

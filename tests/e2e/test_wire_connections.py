@@ -13,8 +13,8 @@ from typing import Literal
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response
-from emulator.web.limits import Limits
 from emulator.web.server import raise_file_limit
+from emulator.web.wire import Limits
 from tests.e2e.serving import PATIENCE, Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
 from tests.tools import tool
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES, Limits
+from emulator.web.wire import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES, Limits
 from tests.e2e.serving import assert_refused, both_loops, chunked, get, head, post, serving
 
 END = b"0\r\n\r\n"

@@ -40,11 +40,13 @@ from tests.postgres.history import (
     judge_payments,
     judge_walks,
 )
+from tests.postgres.owner import Owner
 from tests.postgres.server import PostgreSQL, own_folder, pgbouncer
 
 ACCOUNT = "99901000014"
 PRODUCT = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 CLIENTS = 16
+OWNERS = 3
 RECENT = 12  # payments that all clients work on at a time
 PAGE = 40  # transactions
 SERVICE = 5.0  # seconds from the end of a fault until every process takes writes again
@@ -503,8 +505,9 @@ def run(
         session["account"] = next(account["id"] for account in accounts if account["bban"] == ACCOUNT)
         notes = Notes()
         threads = [Client(n, running, notes, session, seed * 100 + n) for n in range(clients)]
+        owners = [Owner(n, lambda: running.url, notes.over, seed * 100 + n) for n in range(OWNERS)]
         watchers = [Watcher(node, notes) for node in running.nodes]
-        for thread in (*threads, *watchers):
+        for thread in (*threads, *owners, *watchers):
             thread.start()
         last: list[str] = []
         try:
@@ -513,7 +516,7 @@ def run(
             except NodeFailed as error:
                 notes.problems.append(Problem("recovery", str(error)))
             notes.over.set()
-            for thread in threads:
+            for thread in (*threads, *owners):
                 thread.join(ANSWER + 10)
             last = _shown(Client(clients, running, notes, session, seed), watchers)
         finally:
@@ -522,6 +525,8 @@ def run(
             for thread in (*threads, *watchers):
                 thread.join(ANSWER + 10)
         _judge(running, notes)
+        notes.problems += [problem for owner in owners for problem in owner.problems]
+        notes.failures += [owner.failure for owner in owners if owner.failure is not None]
         for watcher in watchers:
             notes.problems += watcher.problems(last)
     if notes.failures:

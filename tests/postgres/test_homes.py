@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,8 +15,10 @@ import psycopg
 import pytest
 
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
-from emulator.assemble import homes, registry
+from emulator.assemble import home_storage, registry
 from emulator.assemble.joining import assembled
+from emulator.assemble.registry import DEFAULT
+from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
@@ -25,7 +27,7 @@ from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
-from tests.postgres.process import HEADERS, Process, eventually, execute, process
+from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
 MONDAY = "2026-03-02T09:00:00+01:00"
@@ -176,13 +178,17 @@ async def test_no_answer_leaves_before_the_commit_of_what_it_shows(
 
 
 @asynccontextmanager
-async def commits_of(one: Process, outcome: Callable[[Awaitable[Any]], Awaitable[Any]]) -> Any:
-    """What becomes of each commit of this process for the time of the block."""
+async def commits_of(
+    one: Process,
+    outcome: Callable[[Awaitable[Any]], Awaitable[Any]],
+    statements: Collection[str] = (log._COMMIT, log._COMMIT_ONE),
+) -> Any:
+    """What becomes of each commit of this process for the time of the block, or of other statements."""
     rows = one.homes.server.rows
 
     async def changed(statement: str, *values: Any, **options: Any) -> Any:
         sent = rows(statement, *values, **options)
-        return await (outcome(sent) if statement in (log._COMMIT, log._COMMIT_ONE) else sent)
+        return await (outcome(sent) if statement in statements else sent)
 
     one.homes.server.rows = changed  # type: ignore[method-assign]
     try:
@@ -246,6 +252,52 @@ async def test_where_nobody_knows_the_outcome_the_client_gets_no_answer(
     assert (has(one, bank), has(two, bank)) == (False, True)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_during_the_commit(
+    one: Process, two: Process, bank: str, stored: bool, answered: bool
+) -> None:
+    before = await now(one, bank)
+
+    async def overtaken(commit: Any) -> Any:
+        rows = await commit if stored else None
+        await over(one, bank)
+        assert await two.homes.locate(bank) is None
+        await one.homes.renew()
+        assert (has(one, bank), has(two, bank)) == (False, True)
+        rows = await commit if rows is None else rows
+        if not answered:
+            raise OutcomeUnknown("the connection is lost")
+        return rows
+
+    async with commits_of(one, overtaken):
+        answer = await one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == (None if answered else "after")
+    assert await now(one, bank) == before + timedelta(hours=answered or stored)
+
+
+@pytest.mark.parametrize("executed", [False, True])
+@pytest.mark.parametrize(
+    ("statement", "method", "path"),
+    [
+        (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
+        (home_storage._DROP_SNAPSHOT, "DELETE", "snapshots/present"),
+        (log.DELETE, "DELETE", "banks/{bank}"),
+        (KEEP, "POST", "tpps"),
+    ],
+)
+async def test_where_nobody_knows_whether_anything_else_was_stored_the_client_gets_no_answer(
+    one: Process, two: Process, bank: str, statement: str, method: str, path: str, executed: bool
+) -> None:
+    await one.control("PUT", "snapshots/present", bank=bank, status=201)
+    name = f"tpp-{executed}".lower()
+    async with commits_of(one, Sent(executed), (statement,)):
+        answer = await two.ask(method, path.format(bank=bank), {"name": name} if path == "tpps" else {}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == "after"
+
+
 async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
     one: Process, two: Process, bank: str
 ) -> None:
@@ -266,19 +318,49 @@ async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
     assert (await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)) is not None
 
 
+async def refused(commit: Any) -> Any:
+    commit.close()
+    raise StoreUnreachable("PostgreSQL: no room")
+
+
 async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two: Process, bank: str) -> None:
     before = await now(one, bank)
-
-    async def refused(commit: Any) -> Any:
-        commit.close()
-        raise StoreUnreachable("PostgreSQL: no room")
-
     async with commits_of(one, refused):
         for each in (one, two):
             answer = await each.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank, status=503)
             assert "no room" in str(answer)
     assert await now(two, bank) == before
     await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+
+
+async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
+    one: Process, bank: str
+) -> None:
+    """It is taken back before anybody has begun to wait for it."""
+    turns, changes = one.application.turn(), one.log(bank)
+    before = await now(one, bank)
+
+    def advanced() -> tuple[Answered, Awaitable[Exception | None]]:
+        answer = turns.handle(request("POST", "clock/advance", {"by": "PT1H"}, bank=bank))
+        ended = turns.end()
+        assert isinstance(ended, Awaitable)
+        return answer, ended
+
+    first, first_ended = advanced()
+    number = changes.pending[-1].sequence
+    due = changes.compaction(lambda: None)  # of the content that is taken back
+    changes.refused(StoreUnwritable("the store is away"))
+    second, second_ended = advanced()
+    assert changes.pending[-1].sequence == number
+    await asyncio.gather(first_ended, second_ended, due)
+    assert isinstance(first, Response)
+    assert isinstance(second, Response)
+    assert (first.status, second.status) == (503, 200)
+    assert await now(one, bank) == before + timedelta(hours=1)
+    sequence, checkpoint = (
+        await execute(one.url, "SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", bank)
+    )[0]
+    assert checkpoint < sequence
 
 
 async def test_a_bank_whose_creation_could_not_be_stored_was_never_there(one: Process, two: Process) -> None:
@@ -378,6 +460,21 @@ async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_f
             await two.control("DELETE", "banks/again", status=204)
 
 
+async def test_a_bank_is_deleted_through_its_own_interface(one: Process, two: Process) -> None:
+    for each in (one, two):
+        await one.control("PUT", "banks/leaving", {"fixtures": "empty"}, status=201)
+        await each.control("DELETE", "banks/leaving", bank="leaving", status=204)
+        await two.control("GET", "clock", bank="leaving", status=404)
+
+
+async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str) -> None:
+    await one.control("GET", "clock", bank=bank)
+    before = await one.control("GET", "requests", bank=bank)
+    async with commits_of(one, refused, (log.DELETE,)):
+        await one.control("DELETE", f"banks/{bank}", status=503)
+    assert await one.control("GET", "requests", bank=bank) == before
+
+
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,17 +503,18 @@ async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     await over(two, "reborn")
     assert (await one.control("GET", "snapshots", bank="reborn"))["snapshots"] == []
 
-    home = one.homes
-    unaware = homes._SAVE_SNAPSHOT.replace("epoch = %s", "epoch > %s - 9")  # as it reads the bank before it is deleted
-    monkeypatch.setattr(homes, "_SAVE_SNAPSHOT", unaware)
-    rows = home.rows_for_thread
+    server = one.homes.server
+    # as it reads the bank before it is deleted
+    unaware = home_storage._SAVE_SNAPSHOT.replace("epoch = %s", "epoch > %s - 9")
+    monkeypatch.setattr(home_storage, "_SAVE_SNAPSHOT", unaware)
+    rows = server.rows_in_thread
 
-    def deleted_before(statement: str, *values: Any) -> list[Any]:
+    def deleted_before(statement: str, *values: Any, **options: Any) -> list[Any]:
         if statement is unaware:
             rows(log.DELETE, "reborn", one.leases.held["reborn"].epoch)
-        return rows(statement, *values)
+        return rows(statement, *values, **options)
 
-    monkeypatch.setattr(home, "rows_for_thread", deleted_before)
+    monkeypatch.setattr(server, "rows_in_thread", deleted_before)
     await one.control("PUT", "snapshots/old", bank="reborn", status=404)
     assert await execute(one.url, "SELECT 1 FROM {schema}.snapshot WHERE bank = 'reborn'") == []
 
@@ -428,6 +526,30 @@ async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: P
         two.ask("POST", "tpps", {"name": "both"}, bank="other"),
     ]
     assert sorted([(await answer).status for answer in asked]) == [201, 409]
+
+
+async def test_only_the_request_that_issued_a_tpp_fails_with_it(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of its turn are answered: what they have changed is stored."""
+    before = await now(one, bank)
+    rows = one.homes.server.rows
+
+    async def away(statement: str, *values: Any, **options: Any) -> Any:
+        if statement == KEEP:
+            raise StoreUnreachable("PostgreSQL: no room")
+        return await rows(statement, *values, **options)
+
+    monkeypatch.setattr(one.homes.server, "rows", away)
+    asked = [
+        one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+        one.ask("POST", "tpps", {"name": "homeless"}, bank=bank),
+        one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+    ]
+    assert [(await answer).status for answer in asked] == [200, 503, 200]
+    monkeypatch.undo()
+    assert await now(one, bank) == before + timedelta(hours=2)
+    assert "homeless" not in [tpp["name"] for tpp in (await one.control("GET", "tpps", bank=bank))["tpps"]]
 
 
 async def test_a_tpp_that_could_not_be_stored_is_taken_later_and_a_broken_folder_is_logged_once(
@@ -576,19 +698,46 @@ async def test_an_address_that_another_process_has_is_refused(one: Process, tmp_
         await asyncio.to_thread(assembled, settings, LIVE)
 
 
+@pytest.mark.parametrize("default", [False, True])
 async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_stored(
-    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+    one: Process, two: Process, bank: str, default: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor done again at the next home: a part of it is stored, and its client asks what is there."""
-    service = one.registry.opened(bank)
+    name = DEFAULT if default else bank
+    bank = "" if default else bank
+    await one.control("PUT", "settings", {}, bank=bank)
+    service = one.registry.opened(name)
     assert service is not None
+    before = service.bank.documents.count(CUSTOMER)
     asked = one.ask("POST", "generate", {"customers": 200, "accountsPerCustomer": 1}, bank=bank)
-    await eventually(lambda: service.bank.documents.count(CUSTOMER) > 20)
-    await taken(one, two, bank, monkeypatch)
+    await eventually(lambda: service.bank.documents.count(CUSTOMER) > before + 20)
+    await taken(one, two, name, monkeypatch)
     monkeypatch.undo()
     answer = await asked
     assert isinstance(answer, Response)
-    assert answer.status >= 400
+    assert answer.delivery is HANG_UP
+    assert before < len((await one.control("GET", "people", bank=bank))["people"]) < before + 200
+
+
+async def test_long_work_of_which_nobody_knows_what_is_stored_gets_no_answer(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = one.registry.opened(bank)
+    assert service is not None
+    steps = iter(range(3))
+
+    async def lost(commit: Any) -> Any:
+        rows = await commit
+        if next(steps, None) is None:
+            await taken(one, two, bank, monkeypatch)
+            raise OutcomeUnknown("the connection is lost")
+        return rows
+
+    async with commits_of(one, lost):
+        answer = await one.ask("POST", "generate", {"customers": 200, "accountsPerCustomer": 1}, bank=bank)
+    monkeypatch.undo()
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
     assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Response
-from emulator.api.negotiation import wants_gzip
-from emulator.web.answers import encoded
+from emulator.api.render import wants_gzip
+from emulator.web.wire import encoded
 
 
 @pytest.mark.parametrize(

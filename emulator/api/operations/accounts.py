@@ -7,11 +7,17 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from emulator.api import accept_fix
-from emulator.api.accept_fix import Fixes, amounts, fixes
 from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
-from emulator.api.render import RENDERERS, list_renderer
+from emulator.api.render import (
+    GROUPED_BATCHES,
+    ISO_ACCOUNT_TYPE,
+    RENDERERS,
+    Fixes,
+    amounts,
+    fixes,
+    list_renderer,
+)
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
@@ -67,7 +73,7 @@ def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Accoun
         "currency": account["currency"],
         "name": account["name"],
         "product": account["product"],
-        "cashAccountType": iso_type if accept_fix.ISO_ACCOUNT_TYPE in fix else accounts.OLD_ACCOUNT_TYPES[iso_type],
+        "cashAccountType": iso_type if ISO_ACCOUNT_TYPE in fix else accounts.OLD_ACCOUNT_TYPES[iso_type],
         "bic": account["bic"],
         "usage": account["usage"],
         "status": account["status"],
@@ -129,7 +135,7 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     account = accounts.find(call.bank, caller_of(call).resource)
     requested = window(
         call,
-        grouped=accept_fix.GROUPED_BATCHES in fix,
+        grouped=GROUPED_BATCHES in fix,
         all_pending=call.bank.settings.pending == "unfiltered",
     )
     page = transactions.page(call.bank, account["id"], requested)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from emulator.api.customer import approach_of
+from emulator.api.gates import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
-from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
 from emulator.api.render import message_body
@@ -38,11 +37,11 @@ def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:
     return links
 
 
-@notifying("basket", "basketId")
 @_operation(
     "POST",
     _BASKETS,
     {201: f"{_ANSWERS}:BasketCreated"},
+    notifies=("basket", "basketId"),
     gives=("basketId", "basketId"),
     manual="baskets#creating-a-basket",
     column=BASKET_POST,
@@ -116,11 +115,11 @@ def delete_signing_basket(call: Call) -> Reply[None]:
     return Reply(204, None)
 
 
-@notifying("basket", "basketId")
 @_operation(
     "POST",
     f"{_BASKET}/authorisations",
     {201: f"{_ANSWERS}:Authorisation"},
+    notifies=("basket", "basketId"),
     gives=("authorisationId", "authorisationId"),
     needs=REDIRECT,
 )

@@ -6,12 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from emulator.api import accept_fix
-from emulator.api.accept_fix import Fixes, amounts, fixes
 from emulator.api.operation import Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, account_links, balances_shown, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
-from emulator.api.render import RENDERERS, list_renderer
+from emulator.api.render import (
+    LONGER_NAMES,
+    RENDERERS,
+    SWITCHED_AMOUNTS,
+    Fixes,
+    amounts,
+    fixes,
+    list_renderer,
+)
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import shared_cards
@@ -49,7 +55,7 @@ def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
 
 
 def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
-    shown = card_shown(call.bank, card, longer_names=accept_fix.LONGER_NAMES in fix)
+    shown = card_shown(call.bank, card, longer_names=LONGER_NAMES in fix)
     if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
         shown["balances"] = balances_shown(call.bank, card, cards.balances(call.bank, card))
     shown["resourceId"] = caller_of(call).shown(call.bank, card["id"])
@@ -129,5 +135,5 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
 
 @lru_cache(maxsize=RENDERERS)
 def _renderer(fix: Fixes) -> Callable[[Sequence[bytes]], Any]:
-    swapped = accept_fix.SWITCHED_AMOUNTS not in fix
+    swapped = SWITCHED_AMOUNTS not in fix
     return list_renderer(lambda entry: amounts(cards.entry_view(entry, swapped=swapped), fix))

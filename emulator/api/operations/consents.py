@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from emulator.api.customer import claim, open_access
+from emulator.api.gates import claim, open_access
 from emulator.api.headers import DETAILS
-from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank.authentication import sca
@@ -35,8 +34,7 @@ _psu = partial(operation, column=DETAILS, tag="PSU")
 _STATES: Mapping[str, answers.ConsentStatus] = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
 
 
-@notifying("consent", "consentId")
-@_created("POST", "/v1/consents")
+@_created("POST", "/v1/consents", notifies=("consent", "consentId"))
 def create_consent(call: Call) -> Reply[answers.Consent]:
     """Request a consent, which the customer grants during SCA.
 
@@ -47,8 +45,7 @@ def create_consent(call: Call) -> Reply[answers.Consent]:
     return _requested(call)
 
 
-@notifying("consent", "consentId")
-@_created("POST", "/v1/bank-offered-consents")
+@_created("POST", "/v1/bank-offered-consents", notifies=("consent", "consentId"))
 def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
     """Request a bank-offered consent: the same as POST /v1/consents."""
     return _requested(call)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from emulator.api.accept_fix import amounts, fixes
-from emulator.api.customer import approach_of
+from emulator.api.gates import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
-from emulator.api.negotiation import content_language
-from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
-from emulator.api.render import message_body
+from emulator.api.render import amounts, content_language, fixes, message_body
 from emulator.bank import products
 from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
@@ -61,12 +58,12 @@ def address(call: Call) -> str:
 
 
 def _links(call: Call, payment: Payment, path: str) -> Links:
-    status, here = payment["status"], call.links_base + path
+    unsigned, here = payment["status"] in UNSIGNED, call.links_base + path
     links: Links = {
-        "self": {"href": here, "verbs": ["GET", "DELETE"] if payments.deletable(payment) else ["GET"]},
+        "self": {"href": here, "verbs": ["GET", "DELETE"] if unsigned or payments.deletable(payment) else ["GET"]},
         "status": {"href": here + "/status", "verbs": ["GET"]},
     }
-    if status in UNSIGNED:
+    if unsigned:
         links["startAuthorisation"] = {"href": here + "/authorisations", "verbs": ["POST"]}
         if "sca" in payment:
             links["scaRedirect"] = call.sca_link(payment["sca"])
@@ -87,11 +84,11 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
     return None, call.headers.get("psu-context") or people.PRIVATE, None
 
 
-@notifying("payment", "paymentId")
 @_operation(
     "POST",
     _PRODUCT,
     {201: f"{_ANSWERS}:PaymentCreated"},
+    notifies=("payment", "paymentId"),
     gives=("paymentId", "paymentId"),
     manual="payments#creating-a-payment",
     column=_creation_column,
@@ -118,9 +115,10 @@ def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
         fees: ShownAmount = {"amount": payment["fee"], "currency": payment["currency"]}
         body["transactionFees"] = amounts(fees, fixes(call))
         body["transactionFeeIndicator"] = True
+    warnings = [*call.warnings, *initiation.warnings(call.bank, call.body)]
     if "payeeVerification" in payment:
         body["payeeVerification"] = payment["payeeVerification"]
-    warnings = [*call.warnings, *initiation.warnings(call.bank, call.body), *payee.warnings(payment)]
+        warnings += payee.warnings(payment["payeeVerification"])
     if warnings:
         body["tppMessages"] = [message_body(message) for message in warnings]
     body["_links"] = _links(call, payment, path)
@@ -242,11 +240,11 @@ def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str
     return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
 
 
-@notifying("payment", "paymentId")
 @_authorisation(
     "POST",
     f"{_PAYMENT}/authorisations",
     {201: f"{_ANSWERS}:Authorisation"},
+    notifies=("payment", "paymentId"),
     gives=("authorisationId", "authorisationId"),
     needs=REDIRECT,
 )
@@ -278,11 +276,11 @@ def get_authorisation(call: Call) -> Reply[answers.ScaStatus]:
     return Reply(200, {"scaStatus": status})
 
 
-@notifying("payment", "paymentId")
 @_authorisation(
     "POST",
     f"{_PAYMENT}/cancellation-authorisations",
     {201: f"{_ANSWERS}:Authorisation"},
+    notifies=("payment", "paymentId"),
     gives=("authorisationId", "authorisationId"),
     needs=REDIRECT,
 )

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from emulator.bank.errors import Message
 from emulator.bank.formats import BIC, DATE, NOT_BLANK, Format, one_of
-from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
+from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, parse_amount, too_fine
 from emulator.bank.reference import COUNTRIES
 from emulator.bank.validation import Mismatch, Reads, filled, refuse
 
@@ -158,9 +158,29 @@ def each(member: str | None, *rules: Rule) -> Rule:
     return rule
 
 
-def amount_rule(value: Any, path: str) -> Iterable[Message]:
-    """Exactly the minor units of the currency, more than 0, at most 18 digits."""
-    return () if is_amount(value) else _amount_mistakes(value, path)
+_USUAL = {
+    currency: re.compile(rf"(?=.*[1-9])[0-9]{{1,{MOST_DIGITS - units}}}\.[0-9]{{{units}}}", re.ASCII).fullmatch
+    for currency, units in MINOR_UNITS.items()
+    if units and currency != "XDR"
+}
+
+
+def is_amount(value: Any) -> bool:
+    """A quick check of `{amount, currency}`: True only if `parse_amount` accepts it; may be False for a valid one."""
+    try:
+        return _USUAL[value["currency"]](value["amount"]) is not None
+    except (KeyError, TypeError):
+        return False
+
+
+def amount_rule(member: str) -> Rule:
+    """The amount in this member has exactly the minor units of its currency, is more than 0, at most 18 digits."""
+
+    def rule(body: Any) -> Iterable[Message]:
+        value = body.get(member) if isinstance(body, dict) else None
+        return () if is_amount(value) else _amount_mistakes(value, member)
+
+    return rule
 
 
 def _amount_mistakes(value: Any, path: str) -> Iterator[Message]:

@@ -5,7 +5,7 @@ Checks that need the bank's documents or clock (accounts, dates, limits), and ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -192,9 +192,7 @@ class CrossBorderTransfer(_International):
     creditorAgent: NotRequired[Bic]
 
 
-def _instructed_amount(body: Any) -> Iterable[Message]:
-    value = body.get("instructedAmount") if isinstance(body, dict) else None
-    return amount_rule(value, "instructedAmount")
+_instructed_amount = amount_rule("instructedAmount")
 
 
 def _one_remittance(body: Any) -> Iterator[Message]:

@@ -10,7 +10,7 @@ from cryptography import x509
 
 from emulator.api.certificates import TppCertificate
 from emulator.bank.errors import Code
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp
 from emulator.httpsig.signing import REQUEST_TARGET, SignatureHeader, request_target
 
 LONGEST_TEXT = 512  # characters of a tppMessages text

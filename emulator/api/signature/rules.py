@@ -15,9 +15,10 @@ from math import floor
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
-from emulator.api.signature import verified_clients
 from emulator.api.signature.result import LONGEST_TEXT, Fault, Inspection, SignaturePolicy, Terms, encodable, fault
 from emulator.httpsig.dates import DateUnreadable, parse_date
 from emulator.httpsig.keyid import key_id_for
@@ -37,6 +38,8 @@ from emulator.httpsig.signing import (
 
 DEMANDED = ("signature", "tpp-signature-certificate", "date")
 ALGORITHMS = {"rsa-sha256": "SHA-256", "rsa-sha512": "SHA-512"}
+PADDING = PKCS1v15()
+SIGNATURE_HASHES: dict[str, SHA256 | SHA512] = {"SHA-256": SHA256(), "SHA-512": SHA512()}
 
 _CERTIFICATE = "TPP-Signature-Certificate"
 _SENT_ONCE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
@@ -348,7 +351,7 @@ def _other_readings(inspection: Inspection, text: str) -> Iterator[tuple[str, by
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:
     """Whether `signature` over `message` is valid for `key`, by RSASSA-PKCS1-v1_5 with SHA-256 or SHA-512."""
     try:
-        key.verify(signature, message, verified_clients.PADDING, verified_clients.HASHES[hash_name])
+        key.verify(signature, message, PADDING, SIGNATURE_HASHES[hash_name])
     except InvalidSignature:
         return False
     return True

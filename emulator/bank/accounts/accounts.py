@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails, Usage
+from emulator.bank.formats import digits_of
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER, TRANSACTION, HolderKind
-from emulator.bank.reference import digits_of
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 

@@ -1,5 +1,6 @@
-"""The SCAs of payments and baskets: opened by a creation, or by a TPP that requests an authorisation.
+"""How an SCA is opened: for a request whose customer must authenticate first, and for payments and baskets.
 
+That of a payment or basket is opened by its creation, or by a TPP that requests an authorisation.
 An authorisation has an id by which its scaStatus is read (sca.md#authorisations); the SCA of a creation has none.
 """
 
@@ -10,12 +11,45 @@ from typing import Literal, cast
 
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Approach, Authorisation, Basket, Payment, ScaTarget
+from emulator.bank.documents import Approach, Authorisation, Basket, Payment, Sca, ScaTarget
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AUTHORISATION, SCA
 
 # The most authorisations of one payment or basket; the oldest that was not finalised is evicted.
 MOST_KEPT = 50
+
+
+def offered_method(preferred: str | None) -> str | None:
+    """The bank's method for a preferred one, or None; the name of a provider means the sandbox's method."""
+    if preferred is None or preferred in sca.METHODS:
+        return preferred
+    if preferred.endswith("_MOBILE"):
+        return "SANDBOX_MOBILE"
+    return "SANDBOXID" if preferred.endswith("ID") else None
+
+
+def open_sca(bank: Bank, tpp_id: str, purpose: str, known: ScaTarget) -> str:
+    """Open an SCA and return its token.
+
+    `purpose`: access, consent, user, payment, basket or cancellation; `known`: further members of its document:
+    `redirectUri` and the rest of an `Approach`, and where they apply `target` (the id of what is approved),
+    `nationalId` (the only person who may complete it), `context` and `agreement`.
+    """
+    document: Sca = {
+        "id": bank.ids.token(),
+        "tpp": tpp_id,
+        "tppName": tpp_id,
+        "purpose": purpose,
+        "app": False,
+        "status": "started",
+        "created": bank.clock.stamp(),
+    }
+    document.update(cast(Sca, known))
+    if purpose in sca.PASSING:
+        document["passing"] = "yes"
+        bank.make_room(SCA, sca.PASSING_KEPT, passing="yes")
+    bank.documents.put(SCA, document)
+    return str(document["id"])
 
 
 def start(bank: Bank, how: Approach, target: Payment | Basket, purpose: str, *, signer: str | None) -> tuple[str, str]:
@@ -84,7 +118,7 @@ def open_for(bank: Bank, approach: Approach, target: Payment | Basket, purpose: 
         known["nationalId"] = signer
     if target["agreement"] is not None:
         known["agreement"] = target["agreement"]
-    return sca.open_sca(bank, target["tpp"], purpose, known)
+    return open_sca(bank, target["tpp"], purpose, known)
 
 
 def again(bank: Bank, target: Payment | Basket, *, able: Sequence[str]) -> str | None:

@@ -1,8 +1,8 @@
 """Strong customer authentication: one state machine for the pages, the control interface and scenarios.
 
-A request opens an SCA (`open_sca`). Its id is the single-use token of the address to which the TPP sends the customer.
-It goes through the steps identity, method, context and approve. The step is not stored but follows from what is known
-(`step`), so a step whose result the request has brought is skipped (sca.md#the-pages). Three states:
+A request opens an SCA (`authorisations.open_sca`). Its id is the single-use token of the address to which the TPP sends
+the customer. It goes through the steps identity, method, context and approve. The step is not stored but follows from
+what is known (`step`), so a step whose result the request has brought is skipped (sca.md#the-pages). Three states:
 
     status       meaning                              changed by
     started      waits for the customer               the steps; they only add members
@@ -39,14 +39,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, cast
+from typing import Literal
 from urllib.parse import quote, unquote_plus, urlencode
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.customers import consents, people, sessions
-from emulator.bank.documents import Agreement, Sca, ScaTarget, Session
+from emulator.bank.documents import Agreement, Sca, Session
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
 
@@ -126,39 +126,6 @@ class ScaOutcome:
 def _outcome(bank: Bank, sca: Sca) -> ScaOutcome | None:
     """The effect of an SCA on its target; None for one that has no effect but session and consent."""
     return None if sca["purpose"] in PASSING else bank.sca_outcomes[sca["purpose"]]
-
-
-def offered_method(preferred: str | None) -> str | None:
-    """The bank's method for a preferred one, or None; the name of a provider means the sandbox's method."""
-    if preferred is None or preferred in METHODS:
-        return preferred
-    if preferred.endswith("_MOBILE"):
-        return "SANDBOX_MOBILE"
-    return "SANDBOXID" if preferred.endswith("ID") else None
-
-
-def open_sca(bank: Bank, tpp_id: str, purpose: str, known: ScaTarget) -> str:
-    """Open an SCA and return its token.
-
-    `purpose`: access, consent, user, payment, basket or cancellation; `known`: further members of its document:
-    `redirectUri` and the rest of an `Approach`, and where they apply `target` (the id of what is approved),
-    `nationalId` (the only person who may complete it), `context` and `agreement`.
-    """
-    document: Sca = {
-        "id": bank.ids.token(),
-        "tpp": tpp_id,
-        "tppName": tpp_id,
-        "purpose": purpose,
-        "app": False,
-        "status": "started",
-        "created": bank.clock.stamp(),
-    }
-    document.update(cast(Sca, known))
-    if purpose in PASSING:
-        document["passing"] = "yes"
-        bank.make_room(SCA, PASSING_KEPT, passing="yes")
-    bank.documents.put(SCA, document)
-    return str(document["id"])
 
 
 def get(bank: Bank, token: str) -> Sca | None:

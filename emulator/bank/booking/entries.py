@@ -10,7 +10,6 @@ from typing import Any
 from emulator.bank.accounts.accounts import holder, reference
 from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
-from emulator.bank.booking.exchange import exchange_member, table
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import (
     Account,
@@ -21,9 +20,11 @@ from emulator.bank.documents import (
     TransactionDetails,
     TransactionMembers,
 )
+from emulator.bank.exchange import exchange_member
+from emulator.bank.formats import digits_of
 from emulator.bank.money import plain
 from emulator.bank.products import Product
-from emulator.bank.reference import digits_of, iban_of
+from emulator.bank.reference import iban_of
 from emulator.bank.scheme.rules import structured_references
 
 FEE_CODE = "PMNT-ICDT-FEES"
@@ -159,7 +160,7 @@ def credit(
         "proprietaryBankTransactionCode": product.code,
     }
     if to["currency"] != currency:
-        members["amount"], rate = table(bank).converted(amount, currency, to["currency"])
+        members["amount"], rate = bank.exchange.converted(amount, currency, to["currency"])
         members["currencyExchange"] = exchange_member(
             source=currency, target=to["currency"], unit=currency, rate=rate, date=date
         )

@@ -19,8 +19,8 @@ from emulator.bank.clock import stamp
 from emulator.bank.customers import consents, people
 from emulator.bank.documents import Session
 from emulator.bank.errors import BankError
+from emulator.bank.ids import prefix
 from emulator.bank.kinds import SESSION
-from emulator.bank.tpp import prefix
 
 LIFETIME = timedelta(hours=1)
 # Replaced sessions stay stored, so that a refusal can give the reason; the oldest of them are evicted.

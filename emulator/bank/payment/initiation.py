@@ -27,19 +27,19 @@ import orjson
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk, exchange
+from emulator.bank.booking import bulk
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
 from emulator.bank.errors import BankError, Message
+from emulator.bank.formats import digits_of
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from emulator.bank.money import plain
-from emulator.bank.payment import flows, payee
+from emulator.bank.payment import payee
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
-from emulator.bank.reference import digits_of
+from emulator.bank.request import Script
 from emulator.bank.scheme import rules, schedule
-from emulator.bank.script import Script
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
@@ -79,7 +79,7 @@ def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
     payment["sca"] = authorisations.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
     bank.documents.put(PAYMENT, payment)
-    if bank.is_watched:
+    if bank.watchers:
         bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
     return payment
 
@@ -91,7 +91,7 @@ def _document(
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
         agreement = agreement_for(bank, order.national_id, debtor)
-    price, entries = _price(bank, product, drafts, debtor, order.script)
+    price, entries = _price(bank, product, drafts, debtor, order.script, "payments" in order.initiation)
     created = bank.clock.stamp()
     payment: Payment = {
         "id": bank.ids.new(),
@@ -191,7 +191,7 @@ def _drafts(
     bank: Bank, product: Product, initiation: Mapping[str, Any], cache: AccountCache, debtor: Account
 ) -> list[rules.PaymentDraft]:
     """The payment, or the entries of a bulk; BankError with the problems that all rules of the product report."""
-    if not flows.of_product(product).several:
+    if "payments" not in initiation:
         drafts = [rules.PaymentDraft(bank, initiation, _creditor(bank, initiation, cache))]
     else:
         drafts = [
@@ -215,11 +215,10 @@ def _drafts(
 
 
 def _price(
-    bank: Bank, product: Product, drafts: list[rules.PaymentDraft], debtor: Account, script: Script
+    bank: Bank, product: Product, drafts: list[rules.PaymentDraft], debtor: Account, script: Script, several: bool
 ) -> tuple[Price, list[BulkEntry] | None]:
     """The cost of the payment, and of each entry of a bulk; PAYMENT_FAILED if `funds_check` demands the money."""
-    charge, currency, crosses_border = exchange.table(bank).charge, debtor["currency"], product.crosses_border
-    several = flows.of_product(product).several
+    charge, currency, crosses_border = bank.exchange.charge, debtor["currency"], product.crosses_border
     total = fees = Decimal(0)
     entries: list[BulkEntry] = []
     price: Price = {"amount": ""}

@@ -51,7 +51,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
     notifies = bank.settings.notifications
     if notifies:
         notifications.status_changed(bank, payment["id"], status)
-    if (bank.is_watched or notifies) and "basketId" in payment:
+    if (bank.watchers or notifies) and "basketId" in payment:
         _publish_basket(bank, payment, before, when)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, PartyNameMatch, PayeeVerification, Payment
+from emulator.bank.documents import Account, PartyNameMatch, PayeeVerification
 from emulator.bank.errors import Message, shortened
 from emulator.bank.scheme.rules import PaymentDraft
 
@@ -100,10 +100,9 @@ def refusals(draft: PaymentDraft) -> Iterator[Message]:
         yield draft.wrong("PAYMENT_FAILED", _text(verification), _PATH)
 
 
-def warnings(payment: Payment) -> list[Message]:
+def warnings(verification: PayeeVerification) -> list[Message]:
     """The WARNING for a payment's verification; none for a match."""
-    verification = payment.get("payeeVerification")
-    if verification is None or verification["partyNameMatch"] == "MTCH":
+    if verification["partyNameMatch"] == "MTCH":
         return []
     return [Message("PAYMENT_FAILED", _text(verification), _PATH, "WARNING")]
 

@@ -206,9 +206,7 @@ def declined(bank: Bank, payment_id: str) -> None:
 def deletable(payment: Payment) -> bool:
     """Whether links offer DELETE: it cancels immediately while a signature is missing, later after an SCA."""
     status = payment["status"]
-    if status in FINAL:
-        return False
-    return flows.of(payment).deletable(status)
+    return status not in FINAL and flows.of(payment).deletable(status)
 
 
 def cancellable(payment: Payment) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, StructuredReference
 from emulator.bank.errors import Code, Message
-from emulator.bank.reference import SEPA_COUNTRIES, digits_of, is_account_number, is_iban, is_kid
+from emulator.bank.formats import digits_of
+from emulator.bank.reference import SEPA_COUNTRIES, is_account_number, is_iban, is_kid
 from emulator.bank.scheme.execution import has_execution
 
 DAYS_AHEAD = timedelta(days=365)  # the latest execution date

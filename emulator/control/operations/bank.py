@@ -22,7 +22,7 @@ from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, cl
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
-from emulator.store import StoreUnwritable
+from emulator.store import StoreUnwritable, StoreVoid
 
 
 class ResetBody(Model):
@@ -170,6 +170,8 @@ def generate(call: ControlCall[DataPlan]) -> Work:
     before = documents.count(CUSTOMER)
     try:
         generated = yield from generate_in_pieces(call.bank, call.body)
+    except StoreVoid:
+        raise
     except (StoreUnwritable, MemoryError) as error:
         stored = documents.count(CUSTOMER) - before
         if stored <= 0:

@@ -1,7 +1,7 @@
 """The effects of a rule (`then`): their common form, and one file each in this folder.
 
 Each is drawn by a file of `conformance/explore/faults`. One that acts inside the bank (`inside`) also needs a member of
-`bank/script.Script` and the place in the domain that reads it.
+`bank/request.Script` and the place in the domain that reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.products import Product
-from emulator.bank.script import Script
+from emulator.bank.request import Script
 from emulator.discovery import discover
 
 

@@ -6,9 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
+from emulator.api.operation import Access
+from emulator.api.operations import table
 from emulator.bank.validation import Model, one_of
 from emulator.scenario.effects import Effect, EffectKind, inside
 from emulator.scenario.values import duration, either
+
+OPERATIONS = (
+    *("createPayment", "createConsent", "createBankOfferedConsent"),
+    *(one.id for one in table() if one.access is not Access.OPEN and one.id != "createPayment"),
+)
+"""Those whose requests may open an SCA: that of what they create, or that of a customer who is not known yet."""
 
 
 class Slow(Model):
@@ -33,5 +41,6 @@ EFFECT = EffectKind(
     form=either(Annotated[str, one_of("outcome of an SCA", ("reject", "expire", "fail", "abandon"))], Slow),
     effect=effect,
     example="reject",
+    operations=OPERATIONS,
     inside=True,
 )

@@ -21,6 +21,7 @@ from psycopg import AsyncConnection, BaseConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
+from emulator.store.errors import StoreUncertain, StoreUnwritable
 from emulator.store.postgres.errors import StoreUnreachable, unreachable
 
 T = TypeVar("T")
@@ -52,6 +53,13 @@ def options(url: str, schema: str) -> dict[str, Any]:
 
 class OutcomeUnknown(StoreUnreachable):
     """The connection was lost after a statement was sent: it may have been executed or not, or may still be."""
+
+
+def unwritable(error: StoreUnreachable, *, again: bool = False) -> StoreUnwritable:
+    """What the answer to a request becomes whose statement has failed; `again`: it does no harm twice."""
+    if isinstance(error, OutcomeUnknown) and not again:
+        return StoreUncertain(f"nobody knows whether it was stored: {error}")
+    return StoreUnwritable(str(error))
 
 
 class Server:
@@ -145,6 +153,16 @@ class Server:
         if self._loop is None:
             raise RuntimeError("there was no event loop yet")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def rows_in_thread(self, statement: str, *values: Any, again: bool = True) -> list[Any]:
+        """`rows` of a long statement, for another thread than that of the event loop.
+
+        StoreUnwritable: it had no effect; StoreUncertain: nobody knows, and it would do harm `again`.
+        """
+        try:
+            return self.submit(self.rows(statement, *values, within=LOADING, again=again)).result()
+        except StoreUnreachable as error:
+            raise unwritable(error, again=again) from error
 
     async def close(self) -> None:
         """Close the connections; those in use are closed after it."""

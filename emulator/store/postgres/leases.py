@@ -26,7 +26,8 @@ to answer before anybody else may begin, and wrong clocks of the processes do no
   the bank since; the home drops the bank.
 - It is stopped after the commit. The change was stored while it was the home: whoever takes the bank loads it.
 - A commit is under way while another process takes the bank. Both want the row: either the commit is first, and what it
-  stored is loaded by the other, or it finds another epoch.
+  stored is loaded by the other, or it finds another epoch. Who waits for it hears which, also where the home has lost
+  the bank meanwhile: what was carried out is not passed on.
 - A commit is lost on its way and executed later. Whoever wants to know its outcome takes the lease again, which raises
   the epoch: what comes later finds another one.
 - It is killed. Its lease runs out; others look each second for leases that have, and take the bank over.

@@ -25,11 +25,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
-from math import inf
 from pathlib import Path
 from secrets import randbelow
 from time import time, time_ns
@@ -38,9 +37,11 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 
-from emulator.store.documents import Change, Documents, Log, content_named
+from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
+from emulator.store.loaded import LoadedDocuments
+from emulator.store.log import Change, Log, content_named
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases
@@ -151,7 +152,7 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             return
 
 
-def fill(store: Documents, name: str, content: Content) -> Counter[str]:
+def fill(store: LoadedDocuments, name: str, content: Content) -> Counter[str]:
     """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
     sizes: Counter[str] = Counter()
 
@@ -195,6 +196,7 @@ class PostgresLog(Log):
         self.lease = lease
         self.pending: list[Change] = []
         self.synced = content.sequence
+        self.committing = 0  # the last change of which a commit is under way, or being looked up
         self.written = lease.written / 1e6
         self.replaces = lease.replaces  # the first commit deletes what is there of another bank of its name
         self.size = 0
@@ -205,12 +207,11 @@ class PostgresLog(Log):
         self._weight = 0
         self.contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        self._refusal: StoreUnwritable | None = None  # of the last changes that were undone
 
-    def load(self, store: Documents) -> None:
+    def load(self, store: LoadedDocuments) -> None:
         """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
         content, self._content = self._content, None
-        if content is None:
+        if content is None or not isinstance(store, Documents):
             lost = StoreLost("the bank is to be loaded anew")
             self._commits.drop(self, lost)
             raise lost
@@ -244,17 +245,16 @@ class PostgresLog(Log):
             self.size += content.size
         self._commits.note(self)
 
-    async def durable(self, sequence: int) -> None:
-        """Wait for the commit of the changes up to this one."""
-        if sequence <= self.synced:
-            return
-        if self._store.sequence < sequence:
-            raise self._refusal or StoreUnwritable("the changes were undone")
-        if self.ended is not None:
-            raise self.ended
+    def durable(self, sequence: int) -> Awaitable[None]:
+        """Wait for the commit of the changes up to this one, which are appended or were stored before."""
         stored = asyncio.get_running_loop().create_future()
-        self._waiting.append((sequence, stored))
-        await stored
+        if sequence <= self.synced:
+            stored.set_result(None)
+        elif self.ended is not None:
+            stored.set_exception(self.ended)
+        else:
+            self._waiting.append((sequence, stored))
+        return stored
 
     def sync(self) -> None:
         """Do nothing: answers wait for `durable`."""
@@ -263,33 +263,39 @@ class PostgresLog(Log):
 
     def confirmed(self, sequence: int) -> None:
         """The changes up to this one are stored."""
-        self.synced = sequence
-        self.pending = [change for change in self.pending if change.sequence > sequence]
-        self._store.confirm(sequence)
-        self._wake(sequence, lambda stored: stored.set_result(None))
+        if self.ended is None:
+            self.synced = sequence
+            self.pending = [change for change in self.pending if change.sequence > sequence]
+            self._store.confirm(sequence)
+        self._wake(lambda change: change <= sequence, lambda stored: stored.set_result(None))
 
     def refused(self, error: StoreUnwritable) -> None:
         """The changes that are not stored will not be: undo them."""
-        if self.pending:
-            self._refusal = error
-        self.pending.clear()
-        self._store.revert(self.synced, str(error))
-        self._wake(inf, lambda stored: stored.set_exception(error))
+        self._take_back(error)
+        self._wake(lambda _: True, lambda stored: stored.set_exception(error))
 
-    def _wake(self, sequence: float, tell: Callable[[asyncio.Future[None]], None]) -> None:
-        """Tell those who wait for changes up to this one."""
+    def end(self, error: StoreUnwritable) -> None:
+        """This process has the bank no more. What a commit carries that is under way may be stored all the same: who
+        waits for that hears of its outcome, as a request that was carried out must not be passed on.
+        """
+        if self.ended is None:
+            self._take_back(error)
+            self.ended = error
+            self._wake(lambda change: change > self.committing, lambda stored: stored.set_exception(error))
+
+    def _take_back(self, error: StoreUnwritable) -> None:
+        if self.ended is None:
+            self.pending.clear()
+            self._store.revert(self.synced, str(error))
+
+    def _wake(self, these: Callable[[int], bool], tell: Callable[[asyncio.Future[None]], None]) -> None:
+        """Tell those who wait for one of these changes."""
         waiting, self._waiting = self._waiting, []
         for change, stored in waiting:
-            if change > sequence:
+            if not these(change):
                 self._waiting.append((change, stored))
             elif not stored.done():
                 tell(stored)
-
-    def end(self, error: StoreUnwritable) -> None:
-        """This process has the bank no more."""
-        if self.ended is None:
-            self.ended = error
-            self.refused(error)
 
     # Checkpoints, and contents that a change refers to
 
@@ -301,13 +307,16 @@ class PostgresLog(Log):
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a checkpoint of the present content; the coroutine writes it."""
         self.compacting = True
-        return self._checkpoint(self._store.freeze(), self._store.sequence, self.size, pause)
+        sequence = self._store.sequence
+        return self._checkpoint(self._store.freeze(), sequence, self.durable(sequence), self.size, pause)
 
-    async def _checkpoint(self, tables: Tables, sequence: int, size: int, pause: Callable[[], None]) -> None:
+    async def _checkpoint(
+        self, tables: Tables, sequence: int, stored: Awaitable[None], size: int, pause: Callable[[], None]
+    ) -> None:
         try:
+            await stored  # a checkpoint must not be ahead of what is stored
             body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
             staged = await self.stage(body)
-            await self.durable(sequence)  # a checkpoint must not be ahead of what is stored
             used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
@@ -341,7 +350,7 @@ class PostgresLog(Log):
         try:
             file = str(server.submit(self.stage(body)).result())
         except StoreUnreachable as error:
-            raise StoreUnwritable(str(error)) from error
+            raise StoreUnwritable(str(error)) from error  # nothing refers to it, if it is there
 
         def remove() -> None:
             if not server.closed:
@@ -401,6 +410,8 @@ class Commits:
                 batch = [one for one in batches.popleft() if one[1] and one[0].ended is None]
                 if not batch:
                     continue
+                for log, changes in batch:
+                    log.committing = changes[-1].sequence
                 try:
                     await self._store(batch)
                     tries = 0
@@ -413,8 +424,11 @@ class Commits:
                         continue
                     for log, _ in batch:
                         log.refused(StoreUnwritable(str(error)))
-                        if not log.synced:
+                        if not log.synced and log.ended is None:
                             self._lost(log)
+                finally:
+                    for log, _ in batch:
+                        log.committing = 0
         finally:
             self._running = None
 
@@ -442,7 +456,7 @@ class Commits:
             if log.name in names:
                 log.confirmed(changes[-1].sequence)
             else:
-                self.drop(log, StoreLost("another process has the bank"))
+                self._give_up(log, StoreLost("another process has the bank"))
 
     async def _look_up(self, batch: Batch, error: OutcomeUnknown, *, again: bool) -> None:
         """Find out what became of a commit without an answer."""
@@ -458,18 +472,25 @@ class Commits:
             last = None if present is None else present.get(log.name)
             if last == changes[-1].sequence:
                 log.confirmed(last)
-            elif last == changes[0].sequence - 1:
+            elif last == changes[0].sequence - 1 and log.ended is None:
                 if again:
                     self._noted[log] = None
                 else:
                     log.refused(StoreUnwritable(str(error)))
             else:
-                self.drop(log, StoreUncertain("nobody knows whether the change was stored"))
+                self._give_up(log, StoreUncertain("nobody knows whether the change was stored"))
 
     def drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
         """Do without a bank from now on."""
-        log.end(error)
-        self._lost(log)
+        if log.ended is None:
+            log.end(error)
+            self._lost(log)
+
+    def _give_up(self, log: PostgresLog, error: StoreUnwritable) -> None:
+        """Do without a bank, and without what the commit has carried."""
+        log.committing = 0
+        self.drop(log, error)
+        log.refused(error)  # for those who have waited for the outcome, if the log has ended before
 
 
 async def _attempted(work: Coroutine[Any, Any, Any]) -> None:

@@ -10,13 +10,13 @@ from time import monotonic
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from emulator.api.attempts import Attempts
+from emulator.api.guards import Attempts
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished, finished
 from emulator.api.service import BankService
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
-from emulator.store import Documents, StoreLost, StoreUnwritable
+from emulator.store import Documents, StoreUnwritable, StoreVoid
 from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused, Screen
 from emulator.web.pages.browser import (
     FormRefused,
@@ -174,7 +174,7 @@ class Console:
             return bare(request, refused.status, "The form cannot be read", refused.reason)
         except ControlRefused as refused:
             return bare(request, refused.status, "The bank refused", str(refused))
-        except StoreLost:
+        except StoreVoid:
             raise
         except StoreUnwritable as failed:
             return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.api.hosts import HostNames, is_own_origin
+from emulator.api.guards import HostNames, is_own_origin
 from emulator.api.messages import Request
 from emulator.api.router import split_target
 from emulator.bank.text import composed

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import VARY, preferred_language
-from emulator.store import StoreUnwritable
+from emulator.api.render import VARY, preferred_language
+from emulator.store import StoreUnwritable, StoreVoid
 from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
 from emulator.web.pages.texts import translated
@@ -62,6 +62,8 @@ class Visit:
             return answer()
         except FormRefused as error:
             return self.notice(error.status, "form_title", self.say("form_text"))
+        except StoreVoid:
+            raise
         except StoreUnwritable:
             return self.notice(503, "down_title", self.say("down_text"))
 

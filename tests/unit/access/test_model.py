@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from emulator.bank.authentication import sca, sca_control
+from emulator.bank.authentication import authorisations, sca, sca_control
 from emulator.bank.customers import access, consents
 from emulator.bank.customers.access import Caller, Claim
 from emulator.bank.errors import BankError, ScaNeeded
@@ -117,7 +117,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
 
     def _opened(self, tpp: str, session_id: str | None, purpose: str = "access") -> dict[str, object]:
         known = {"redirectUri": "https://tpp.example/back", **({"sessionId": session_id} if session_id else {})}
-        return sca.get(self.bank, sca.open_sca(self.bank, tpp, purpose, known)) or {}
+        return sca.get(self.bank, authorisations.open_sca(self.bank, tpp, purpose, known)) or {}
 
     # what a TPP is answered
 

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank.authentication import sca, sca_control
+from emulator.bank.authentication import authorisations, sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people, sessions
 from emulator.bank.customers.access import Claim
@@ -21,7 +21,7 @@ BACK = "https://tpp.example/back?state=1"
 def opened(bank: Bank, purpose: str = "access", **more: Any) -> dict[str, Any]:
     known = {"redirectUri": BACK, "sessionId": "s-1", **more}
     approach = {member: value for member, value in known.items() if value is not None}
-    authentication = sca.get(bank, sca.open_sca(bank, TPP, purpose, approach))
+    authentication = sca.get(bank, authorisations.open_sca(bank, TPP, purpose, approach))
     assert authentication is not None
     return authentication
 
@@ -56,7 +56,7 @@ def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> N
     [("HA2", "approve"), ("ANYBRAND_MOBILE", "approve"), ("ANYBRANDID", "approve"), ("CARRIER_PIGEON", "method")],
 )
 def test_a_preferred_method_that_the_bank_has_is_not_asked_again(bank: Bank, preferred: str, step: str) -> None:
-    authentication = opened(bank, method=sca.offered_method(preferred))
+    authentication = opened(bank, method=authorisations.offered_method(preferred))
     sca.identify(bank, authentication, KARI)
     assert sca.step(bank, authentication) == step
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.api.headers import Headers
-from emulator.api.negotiation import content_language, preferred_language, unacceptable
+from emulator.api.render import content_language, preferred_language, unacceptable
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Repeated creations: what comes back is what went out, and nothing is kept for ever (`api.repeats`)."""
+"""Repeated creations: what comes back is what went out, and nothing is kept for ever."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.gates import SWEEP, WINDOW, once
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.render import encode
-from emulator.api.repeats import SWEEP, WINDOW, once
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, REPEAT
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp
 from emulator.store import memory_store
 
 NOBODY = ("", "")

@@ -11,7 +11,7 @@ import pytest
 from emulator.api.messages import Request, Response
 from emulator.assemble.turns import Turns
 from emulator.store import Document, Documents, Kind, journal_log, open_store
-from emulator.store.journal_log import SNAPSHOT
+from emulator.store.journal import SNAPSHOT
 from tests.e2e.serving import MadeUpSite
 
 NOTE = Kind[Document]("note")

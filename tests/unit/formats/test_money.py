@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank.money import CURRENCIES, MINOR_UNITS, is_amount, parse_amount, plain, quantize, quantum
+from emulator.api.shapes.parts import is_amount
+from emulator.bank.money import CURRENCIES, MINOR_UNITS, parse_amount, plain, quantize, quantum
 from emulator.bank.reference import COUNTRIES, SEPA_COUNTRIES
 
 # Codes that ISO 4217 does not list today, with the minor units that they had last.

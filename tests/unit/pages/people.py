@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from emulator.bank.authentication import sca
+from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PERSON
 from emulator.bank.payment import baskets, payments
@@ -74,4 +74,6 @@ def small_bank() -> Bank:
 def open_access(bank: Bank, **more: Any) -> str:
     """An open SCA for account access; its token."""
     known = {"tppName": "Prøve <b>Regnskap</b>", "redirectUri": BACK, **more}
-    return sca.open_sca(bank, TPP, "access", {member: value for member, value in known.items() if value is not None})
+    return authorisations.open_sca(
+        bank, TPP, "access", {member: value for member, value in known.items() if value is not None}
+    )

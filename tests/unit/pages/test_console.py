@@ -17,7 +17,7 @@ import pytest
 
 from emulator.api.messages import Request, Unfinished, finished
 from emulator.bank import notifications
-from emulator.bank.authentication import sca
+from emulator.bank.authentication import authorisations, sca
 from emulator.bank.booking import bulk
 from emulator.bank.fixtures.strict_yaml import Parsed
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
@@ -406,7 +406,7 @@ def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, b
 
 def test_a_customer_who_leaves_by_a_rule_has_approved_nothing(emulator: Living, browser: Visitor) -> None:
     about = {"tppName": "demo", "redirectUri": "https://tpp.example/back", "outcome": "abandon"}
-    token = sca.open_sca(emulator.service.bank, "PSDNO-SBX-demo", "access", about)
+    token = authorisations.open_sca(emulator.service.bank, "PSDNO-SBX-demo", "access", about)
     ended = press(browser, browser.get("/console/sca"), token, nationalId=KARI, how="approve")
     assert heading(ended) == "The customer closed the page"
     assert "there is no redirect" in ended.text
@@ -416,11 +416,11 @@ def test_many_open_authentications_are_counted_and_hide_no_past_one(emulator: Li
     bank = emulator.service.bank
     bank.clock.set(mode="frozen")
     about = {"tppName": "demo", "redirectUri": "https://tpp.example/back"}
-    late = sca.open_sca(bank, "PSDNO-SBX-demo", "access", about)
+    late = authorisations.open_sca(bank, "PSDNO-SBX-demo", "access", about)
     bank.clock.set(now=bank.clock.now() + timedelta(minutes=10))
-    declined = sca.open_sca(bank, "PSDNO-SBX-demo", "access", about)
+    declined = authorisations.open_sca(bank, "PSDNO-SBX-demo", "access", about)
     sca.decline(bank, sca.get(bank, declined) or {})
-    still = [sca.open_sca(bank, "PSDNO-SBX-demo", "access", about) for _ in range(105)]
+    still = [authorisations.open_sca(bank, "PSDNO-SBX-demo", "access", about) for _ in range(105)]
     page = browser.get("/console/sca")
     assert "The newest 20 of 105." in page.text
     assert len([form for form in page.forms if form.action.rpartition("/")[2] in still]) == 20

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from emulator.api import attempts
+from emulator.api import guards
 from emulator.api.messages import Request, Response, finished
 from emulator.bank.kinds import CONSOLE, CUSTOMER
 from emulator.web.console.handler import Sessions
@@ -73,7 +73,7 @@ def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
 
 def test_the_login_makes_who_guesses_the_token_wait(guarded: Living, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = 1000.0
-    monkeypatch.setattr(attempts, "monotonic", lambda: seconds)
+    monkeypatch.setattr(guards, "monotonic", lambda: seconds)
 
     def logged_in(token: str, peer: str = "192.0.2.1") -> int:
         form = urlencode({"token": token}).encode()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request, Response
-from emulator.bank.authentication import sca
+from emulator.bank.authentication import authorisations
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, PAYMENT, SCA
 from emulator.bank.payment import self_service
 from tests.known_state import EVEN, KARI, STRAKS
@@ -267,7 +267,7 @@ def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
     document = bank.documents.get(PAYMENT, payment) or {}
     bank.documents.put(PAYMENT, {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
     known = {"target": payment, "tppName": "Prøve", "redirectUri": "http://127.0.0.1:9/", "context": "PRIVATE"}
-    sca.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
+    authorisations.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
     browser = emulator.visitor()
     page = log_in(browser)
     assert "Prøve ber om å stoppe denne betalingen" in page.text

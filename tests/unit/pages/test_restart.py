@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
-from emulator.bank.authentication import sca
+from emulator.bank.authentication import authorisations
 from emulator.settings import ServeSettings
 from tests.known_state import KARI
 from tests.unit.pages.visitor import Visitor
@@ -30,7 +30,7 @@ def started(state: Path) -> Iterator[tuple[BankApplication, Visitor]]:
 
 
 def opened(application: BankApplication) -> str:
-    return sca.open_sca(
+    return authorisations.open_sca(
         application.default.bank, "PSDNO-SBX-demo", "access", {"redirectUri": "https://tpp.example/back"}
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.customer import approach_of
+from emulator.api.gates import approach_of
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.operation import Call, Route
@@ -15,8 +15,7 @@ from emulator.api.operations.payments import create_payment
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
-from emulator.bank.script import Script
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp, Script
 from emulator.store import memory_store
 
 NAMES = (
@@ -54,7 +53,7 @@ def test_an_sca_holds_what_the_headers_said(
         "sessionId": sent.get("TPP-Session-ID"),
         "nationalId": signer,
         "identityHint": sent.get("X-PSU-IDENTITY"),
-        "method": sca.offered_method(sent.get("X-PSU-AuthMethod-Preferred")),
+        "method": authorisations.offered_method(sent.get("X-PSU-AuthMethod-Preferred")),
         "agreement": agreement,
         "language": sent.get("PSU-Accept-Language"),
         "outcome": outcome,

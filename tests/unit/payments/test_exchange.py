@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
-from emulator.bank.booking.exchange import RATES, table
 from emulator.bank.errors import BankError
+from emulator.bank.exchange import RATES
 from emulator.bank.kinds import META
 from emulator.bank.money import CURRENCIES, quantum
 from tests.unit.payments import world
@@ -25,7 +25,7 @@ def test_there_is_a_rate_for_every_currency() -> None:
 
 
 def charged(bank: Bank, amount: str, currency: str, account: str, abroad: bool = False, fee: str | None = None) -> Any:
-    return table(bank).charge(amount, currency, account, abroad, fee).members
+    return bank.exchange.charge(amount, currency, account, abroad, fee).members
 
 
 def test_a_payment_inside_nok_is_free(bank: Bank) -> None:
@@ -65,7 +65,7 @@ def test_the_fixtures_table_is_laid_over_the_built_in_one(bank: Bank) -> None:
 
 def test_a_currency_without_a_rate_is_refused(bank: Bank) -> None:
     with pytest.raises(BankError) as refused:
-        table(bank).converted(Decimal(1), "XXX", "NOK")
+        bank.exchange.converted(Decimal(1), "XXX", "NOK")
     assert refused.value.code == "FORMAT_ERROR"
 
 
@@ -78,7 +78,7 @@ def test_a_converted_amount_is_exact_in_minor_units_never_nothing_and_within_hal
     amount: int, source: str, target: str
 ) -> None:
     money = Decimal(amount) * quantum(source)
-    result, rate = table(BANK).converted(money, source, target)
+    result, rate = BANK.exchange.converted(money, source, target)
     unit = quantum(target)
     assert result >= unit
     assert result == result.quantize(unit) if result < 10**20 else True
@@ -87,11 +87,11 @@ def test_a_converted_amount_is_exact_in_minor_units_never_nothing_and_within_hal
 
 def test_what_a_payment_keeps_of_a_quote_is_text(bank: Bank) -> None:
     for _ in range(2):
-        converted = table(bank).charge("10.00", "EUR", "NOK", True, None)
+        converted = bank.exchange.charge("10.00", "EUR", "NOK", True, None)
         assert dict(converted.members) == {"amount": "117.35", "fee": "75.00", "rate": "11.7350"}
         assert (converted.amount, converted.fee) == (Decimal("117.35"), Decimal("75.00"))
-        assert dict(table(bank).charge("10.00", "NOK", "NOK", False, None).members) == {"amount": "10.00"}
-        scripted = table(bank).charge("10.00", "NOK", "NOK", False, "0.5").members
+        assert dict(bank.exchange.charge("10.00", "NOK", "NOK", False, None).members) == {"amount": "10.00"}
+        scripted = bank.exchange.charge("10.00", "NOK", "NOK", False, "0.5").members
         assert dict(scripted) == {"amount": "10.00", "fee": "0.50"}
     bank.documents.put(META, {"id": "exchange", "rates": {"EUR": "12.0000"}})
-    assert table(bank).charge("10.00", "EUR", "NOK", True, None).members["amount"] == "120.00"
+    assert bank.exchange.charge("10.00", "EUR", "NOK", True, None).members["amount"] == "120.00"

@@ -13,8 +13,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
 from emulator.bank.payment import baskets, payments, progression
+from emulator.bank.request import Script
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.script import Script
 from emulator.bank.threads import run_to_end
 from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world

@@ -13,7 +13,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.documents import PsuMessage
 from emulator.bank.payment import payment_views
-from emulator.bank.script import Script
+from emulator.bank.request import Script
 from tests.known_state import EVEN, KARI
 from tests.unit.payments import world
 from tests.unit.payments.world import (

@@ -152,6 +152,7 @@ story:
         ("rules: [{then: {answer: {status: 401, json: {}}, sca: reject}}]", "sca has no effect beside answer"),
         ("rules: [{then: {answer: {status: 401}, fee: '1.00'}}]", "fee has no effect beside answer"),
         ("rules: [{when: {operation: getAccounts}, then: {fee: '1.00'}}]", "fee has no effect on getAccounts"),
+        ("rules: [{when: {operation: putContactInformation}, then: {sca: reject}}]", "sca has no effect on putContact"),
         ("rules: [{when: {product: sepa}, then: {delay: 1s}}]", "There is no product 'sepa'"),
         ("rules: [{when: {operation: getStuff*}, then: {delay: 1s}}]", "There is no operation 'getStuff*'"),
         ("rules: [{when: {status: 500}, then: {delay: 1s}}]", "only requests/count can match status"),

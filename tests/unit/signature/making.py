@@ -30,7 +30,7 @@ STANDING = (
     ("x-accept-fix", "amount-as-string"),
 )
 
-USUAL = SignaturePolicy()  # one, as a bank has one: verified_clients clients are those of one policy
+USUAL = SignaturePolicy()  # one, as a bank has one: the clients that it knows are those of one policy
 CLIENTS = VerifiedClients()
 
 Lines = list[tuple[str, str]]

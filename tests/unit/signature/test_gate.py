@@ -15,7 +15,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.check import collect
 from emulator.api.signature.result import Terms, fault
 from emulator.api.signature.rules import check_digest
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.signing import HASHES, digest_value

@@ -12,7 +12,9 @@ from typing import Any
 
 from emulator.store import Document, Documents, Kind, Ordered
 from emulator.store.disk import Disk
-from emulator.store.table import DocumentTable, decoded
+from emulator.store.journal import unsealed
+from emulator.store.kinds import decoded
+from emulator.store.table import DocumentTable
 
 BOOK = Kind[Document](
     "book",
@@ -67,6 +69,16 @@ def answers(store: Documents) -> dict[str, Any]:
         "shelf": {shelf: store.range(BOOK, "shelf", group=shelf) for shelf in shelves},
         "first": store.first_key(BOOK, "year"),
     }
+
+
+def records(data: bytes) -> list[tuple[int, bytes]]:
+    """The valid records at the beginning of a journal: the offset of each, and its change."""
+    read: list[tuple[int, bytes]] = []
+    end = 0
+    while (record := unsealed(data, end)) is not None:
+        read.append((end, record[0]))
+        end = record[1]
+    return read
 
 
 def disagreement(table: DocumentTable) -> str | None:

@@ -11,7 +11,8 @@ import hypothesis.strategies as st
 import orjson
 from hypothesis import given
 
-from emulator.store import Document, Documents, Kind, journal_log, open_store
+from emulator.store import Document, Documents, Kind, open_store
+from tests.unit.store.making import records
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
 KINDS = (A, B)
@@ -80,6 +81,6 @@ def test_a_change_tells_what_differs(before: list[Any], first: list[Any], undone
             touched += applied(store, last)
         expected = expected_changes(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
         (journal,) = Path(folder).glob("journal-*.jsonl")
-        records = [payload for _, payload in journal_log.records(journal.read_bytes())[0]]
-        assert records[sequence:] == expected
+        payloads = [payload for _, payload in records(journal.read_bytes())]
+        assert payloads[sequence:] == expected
         store.close()

@@ -23,7 +23,7 @@ from emulator.store import (
     open_store,
 )
 from emulator.store.check import verify
-from emulator.store.journal_log import sealed
+from emulator.store.journal import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
@@ -278,9 +278,8 @@ def test_a_snapshot_of_a_later_version_is_refused(directory: Path, separators: t
     directory.mkdir()
     snapshot = {"_store": {"1": {"id": "snapshot", "format": 3, "sequence": 7, "more": 1}}, "note": {}}
     (directory / "documents.json").write_text(json.dumps(snapshot, separators=separators))
-    with pytest.raises(StoreTooNew) as refused:
+    with pytest.raises(StoreTooNew, match="has format 3; this version reads up to 2"):
         open_store(directory, KINDS)
-    assert (refused.value.version, refused.value.known) == (3, 2)
     assert json.loads((directory / "documents.json").read_bytes()) == snapshot, "and left alone"
 
 

@@ -13,7 +13,7 @@ import pytest
 from emulator.store import StoreLocked, StoreTooNew, open_store
 from emulator.store.check import repair, verify
 from emulator.store.disk import shared_lock
-from emulator.store.journal_log import sealed
+from emulator.store.journal import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 

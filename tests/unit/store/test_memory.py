@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 import pytest
 
-from emulator.store import StoreExhausted, documents, open_store, snapshot
+from emulator.store import StoreExhausted, loaded, open_store, snapshot
 from emulator.store.check import repair, verify
-from emulator.store.table import Keys
+from emulator.store.keys import Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 
@@ -51,7 +51,7 @@ def starved(call: int, step: str, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(orjson, "loads", failing_at(call, orjson.loads, orjson.JSONDecodeError("no memory", "", 0)))
         patch.setattr(json, "loads", failing_at(0, json.loads, MemoryError()))
     elif step == "encoded":
-        patch.setattr(documents, "encoded", failing_at(call, documents.encoded, MemoryError()))
+        patch.setattr(loaded, "encoded", failing_at(call, loaded.encoded, MemoryError()))
     elif step == "of":
         patch.setattr(Keys, "of", failing_at(call, Keys.of, MemoryError()))
     else:

@@ -8,8 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from emulator.store import Document, Documents, Kind, Ordered, memory_store
-from emulator.store.documents import Change, Log
+from emulator.store import Change, Document, Documents, Kind, Log, Ordered, memory_store
 from emulator.store.table import DocumentTable
 
 CARD = Kind[Document](

@@ -17,17 +17,20 @@ import pytest
 
 from emulator import store as package
 from emulator.store import (
+    Change,
     Documents,
     Durability,
+    Log,
     StoreUnwritable,
     WriteGroup,
     documents,
+    keys,
     memory_store,
     open_store,
     table,
 )
-from emulator.store.documents import Change, Log
-from emulator.store.table import DocumentTable, Keys
+from emulator.store.keys import Keys
+from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
 
 CODE = str(Path(package.__file__).parent)
@@ -84,7 +87,7 @@ CHANGES: dict[str, Callable[[Documents], object]] = {
 
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "SORTED_FROM", 8)
+    monkeypatch.setattr(keys, "SORTED_FROM", 8)
 
 
 def filled(confirms: bool = False) -> tuple[Documents, Tape]:
@@ -173,8 +176,8 @@ STEPS: list[tuple[Any, str]] = [
     (DocumentTable, "place"),
     (Keys, "change"),
     (Keys, "of"),
-    (table, "_add"),
-    (table, "_remove"),
+    (keys, "_add"),
+    (keys, "_remove"),
     (table, "decoded"),
     (documents, "difference"),
     (DocumentTable, "changed"),

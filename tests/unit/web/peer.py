@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 
-from emulator.web.address import Base
 from emulator.web.connection import Connection, Listener
 from emulator.web.handler import Handler
-from emulator.web.limits import Limits
+from emulator.web.wire import Base, Limits
 from tests.e2e.serving import PATIENCE, MadeUpSite
 
 ROUNDS = 1000  # of the loop, by which everything is answered

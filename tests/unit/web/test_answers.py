@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Response, Stream
-from emulator.web import answers
-from emulator.web.answers import CLOSE, head
+from emulator.web import wire
+from emulator.web.wire import CLOSE, head
 
 HEADERS = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=4)
 NOON = 1735732800  # 2025-01-01
@@ -20,7 +20,7 @@ NOON = 1735732800  # 2025-01-01
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     def show(now: float) -> None:
-        monkeypatch.setattr(answers, "time", lambda: now)
+        monkeypatch.setattr(wire, "time", lambda: now)
 
     return show
 

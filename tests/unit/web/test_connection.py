@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from emulator.api.messages import Delivery, Request, Response
 from emulator.web.connection import Connection
-from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, Limits
+from emulator.web.wire import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, Limits
 from tests.e2e.serving import MadeUpSite, chunked, get, head, post
 from tests.unit.web.peer import Peer, listener_of, turn
 

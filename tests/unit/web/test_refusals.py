@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from emulator.web.limits import MAX_BODY_BYTES, MAX_HEADERS
+from emulator.web.wire import MAX_BODY_BYTES, MAX_HEADERS
 from tests.e2e.serving import MadeUpSite, get, head
 from tests.unit.web.peer import Peer, listener_of, turn
 

@@ -12,9 +12,8 @@ from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
 from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
-from emulator.web.address import Base
 from emulator.web.connection import Listener
-from emulator.web.limits import Limits
+from emulator.web.wire import Base, Limits
 from tests.e2e.serving import MadeUpSite
 from tests.unit.web.peer import Peer, listener_of, turn
 

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import orjson
-
-from emulator.bank.bank import Bank
 from emulator.bank.documents import CurrencyExchange, Price
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import EXCHANGE, META
 from emulator.bank.money import plain, quantize, quantum
 
 # NOK for one unit of the currency, for every currency of the interface.
@@ -64,12 +60,11 @@ class Charge(NamedTuple):
 
 
 class Table:
-    """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones."""
+    """Rates and fees of a bank: those of its fixture (`own`), else the built-in ones."""
 
-    def __init__(self, overrides: bytes) -> None:
-        own = orjson.loads(overrides)
-        self._rates: dict[str, str] = own.get("rates", {})
-        self._fees: dict[str, str] = own.get("fees", {})
+    def __init__(self, own: Mapping[str, Any]) -> None:
+        self._rates: Mapping[str, str] = own.get("rates", {})
+        self._fees: Mapping[str, str] = own.get("fees", {})
         self.charge = lru_cache(maxsize=1024)(self._charge)
 
     def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
@@ -125,12 +120,7 @@ class Table:
         return Charge(amount, fee, members)
 
 
-_table = lru_cache(maxsize=64)(Table)
-
-
-def table(bank: Bank) -> Table:
-    """The bank's rates and fees."""
-    return _table(bank.documents.text(META, EXCHANGE.name) or b"{}")
+BUILT_IN = Table({})
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:

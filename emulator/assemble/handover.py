@@ -1,8 +1,12 @@
-"""Exchanges of the request log as JSON: a bank takes them along when it moves to another process."""
+"""What moves with a bank besides its documents when its home ends in order: request log and counters of rules, as JSON.
+
+After a kill they are lost, as with a state directory.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NotRequired
@@ -16,15 +20,40 @@ from emulator.api.log import Exchange
 from emulator.api.messages import Request, Response
 from emulator.api.operation import Call, Operation, Route
 from emulator.api.router import Router, split_target
+from emulator.api.service import BankService
 from emulator.api.signature import Fault, SignatureRefused, Verified
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError, Code
-from emulator.bank.tpp import AuthenticatedTpp
+from emulator.bank.request import AuthenticatedTpp
+from emulator.scenario.rules import RuleSet
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+logger = logging.getLogger(__name__)
+
+
+def memory_of(service: BankService) -> bytes:
+    """What the next home of a bank is to have in memory."""
+    rules = service.rules.counters() if isinstance(service.rules, RuleSet) else {}
+    requests = [(exchange.id, as_json(exchange).decode()) for exchange in reversed(list(service.log.newest()))]
+    return orjson.dumps({"rules": rules, "requests": requests, "following": service.log.following})
+
+
+def remember(service: BankService, memory: bytes) -> None:
+    """Continue with what the last home has left; what cannot be read of it is left out."""
+    try:
+        left = orjson.loads(memory)
+        if isinstance(service.rules, RuleSet):
+            service.rules.count_from(left.get("rules", {}))
+        read = reader(service.bank, service.router)
+        service.log.continue_from(
+            [read(number, body.encode()) for number, body in left.get("requests", ())], left.get("following", 1)
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        logger.warning("bank %s: what its last home had in memory cannot be read: %s", service.bank.name, error)
 
 
 class _ExchangeJson(TypedDict):

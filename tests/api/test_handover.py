@@ -11,7 +11,7 @@ import pytest
 from emulator.api.log import Exchange, RequestLog
 from emulator.api.render import encode
 from emulator.api.service import BankService
-from emulator.api.stored_log import as_json, reader
+from emulator.assemble.handover import as_json, reader
 from emulator.metrics.counts import ProcessCounts
 from emulator.scenario.matching import Facts
 from tests.api.desk import DeskClient

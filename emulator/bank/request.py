@@ -1,9 +1,26 @@
-"""The effects of scripted rules on one request (scenario-language.md#effects), set by `scenario`."""
+"""What the domain knows of the request that it serves: its TPP, and the effects of scripted rules on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticatedTpp:
+    """A TPP as its certificate identifies it.
+
+    `id` is the organizationIdentifier, else the subject's RFC 2253 name; `name` is for people;
+    `roles` contains `PISP`, `AISP`, both or none (signature.md#roles).
+    """
+
+    id: str
+    name: str
+    roles: frozenset[str]
+
+
+NOBODY = AuthenticatedTpp("", "", frozenset())
+"""The TPP of a request whose signature is not checked yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,154 @@
+"""The shared store as the registry sees it: the banks that `homes.py` has taken, all others by name, and snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Generator, Iterable, Iterator, Set
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+
+from emulator.assemble.homes import LOST, NOWHERE, Homes
+from emulator.assemble.storage import New, Storage, StoredSnapshots
+from emulator.bank.errors import BankError
+from emulator.bank.snapshots import LARGE, Snapshots
+from emulator.bank.threads import in_thread
+from emulator.ca import TppExists
+from emulator.store import Documents, StoreLost
+from emulator.store.postgres.connection import unwritable
+from emulator.store.postgres.errors import StoreUnreachable
+from emulator.store.postgres.leases import Elsewhere, Lease
+from emulator.store.postgres.log import DELETE
+
+_SNAPSHOT = "SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
+_SAVE_SNAPSHOT = (
+    "INSERT INTO {schema}.snapshot (bank, name, created, body)"
+    " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s"
+    " ON CONFLICT (bank, name) DO UPDATE SET created = excluded.created, body = excluded.body RETURNING 1"
+)
+# a bank that was deleted while its snapshot was written must not leave it to the next one of its name
+_TAKE_SNAPSHOT_BACK = (
+    "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
+    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
+)
+_DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
+
+
+class ServerSnapshots(StoredSnapshots):
+    """The snapshots of a bank in the database."""
+
+    def __init__(self, homes: Homes, lease: Lease, dropped: list[Awaitable[object]]) -> None:
+        """`dropped` gets the deletions that the answer to a request waits for."""
+        super().__init__(lease.snapshots)
+        self._homes = homes
+        self._lease = lease
+        self._dropped = dropped
+
+    def _write(self, name: str, content: bytes) -> None:
+        bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
+        rows = self._homes.server.rows_in_thread
+        saved = rows(_SAVE_SNAPSHOT, name, now, content, bank, epoch, again=False)
+        if not saved or rows(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
+            raise StoreLost(LOST)
+
+    def _drop(self, name: str) -> None:
+        self._dropped.append(self._homes.server.rows(_DROP_SNAPSHOT, self._lease.name, name))
+
+    def _size(self, _name: str) -> int:
+        return LARGE + 1  # it is read in a thread
+
+    def _content(self, name: str) -> bytes:
+        for (body,) in self._homes.server.rows_in_thread(_SNAPSHOT, self._lease.name, name):
+            return bytes(body)
+        raise LookupError(name)
+
+
+class HomeStorage(Storage):
+    """The store as the registry sees it: banks are taken and opened before a turn begins.
+
+    A damaged bank stays as it is until it is deleted, or the first change of a new one is stored.
+    """
+
+    opens_default = False
+    confirms = keeps = True
+
+    def __init__(self, homes: Homes) -> None:
+        super().__init__()
+        self._homes = homes
+        self._dropped: list[Awaitable[object]] = []
+
+    def owed(self) -> Awaitable[None] | None:
+        """The deletions of snapshots, and the storing of TPPs that were issued."""
+        authority = self._homes.authority
+        if not (self._dropped or authority.pending):
+            return None
+        dropped, self._dropped[:] = self._dropped[:], ()
+        return self._settled(dropped, authority.keep(self._homes.server.rows))
+
+    @staticmethod
+    async def _settled(deletions: Iterable[Awaitable[object]], issue: Awaitable[None]) -> None:
+        try:
+            await asyncio.gather(issue, *deletions)
+        except TppExists as error:
+            raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
+        except StoreUnreachable as error:
+            raise unwritable(error) from error
+
+    def names(self) -> Set[str]:
+        """Every bank, as of the last look."""
+        return self._homes.known.keys()
+
+    def home(self, name: str) -> str | None:
+        """The address of the bank's home."""
+        return self._homes.known.get(name, NOWHERE).address
+
+    def number(self, name: str) -> int:
+        """How many banks of this name there were, this one included."""
+        lease = self._homes.leases.held.get(name)
+        return 1 if lease is None else lease.made + 1 + (lease.damage is not None)
+
+    def _lease(self, name: str) -> Lease:
+        lease = self._homes.leases.held.get(name)
+        if lease is None:
+            raise StoreLost(LOST)
+        return lease
+
+    def open(self, name: str) -> Documents:
+        """It would be open if this process were its home, and it were not damaged."""
+        raise self._lease(name).damage or StoreLost(LOST)
+
+    @contextmanager
+    def creating(self, name: str) -> Iterator[New]:
+        """Empty documents, which are stored with their first changes."""
+        homes, lease = self._homes, self._lease(name)
+        documents = homes.documents(lease)
+        with ExitStack() as undo:
+            undo.callback(documents.discard)
+
+            def place() -> None:
+                homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
+                lease.sequence, lease.damage = documents.sequence, None
+                undo.pop_all()
+
+            yield documents, place
+
+    def delete(self, name: str) -> Generator[object, None, None]:
+        """Delete a bank of which this process is the home."""
+        homes, lease = self._homes, self._lease(name)
+        if not (yield from in_thread(lambda: homes.server.rows_in_thread(DELETE, name, lease.epoch, again=False))):
+            raise StoreLost(LOST)
+        homes.known.pop(name, None)
+        homes.leases.held.pop(name, None)
+
+    @contextmanager
+    def put_aside(self, name: str) -> Iterator[None]:
+        """For as long as the block the bank is not listed."""
+        where = self._homes.known.pop(name)
+        try:
+            yield
+        finally:
+            self._homes.known.setdefault(name, where)
+
+    def snapshots(self, name: str) -> Snapshots:
+        """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""
+        lease = self._homes.leases.held.get(name)
+        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease, self._dropped)

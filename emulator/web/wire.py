@@ -1,0 +1,359 @@
+"""HTTP messages: the head of a request, read or refused, and an answer as bytes.
+
+aiohttp's parser has split a request into its parts; what is refused here is refused before anybody is asked, as JSON.
+An answer is status line, headers and body in one block, compressed if the client asked for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from operator import itemgetter
+from time import time
+from urllib.parse import urlsplit
+
+from aiohttp.hdrs import ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
+from aiohttp.http import HttpProcessingError, HttpVersion10, HttpVersion11, RawRequestMessage
+from aiohttp.http_exceptions import InvalidURLError
+
+from emulator.api.guards import LOOPBACK_NAMES, url_host
+from emulator.api.headers import Headers
+from emulator.api.json_body import LARGEST_BODY
+from emulator.api.messages import BodyParts, Fields, Request, Response, Stream
+from emulator.api.render import VARY, content_coded, gzip_packer, refusal, wants_gzip
+from emulator.api.service import finish
+from emulator.bank.errors import BankError
+
+MAX_TARGET_BYTES = 8190
+MAX_FIELD_BYTES = 16380  # fits a PEM certificate with its chain; must differ from the target's limit, see `_too_long`
+MAX_HEADERS = 128
+MAX_HEAD_BYTES = 65536
+MAX_BODY_BYTES = LARGEST_BODY  # which a bank without a socket refuses, too
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds of real time and bytes on one connection (requests.md#http-limits; `idle`, `write`, `linger` assumed)."""
+
+    head_seconds: float = 15.0  # from the first byte of a request to the end of its headers, then closed
+    body_seconds: float = 30.0  # from there to the end of its body, then 408
+    idle_seconds: float = 75.0  # between requests, then closed
+    write_seconds: float = 30.0  # for a client that does not read its answer, then aborted
+    linger_seconds: float = 2.0  # of reading after a refusal, so that the client receives it
+    drain_seconds: float = 6.0  # for requests in progress at SIGTERM
+    comment_seconds: float = 15.0  # between the comments that keep an event stream open
+    event_bytes: int = 1024 * 1024  # of events for a client that does not read, then aborted
+
+
+_TOGETHER = f"together over {MAX_HEAD_BYTES} bytes"
+# RFC 9112, 3.2: a Host is uri-host [":" port]; a request with another value is answered 400
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
+
+
+def wire_refusal(status: int, text: str) -> Response:
+    """An error answer: BAD_REQUEST, or SYSTEM_ERROR from status 500 on."""
+    return refusal(BankError("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST", text, status=status))
+
+
+def body_too_large() -> Response:
+    """413 for a body over the limit."""
+    return wire_refusal(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+
+
+def unavailable(request: Request) -> Response:
+    """503 for a request that the bank cannot handle at the moment."""
+    changes = "nothing was changed" if request.unfinished is None else "the changes made so far remain"
+    response = wire_refusal(503, f"The bank cannot answer at the moment; {changes}.")
+    finish(response, Headers(request.headers))
+    return response
+
+
+def _headers_too_large(what: str) -> Response:
+    """431; `what` names the limit that was exceeded."""
+    return wire_refusal(431, f"The headers are too large: {what}.")
+
+
+# What the parser refuses
+
+
+def unreadable_head(head: bytes, error: HttpProcessingError | None = None) -> Response:
+    """The answer to an error of aiohttp's parser (414, 431, or 400 with its reason), or to a head without end (431).
+
+    `head`: the bytes of the head that are known; the answer repeats its X-Request-ID.
+    """
+    if error is None:
+        response = _headers_too_large(_TOGETHER)
+    elif (too_long := _too_long(error)) is not None:
+        response = too_long
+    else:
+        bare = isinstance(error, InvalidURLError) and "\n" not in error.message  # the target alone, without a reason
+        reason = "its target cannot be read" if bare else _reason(error.message)
+        response = wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")
+    finish(response, Headers(_sent_ids(head)))
+    return response
+
+
+def body_refusal(error: HttpProcessingError) -> Response:
+    """400 for a body whose chunks or trailers are malformed, 431 for a trailer that is too long."""
+    return _too_long(error) or wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
+
+
+def _sent_ids(head: bytes) -> list[tuple[str, str]]:
+    """The X-Request-ID headers of a refused head, which may be incomplete and have a body behind it."""
+    lines = head.partition(b"\r\n\r\n")
+    whole = lines[0].split(b"\r\n")[1 : None if lines[1] else -1]  # without the request line and half a line
+    fields = [line.partition(b":") for line in whole]
+    return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
+
+
+def _too_long(error: HttpProcessingError) -> Response | None:
+    """The parser raises the same error for a long target and for a long field, with different limits."""
+    limit = error.args[1] if len(error.args) > 1 else None
+    if limit == MAX_TARGET_BYTES:
+        return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")
+    if limit == MAX_FIELD_BYTES:
+        return _headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
+    return None
+
+
+def _reason(message: str) -> str:
+    """The parser's reason without the bytes that it shows, which must not be repeated to the client.
+
+    Its messages look like `Bad status line:` or `Invalid header token:`, followed by lines with the bytes.
+    """
+    lines = [line.strip() for line in message.split("\n\n", 1)[0].splitlines() if line.strip()]
+    reason = " ".join(lines)[:200].rstrip(":. ")
+    return reason or "it cannot be read"
+
+
+# A head that the parser accepts
+
+
+def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
+    """The refusal of a head without reading its body, or None; `at_most`: the bytes in which it arrived."""
+    headers, target = message.headers, message.path or ""
+    if (  # true for nearly all requests
+        message.version == HttpVersion11
+        and target.startswith("/")
+        and "#" not in target
+        and len(headers) <= MAX_HEADERS
+        and at_most <= MAX_HEAD_BYTES
+        and _HOST.fullmatch(headers.get(HOST, ""))
+        and TRANSFER_ENCODING not in headers
+        and EXPECT not in headers
+        and message.method != "CONNECT"
+        and int(headers.get(CONTENT_LENGTH, 0)) <= MAX_BODY_BYTES
+    ):
+        return None
+    return _line_refusal(message) or _framing_refusal(message)
+
+
+def _line_refusal(message: RawRequestMessage) -> Response | None:
+    target = message.path or ""
+    if message.version not in (HttpVersion10, HttpVersion11):
+        major, minor = message.version
+        return wire_refusal(400, f"HTTP/{major}.{minor} is not supported; use HTTP/1.1 or HTTP/1.0.")
+    if message.method == "CONNECT":
+        return wire_refusal(400, "CONNECT is not supported.")
+    if "#" in target:
+        return wire_refusal(400, "A request target must not contain a fragment (#).")
+    if len(message.headers) > MAX_HEADERS:
+        return _headers_too_large(f"more than {MAX_HEADERS} of them")
+    if len(target) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers) > MAX_HEAD_BYTES:
+        return _headers_too_large(_TOGETHER)
+    if _HOST.fullmatch(message.headers.get(HOST, "")) is None:
+        return wire_refusal(400, "Host is not a host name or address with an optional port.")
+    if not target.startswith("/"):
+        if target == "*" and message.method != "OPTIONS":
+            return wire_refusal(400, "The request target * is for OPTIONS only.")
+        if origin_form(message) is None:
+            return wire_refusal(400, "The host in the request target differs from the Host header.")
+    return None
+
+
+def _framing_refusal(message: RawRequestMessage) -> Response | None:
+    length = message.headers.get(CONTENT_LENGTH)
+    coding = message.headers.get(TRANSFER_ENCODING)
+    if coding is not None:
+        if length is not None:
+            return wire_refusal(400, "A request must not have both Content-Length and Transfer-Encoding.")
+        if message.version == HttpVersion10:
+            return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
+        if coding.lower() != "chunked":
+            return wire_refusal(400, "The only supported Transfer-Encoding is chunked.")
+    elif length is not None and int(length) > MAX_BODY_BYTES:
+        return body_too_large()
+    expectation = message.headers.get(EXPECT)
+    if expectation is not None and expectation.lower() != "100-continue":
+        return wire_refusal(417, "The only supported Expect is 100-continue.")
+    return None
+
+
+# Reading a head for the core
+
+
+def fields(message: RawRequestMessage) -> Fields:
+    """Header names as sent, and values as text: decoded as UTF-8 if possible, else as ISO 8859-1."""
+    raw = message.raw_headers
+    if not raw:
+        return Fields((), (), ())
+    names, lower = _decoded(tuple(map(_name, raw)))
+    # The parser decodes values that are not UTF-8 with replacement characters.
+    values = tuple(message.headers.values())
+    if not all(map(str.isascii, values)):
+        values = tuple(_text(value) for _, value in raw)
+    return Fields(names, lower, values)
+
+
+_name = itemgetter(0)
+
+
+@lru_cache(maxsize=256)
+def _decoded(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Header names as text, and in lower case; cached, since a client sends the same names with each request."""
+    decoded = tuple(name.decode() for name in names)
+    return decoded, tuple(map(str.lower, decoded))
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def origin_form(message: RawRequestMessage) -> str | None:
+    """Path and query exactly as sent; for an absolute target (RFC 9112 3.2.2) the part after the authority.
+
+    None if the host of an absolute target differs from the Host header: the server must not guess which one is meant.
+    """
+    target = message.path or ""
+    if target.startswith("/") or target == "*":
+        return target
+    authority = urlsplit(target).netloc
+    if authority.lower() != message.headers.get(HOST, authority).lower():
+        return None
+    rest = target.partition("://")[2][len(authority) :]
+    return rest if rest.startswith("/") else "/" + rest
+
+
+_NAME_AND_PORT = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
+_LAST_PORT = 65535
+_CACHED = 256
+
+
+class Base:
+    """The base of links in answers of one listener, depending on the Host header of the request.
+
+    It is the public address if one is set; else the scheme and the Host header, if that is an allowed name (a loopback
+    name, the listening address, `--allow-host`); else the listening address.
+    """
+
+    def __init__(self, *, scheme: str, host: str, port: int, public_url: str | None, allowed: tuple[str, ...]) -> None:
+        self._scheme = scheme
+        self.listening = f"{scheme}://{url_host(host)}:{port}"
+        self._public = public_url.rstrip("/") if public_url else None
+        self._allowed = LOOPBACK_NAMES | {url_host(host).lower()} | {url_host(name).lower() for name in allowed}
+        self._known: dict[str | None, str] = {}
+
+    def of(self, host: str | None) -> str:
+        """The base of links, `http://host:port`, for a request whose Host header is `host`."""
+        base = self._known.get(host)
+        if base is None:
+            base = self._base_for(host)
+            if len(self._known) < _CACHED:
+                self._known[host] = base
+        return base
+
+    def _base_for(self, host: str | None) -> str:
+        if self._public is not None:
+            return self._public
+        if host is None:
+            return self.listening
+        parts = _NAME_AND_PORT.fullmatch(host)
+        if parts is None or parts[1].lower() not in self._allowed or int(parts[2] or 0) > _LAST_PORT:
+            return self.listening
+        return f"{self._scheme}://{host}"
+
+
+CLOSE = "Connection: close"
+_DATE = b"\r\nDate: "
+_SERVER = b"\r\nServer: bank-emulator\r\n\r\n"
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
+_LINE = ": ".join
+_NO_CONTROLS = bytes([0x09, *range(0x20, 0x7F), *range(0x80, 0x100)])
+
+
+def head(answer: Response | Stream, framing: list[str]) -> bytes:
+    """Status line, headers and `framing` up to the empty line; ValueError for control characters in a header."""
+    status = answer.status
+    lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(_LINE, answer.headers), *framing]
+    written = "\r\n".join(lines).encode()
+    if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
+        raise ValueError("a header of the answer contains a control character")
+    return written + (_SERVER if _DATE in written else _date_and_server(int(time())))
+
+
+@lru_cache(maxsize=1)
+def _date_and_server(second: int) -> bytes:
+    """The end of a head; the same for all answers within a second."""
+    return _DATE + formatdate(second, usegmt=True).encode() + _SERVER
+
+
+def encoded(response: Response, accept_encoding: str | None) -> Response:
+    """A copy of the answer compressed with gzip if the client accepts it, else the answer itself.
+
+    Vary is added to uncompressed answers too, so that a cache asks again for a client with another Accept-Encoding.
+    """
+    coded = content_coded(response, accept_encoding)
+    if VARY in coded.headers or not coded.body:
+        return coded
+    names = {name.lower() for name, _ in response.headers}
+    if "vary" in names or "content-encoding" in names:  # the coding does not depend on Accept-Encoding
+        return coded
+    return Response(coded.status, [*coded.headers, ("Vary", "Accept-Encoding")], coded.body, coded.delivery)
+
+
+def complete(response: Response, message: RawRequestMessage | None, *, last: bool) -> bytes:
+    """All bytes of an answer to `message`; `last`: no further request is answered on the connection."""
+    has_body = response.status not in (204, 304)
+    framing = [f"Content-Length: {len(response.body)}"] if has_body else []
+    written = head(response, framing + _connection(message, last=last))
+    return written + response.body if has_body and (message is None or message.method != "HEAD") else written
+
+
+async def blocks(
+    response: Response, parts: BodyParts, message: RawRequestMessage, *, last: bool
+) -> AsyncIterator[bytes]:
+    """The bytes of an answer whose body is produced in parts, as `complete` gives those of another."""
+    headers = [*response.headers, ("Vary", "Accept-Encoding")]
+    framing = [f"Content-Length: {len(response.body) + parts.size}"]
+    packer = None
+    if message.version != HttpVersion10 and wants_gzip(message.headers.get(ACCEPT_ENCODING, "")):
+        packer = gzip_packer()
+        framing = ["Transfer-Encoding: chunked"]
+        headers.append(("Content-Encoding", "gzip"))
+    yield head(Response(response.status, headers), framing + _connection(message, last=last))
+    if message.method == "HEAD":
+        return
+    yield response.body if packer is None else _chunk(packer.compress(response.body))
+    async for part in parts:
+        yield part if packer is None else _chunk(packer.compress(part))
+    if packer is not None:
+        yield _chunk(packer.flush()) + b"0\r\n\r\n"
+
+
+def _connection(message: RawRequestMessage | None, *, last: bool) -> list[str]:
+    """Whether another request may follow, where HTTP requires that the answer says it."""
+    if last:
+        return [CLOSE]
+    return ["Connection: keep-alive"] if message is not None and message.version == HttpVersion10 else []
+
+
+def _chunk(data: bytes) -> bytes:
+    """A chunk of a chunked body; nothing for empty data, which would end the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
