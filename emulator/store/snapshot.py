@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -64,35 +65,32 @@ def _head(sequence: int, body: int) -> bytes:
     return _HEAD % (FORMAT, sequence, crc32(_HEAD % (FORMAT, sequence, 0), body))
 
 
-def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
-    """The whole file; `pause` is called between parts of the work."""
-    parts, check = [b""], 0
+def _write(write: Callable[[bytes], object], tables: Tables, sequence: int, pause: Callable[[], None]) -> bytes:
+    """Write a file in parts, its first line without the checksum; returns that line with it."""
+    write(_head(sequence, 0))
+    check = 0
     for part in _parts(tables):
-        parts.append(part)
+        write(part)
         check = crc32(part, check)
         pause()
-    parts[0] = _head(sequence, check)
+    return _head(sequence, check)
+
+
+def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
+    """The whole file; `pause` is called between parts of the work."""
+    parts: list[bytes] = []
+    parts[0] = _write(parts.append, tables, sequence, pause)
     return b"".join(parts)
 
 
 def write_snapshot(
     disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] = lambda: None
 ) -> int:
-    """Write and sync a snapshot file; returns its size in bytes. Raises OSError.
-
-    `pause` is called between parts of the work.
-    """
+    """Write and sync a snapshot file; returns its size in bytes. Raises OSError."""
     with closing(disk, disk.create(path)) as file:
-        head = _head(sequence, 0)  # until its checksum is known
-        write_whole(disk, file, head)
-        size, check = len(head), 0
-        for part in _parts(tables):
-            write_whole(disk, file, part)
-            size, check = size + len(part), crc32(part, check)
-            pause()
-        disk.write_at(file, _head(sequence, check), 0)
+        disk.write_at(file, _write(partial(write_whole, disk, file), tables, sequence, pause), 0)
         disk.sync(file)
-    return size
+    return path.stat().st_size
 
 
 def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:

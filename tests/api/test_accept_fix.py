@@ -12,6 +12,7 @@ from emulator.bank import fixtures
 from emulator.bank.kinds import ACCOUNT
 from tests.api.desk import DeskClient
 from tests.known_state import KARI, SIRI
+from tests.postgres.remote import RemoteService
 
 BAKERY = "NO2799911000012"
 BEFORE = datetime(2024, 9, 4, 21, 59, 59, tzinfo=UTC)  # the last second of 4 September in Oslo
@@ -19,7 +20,10 @@ FROM = datetime(2024, 9, 4, 22, 0, tzinfo=UTC)
 
 
 def at(service: BankService, client: DeskClient, moment: datetime, person: str = KARI) -> DeskClient:
-    fixtures.reset(service.bank, "known-state", now=moment, mode="frozen")
+    if isinstance(service, RemoteService):
+        service.begin_anew(moment)
+    else:
+        fixtures.reset(service.bank, "known-state", now=moment, mode="frozen")
     return client.log_in(person)
 
 

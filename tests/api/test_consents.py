@@ -61,7 +61,7 @@ def test_a_consent_that_was_declined_or_never_given_is_not_received_any_more(
 
 
 def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
-    tpp: DeskClient, service: BankService, asked: dict[str, Any]
+    tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any]
 ) -> None:
     give(service, tpp, asked)
     assert tpp.get("/v1/accounts").status == 200
@@ -71,7 +71,7 @@ def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
     ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
     second = ok(tpp.post("/v1/consents"), 201)
     give(service, tpp, second)
-    consents.revoke(service.bank, second["consentId"])
+    desk.do("POST", f"/consents/{second['consentId']}/revoke")
     assert status(tpp, second) == "revokedByPsu"
 
 
@@ -103,7 +103,7 @@ def test_what_has_ended_does_not_change_any_more(
     given_back, withdrawn = ok(kari.post("/v1/consents"), 201), ok(kari.post("/v1/consents"), 201)
     give(service, kari, withdrawn)
     ok(kari.get("/v1/accounts"))
-    consents.revoke(service.bank, withdrawn["consentId"])
+    desk.do("POST", f"/consents/{withdrawn['consentId']}/revoke")
     give(service, kari, given_back)
     ok(kari.delete(f"/v1/consents/{given_back['consentId']}"), 204)
     reject(service, declined["_links"]["scaRedirect"]["href"])
@@ -161,10 +161,10 @@ def test_the_last_use_is_stored_with_the_answer_and_a_refused_request_changes_no
 
 
 def test_a_revoked_consent_stays_revoked_while_it_is_stored_and_is_unknown_then(
-    kari: DeskClient, service: BankService, asked: dict[str, Any]
+    kari: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any]
 ) -> None:
     give(service, kari, asked)
-    consents.revoke(service.bank, asked["consentId"])
+    desk.do("POST", f"/consents/{asked['consentId']}/revoke")
     for _ in range(consents.ENDED_KEPT):
         kari.log_in(KARI)
         assert status(kari, asked) == "revokedByPsu"

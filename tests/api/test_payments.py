@@ -10,11 +10,11 @@ import pytest
 from emulator.api.description import examples
 from emulator.api.service import BankService
 from emulator.bank.accounts import ledger
-from emulator.bank.authentication import sca, sca_control
 from emulator.bank.kinds import CARD, CUSTOMER, PAYMENT
 from emulator.bank.payment import baskets
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
+from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, NOW, DeskClient, advance, approve, messages, reject
 from tests.known_state import BULK, CROSS_BORDER, DOMESTIC, EVEN, KARI, PERIODIC, SEPA, STRAKS
 from tests.unit.payments.world import bulk, domestic, sepa
@@ -403,7 +403,7 @@ def test_an_authorisation_that_was_declined_or_is_too_old_has_failed(kari: DeskC
 
 
 @pytest.mark.parametrize("over", ["another person", "too late", "a system fails"])
-def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, over: str) -> None:
+def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, desk: ControlDesk, over: str) -> None:
     """Of a payment and of a basket, in details and status; startAuthorisation stays."""
     signable = [created(kari, STRAKS, domestic())]
     signable.append(created(kari, "/v1/signing-baskets", {"paymentIds": [signable[0]["paymentId"]]}))
@@ -413,7 +413,7 @@ def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, over: 
     assert all("scaRedirect" in kari.get(address).json()["_links"] for address in addresses)
     for one in signable:
         if over == "a system fails":
-            sca.fail(kari.service.bank, sca_control.find(kari.service.bank, one.get("basketId") or one["paymentId"]))
+            desk.do("POST", f"/sca/{one.get('basketId') or one['paymentId']}/fail")
         else:
             redirect = approve(kari.service, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
             assert redirect["code"] == ("SCA_EXPIRED" if over == "too late" else "PSU_CREDENTIALS_INVALID")

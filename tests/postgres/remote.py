@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.api.messages import Delivery, Request, Response
+from emulator.api.messages import Delivery, Request, Response, Stream
 from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
@@ -26,6 +26,8 @@ from emulator.client import Identity
 from emulator.store import Documents, memory_store
 
 PATIENCE = 60.0
+BASE = "http://127.0.0.1:8080"
+MONDAY = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 JSON = ("Content-Type", "application/json")
 READS = frozenset({"get", "exists", "all", "find", "first", "count", "range", "range_count", "first_key", "dump", "at"})
 
@@ -46,12 +48,18 @@ class Inside:
 
 @dataclass
 class Wire(Inside):
-    """Sends requests of the core to a base address, each on a connection of its own. `sent` counts them."""
+    """Sends requests of the core to a base address, each on a connection of its own. `sent` counts them.
+
+    `prefix`: of the bank that the control interface is asked about.
+    """
 
     url: str
+    prefix: str = ""
     sent: int = 0
 
-    def send(self, request: Request) -> Response:
+    def send(self, request: Request) -> Any:
+        if request.base not in ("", BASE):
+            inside("another public address")
         self.sent += 1
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE)
@@ -68,7 +76,7 @@ class Wire(Inside):
             connection.endheaders(request.body or None)
             answer = connection.getresponse()
             if (answer.getheader("Content-Type") or "").startswith("text/event-stream"):
-                inside("an event stream")
+                return Stream(answer.status, answer.getheaders(), lambda _: inside("what an event stream tells"))
             return Response(answer.status, answer.getheaders(), answer.read())
         except (http.client.HTTPException, ConnectionError):
             return Response(0, delivery=Delivery(disconnect="after"))
@@ -81,7 +89,7 @@ class Wire(Inside):
         """What the control interface answers, which must be fine."""
         content = b"" if method == "GET" else json.dumps(body if body is not None else {}).encode()
         headers = (("Host", "127.0.0.1:8080"), JSON)
-        answer = self.send(Request(method, f"{prefix}/_emulator/{path}", headers, content))
+        answer = self.send(Request(method, f"{prefix or self.prefix}/_emulator/{path}", headers, content))
         if answer.status >= 300 or answer.status == 0:
             raise AssertionError(f"{method} {path}: {answer.status} {answer.body.decode()}")
         return json.loads(answer.body) if answer.body else None
@@ -155,12 +163,55 @@ class RemoteBank(Inside):
         self._wire.control("PUT", "settings", changes)
 
 
+class RemoteExchange(Inside):
+    """A request in the log, as the control interface shows it."""
+
+    def __init__(self, wire: Wire, entry: dict[str, Any]) -> None:
+        self._wire = wire
+        self._entry = entry
+
+    @property
+    def operation(self) -> str | None:
+        return self._entry.get("operation")
+
+    def summary(self) -> dict[str, Any]:
+        return self._entry
+
+    def detail(self) -> dict[str, Any]:
+        return dict(self._wire.control("GET", f"requests/{self._entry['id']}"))
+
+
+class RemoteLog(Inside):
+    """The request log of a bank."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def entries(self, limit: int = 100) -> list[RemoteExchange]:
+        listed = self._wire.control("GET", f"requests?limit={limit}")["requests"]
+        return [RemoteExchange(self._wire, entry) for entry in listed]
+
+    def newest(self) -> Iterator[RemoteExchange]:
+        return iter(self.entries(1000))
+
+    def clear(self) -> None:
+        self._wire.control("DELETE", "requests")
+
+
 class RemoteService(Inside):
-    """What answers for the default bank."""
+    """What answers for a bank."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.bank = RemoteBank(wire)
+        self.log = RemoteLog(wire)
+
+    def begin_anew(self, now: datetime) -> None:
+        """The known state at a moment, at which the clock stands."""
+        start = {"from": "known-state", "clock": now.isoformat()}
+        self.wire.control("POST", "scenario", {"scenario": "monday", "start": start})
+        with suppress(AssertionError):
+            self.wire.control("DELETE", "scenario")
 
     def handle(self, request: Request) -> Response:
         return self.wire.send(request)
@@ -178,6 +229,12 @@ class RemoteRegistry(Inside):
 
     def names(self) -> list[str]:
         return [bank["name"] for bank in self.wire.control("GET", "banks")["banks"]]
+
+    def make(self, name: str) -> None:
+        self.wire.control("PUT", f"banks/{name}")
+
+    def find(self, name: str) -> RemoteService | None:
+        return RemoteService(Wire(self.wire.url, f"/banks/{name}")) if name in self.names() else None
 
 
 class RemoteAuthority(Inside):
@@ -223,21 +280,20 @@ class RemoteBanks:
                 self.wire.control("DELETE", f"banks/{bank['name']}")
         for snapshot in self.wire.control("GET", "snapshots")["snapshots"]:
             self.wire.control("DELETE", f"snapshots/{snapshot['name']}")
-        start = {"from": "known-state", "clock": "2026-03-02T09:00:00+01:00"}
-        self.wire.control("POST", "scenario", {"scenario": "monday", "start": start})
-        with suppress(AssertionError):
-            self.wire.control("DELETE", "scenario")
-        self.wire.control("DELETE", "requests")
-        return RemoteService(self.wire)
+        service = RemoteService(self.wire)
+        service.begin_anew(MONDAY)
+        service.log.clear()
+        return service
 
 
 class RemoteLiving(Inside):
     """The whole emulator with its console, as the tests of the pages have it."""
 
     def __init__(self, banks: RemoteBanks, tpp: Callable[[str, Identity], Any]) -> None:
-        self.base = "http://127.0.0.1:8080"
+        self.base = BASE
         self.service = banks.begin()
         self.application = self.service
+        self.registry = banks.registry()
         self.tpp = tpp(self.base, banks.demo)
 
     def visitor(self, **headers: str) -> Any:

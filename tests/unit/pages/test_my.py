@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from emulator.api.messages import Request, Response
 from emulator.bank.authentication import authorisations
-from emulator.bank.customers import sessions
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, PAYMENT, SCA
 from emulator.bank.payment import self_service
 from tests.known_state import EVEN, KARI, STRAKS
@@ -16,6 +17,7 @@ from tests.unit.pages.living import Living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
 TPP = "PSDNO-SBX-demo"
+JSON = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 
 
 def log_in(browser: Visitor, person: str = KARI, home: str = "/my") -> Page:
@@ -27,13 +29,20 @@ def log_in(browser: Visitor, person: str = KARI, home: str = "/my") -> Page:
     return browser.get(entered.headers["location"])
 
 
+def known(emulator: Living) -> None:
+    """Kari has been at the bank for the TPP."""
+    body = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
+    answer = emulator.application.handle(Request("POST", "/_emulator/sessions", JSON, body))
+    assert isinstance(answer, Response)
+    emulator.tpp.psu_id = json.loads(answer.body)["psuId"]
+
+
 def pay(emulator: Living, **more: Any) -> str:
     """A payment of Kari's that waits for her approval; its id."""
-    bank = emulator.service.bank
-    emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
+    known(emulator)
     answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
     assert answer.status == 201
-    return str(bank.documents.range(PAYMENT, "created", reverse=True, limit=1)[0]["id"])
+    return str(json.loads(answer.body)["paymentId"])
 
 
 def status(emulator: Living, payment_id: str) -> str:
@@ -183,7 +192,7 @@ def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
 
 def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
     bank = emulator.service.bank
-    emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
+    known(emulator)
     account = bank.documents.first(ACCOUNT, bban="99901000014") or {}
     browser = emulator.visitor()
     page = log_in(browser)
@@ -209,7 +218,7 @@ def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
 def test_the_reads_of_a_day_note_the_use_once(emulator: Living) -> None:
     bank = emulator.service.bank
     bank.clock.set(mode="frozen")
-    emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
+    known(emulator)
     account = bank.documents.first(ACCOUNT, bban="99901000014") or {}
     path = f"/v1/accounts/{account['id']}"
     emulator.call("GET", path, headers={"PSU-IP-Address": None})
@@ -220,7 +229,7 @@ def test_the_reads_of_a_day_note_the_use_once(emulator: Living) -> None:
 
 def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None:
     bank = emulator.service.bank
-    sessions.seed(bank, tpp_id=TPP, national_id=KARI)
+    known(emulator)
     consent = next(bank.documents.all(CONSENT))
     browser = emulator.visitor()
     page = log_in(browser, EVEN)
