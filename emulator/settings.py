@@ -2,7 +2,8 @@
 BANK_EMULATOR_*.
 
 Each flag is declared once, as a member of ServeSettings: name, type, default, parser and help. The command line, its
-help, the variables and the manual's table come from it.
+help, the variables and the manual's table come from it (`FLAGS`). `assemble/composition.py` and `cli/serve.py` hand the
+values to what uses them; `assemble/joining.py` lists those that processes of one store must have alike.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 They are a table and not a model of pydantic, because a bank with stored documents reads its settings before anything
 else needs pydantic, whose import would make the start longer. Forms and JSON Schemas are derived from the table.
 
-A setting is a member of `Settings`, declared once: type, default, the values that it takes, what it decides. Forms,
-console and manual follow from that. A default that a flag sets is in `assemble/composition.py`.
+A setting is a member of `Settings`, declared once: type, default, the values that it takes, what it decides. The domain
+reads it as `bank.settings.<name>`; forms, console and manual follow from the declaration. A default that a flag sets is
+in `assemble/composition.py`.
 """
 
 from __future__ import annotations

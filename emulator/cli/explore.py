@@ -17,7 +17,7 @@ from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
-    from emulator.cli.sandbox import Sandbox
+    from emulator.cli.search_banks import SearchBanks
     from emulator.conformance.explore.clients import Process
     from emulator.conformance.explore.search import Breakage, SearchProgress
 
@@ -99,8 +99,8 @@ def explore(
         shown = len(now.found)
         _line(now)
 
-    with _sandbox() as sandbox:
-        looking = search.Search(sandbox, client, tasks or TASKS, base=seed, jobs=jobs)
+    with _banks() as banks:
+        looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
         try:
             done = looking.run(budget, progress)
         except RunFailed as failed:
@@ -146,9 +146,9 @@ def replay(
 
     cases: list[dict[str, Any]] = []
     err = output == "json"
-    with _sandbox() as sandbox:
+    with _banks() as banks:
         try:
-            for (file, _), outcome in zip(read, play_again([one for _, one in read], sandbox, client), strict=True):
+            for (file, _), outcome in zip(read, play_again([one for _, one in read], banks, client), strict=True):
                 finding = next(iter(outcome.findings), None)
                 if outcome.silent:
                     raise RunFailed("the TPP sent no request" + (f": {finding.text}" if finding else ""))
@@ -192,14 +192,14 @@ def _client(
 
 
 @contextmanager
-def _sandbox() -> Iterator[Sandbox]:
-    from emulator.cli.sandbox import Sandbox
+def _banks() -> Iterator[SearchBanks]:
+    from emulator.cli.search_banks import SearchBanks
 
-    sandbox = Sandbox()
+    banks = SearchBanks()
     try:
-        yield sandbox
+        yield banks
     finally:
-        sandbox.close()
+        banks.close()
 
 
 def _folder(name: str) -> Path:

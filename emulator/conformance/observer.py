@@ -1,4 +1,4 @@
-"""The conformance report of one bank.
+"""What one bank sees of its TPPs, queued for their judgement.
 
 Observations are queued, and judged when the process is idle (`judge_some`) or when a report is requested, so that no
 client waits for it. If the queue is full, each new observation makes two of them be judged: the queue is bounded in

@@ -6,7 +6,7 @@
     documents.json.<id>.new        a snapshot that is being written
     lock                           names the process that has the directory open (disk.py)
 
-A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`change.Change`). Every byte
+A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`log.Change`). Every byte
 of it is either fixed by this form or covered by the checksum. With `power` the change states in `synced` which one was
 synced before it, by which a start tells a torn end from damage.
 

@@ -1,4 +1,7 @@
-"""Account information: lists, balances, transactions and their details (accounts.md)."""
+"""Account information: lists, balances, transactions and their details (accounts.md).
+
+The members of the answers are declared in `shapes/account_answers.py`; their values come from `bank/accounts`.
+"""
 
 from __future__ import annotations
 

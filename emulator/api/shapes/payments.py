@@ -1,4 +1,4 @@
-"""The bodies of payment initiation, one for each product (payments.md#members-of-a-body).
+"""The bodies of payment initiation, one for each product (payments.md#members-of-a-body), and of signing baskets.
 
 Checks that need the bank's documents or clock (accounts, dates, limits), and check digits, belong to the products.
 """

@@ -1,4 +1,8 @@
-"""The payment products: each module of this package defines one `PRODUCT`; a malformed one stops the start."""
+"""The payment products: each module of this package defines one `PRODUCT`; a malformed one stops the start.
+
+The body that it names is in `api/shapes/payments.py`, the rules in `bank/scheme/rules.py`, and the flow, with the table
+of its statuses, in `bank/payment/flows`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays schedules and judges them; needs no hypothesis."""
+"""What becomes of a schedule that is played (`play.py`) and judged (`judge.py`), once or again; without hypothesis."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ROLES = ("PISP", "AISP")
 DATE_SKEW = 10**6  # seconds: bank time is not that of the TPP
 
 
-class Sandbox:
+class SearchBanks:
     """The banks of one search. `serves`: at a free port of this machine; else their application is called directly."""
 
     def __init__(self, *, serves: bool = True, notify: tuple[str, ...] = ("127.0.0.1",)) -> None:
