@@ -153,11 +153,13 @@ class Entrance:
             await asyncio.sleep(LINGERING)
         for writer in set(self._connections.values()) - self._answering:
             writer.close()
-        for _ in range(2):
-            if self._connections:
-                await asyncio.wait(self._connections, timeout=ENDING)
-            for writer in self._connections.values():
-                writer.transport.abort()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=ENDING)
+        for task, writer in self._connections.items():
+            writer.transport.abort()
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()

@@ -88,7 +88,7 @@ class Process:
         self.application.stop()
         self._queue.stop()
         assert self.homes._entrance is not None
-        with mock.patch.object(forwarding, "LINGERING", 0):
+        with mock.patch.multiple(forwarding, LINGERING=0, ENDING=0.1):
             await self.homes._entrance.close()
         await self.homes.server.close()
 

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from emulator import assemble
+from emulator.assemble import stored_service
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from tests.e2e.process import served
@@ -82,14 +83,20 @@ def test_what_is_there_is_kept_unless_it_is_to_be_replaced(
 @pytest.mark.crash
 @pytest.mark.parametrize("query", ["", pytest.param("?application_name=sandbox", marks=pytest.mark.long)])
 def test_a_store_that_processes_use_is_not_replaced(
-    tmp_path: Path, store_url: str, query: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    store_url: str,
+    query: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     filled(tmp_path / "first")
     url = store_url + query
     copy = ["state", "copy", str(tmp_path / "first"), url, "--replace"]
     with served(tmp_path / "beside", "--store", url, "--fixtures", "empty") as bank:
         before = holding(bank.url)
-        assert run(copy) == 2
+        with monkeypatch.context() as patch:
+            patch.setattr(stored_service, "_ENDING", 0.5)
+            assert run(copy) == 2
         output = capsys.readouterr()
         [line] = output.err.splitlines()
         assert "(schema bank_emulator) is in use by a process connected from 127.0.0.1: stop all processes" in line
