@@ -32,6 +32,8 @@ def parse_date(text: str) -> tuple[float, str | None]:
     """Seconds since 1970 and a note when the form is readable but not IMF-fixdate; raise DateUnreadable."""
     if len(text) > 64:
         raise DateUnreadable("it is too long for a date")
+    if (seconds := usual_date(text)) is not None:
+        return seconds, None
     outcome = _parse(text)
     if isinstance(outcome, str):
         raise DateUnreadable(outcome)
