@@ -271,6 +271,15 @@ class Ways:
                 writer.close()
         self._free.clear()
 
+    async def lead_to(self, address: str) -> bool:
+        """Whether anything can be connected to at this address."""
+        try:
+            _, writer = await self._connection(address)
+        except (OSError, TimeoutError, ValueError):
+            return False
+        writer.close()
+        return True
+
     async def send(self, address: str, home: str, bank: str, request: Request) -> Response | Stream:
         """Pass a request on to the home of a bank; NotDelivered, Broken."""
         head = {

@@ -256,6 +256,17 @@ class Homes:
                 self.known[name] = Elsewhere(self.leases.address, self.leases.home)
             return None
 
+    async def locate_living(self, name: str) -> Elsewhere | None:
+        """`locate` for a start: of a process that was killed, its lease is waited for."""
+        until = asyncio.get_running_loop().time() + PATIENCE
+        while True:
+            where = await self.locate(name, new=True)
+            if where is None or where.address is None or await self._ways.lead_to(where.address):
+                return where
+            if asyncio.get_running_loop().time() > until:
+                return where
+            await asyncio.sleep(PAUSE)
+
     async def _load(self, lease: Lease) -> None:
         """Load a bank that was taken."""
         name = lease.name

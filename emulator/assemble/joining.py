@@ -149,7 +149,7 @@ async def _begin(
     A process that joins or comes back leaves the bank as it is.
     """
     registry = homes.registry
-    where = await homes.locate(DEFAULT, new=True)
+    where = await homes.locate_living(DEFAULT)
     if where is not None:
         if settings.scenario and begun != list(settings.scenario):
             logger.warning("--scenario is not applied: another process has the default bank; use `scenario apply`")

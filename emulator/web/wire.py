@@ -165,12 +165,18 @@ def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
             return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
         if coding.lower() != "chunked":
             return wire_refusal(400, "The only supported Transfer-Encoding is chunked.")
-    elif length is not None and int(length) > MAX_BODY_BYTES:
+    elif length is not None and _is_over(length, MAX_BODY_BYTES):
         return body_too_large()
     expectation = message.headers.get(EXPECT)
     if expectation is not None and expectation.lower() != "100-continue":
         return wire_refusal(417, "The only supported Expect is 100-continue.")
     return None
+
+
+def _is_over(digits: str, most: int) -> bool:
+    """Whether a number is over `most`; it may have any number of digits, of which Python converts 4300."""
+    digits = digits.lstrip("0")
+    return len(digits) > len(str(most)) or int(digits or "0") > most
 
 
 # Reading a head for the core

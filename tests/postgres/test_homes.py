@@ -255,14 +255,14 @@ async def test_where_nobody_knows_the_outcome_the_client_gets_no_answer(
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("answered", [False, True])
 async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_during_the_commit(
-    one: Process, two: Process, bank: str, stored: bool, answered: bool
+    one: Process, two: Process, bank: str, stored: bool, answered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = await now(one, bank)
 
     async def overtaken(commit: Any) -> Any:
         rows = await commit if stored else None
-        await over(one, bank)
-        assert await two.homes.locate(bank) is None
+        with monkeypatch.context() as stopped:
+            await taken(one, two, bank, stopped)
         await one.homes.renew()
         assert (has(one, bank), has(two, bank)) == (False, True)
         rows = await commit if rows is None else rows
@@ -417,6 +417,65 @@ async def test_a_home_that_ends_leaves_request_log_and_counters(one: Process, tw
         assert (count["matched"], count["acted"]) == (3, 2)
         entries = (await one.control("GET", "requests", bank="left"))["requests"]
         assert [entry["id"] for entry in entries] == ["3", "2", "1"]
+
+
+async def test_what_a_home_has_left_is_for_the_next_one_only(one: Process, two: Process, tmp_path: Path) -> None:
+    """A home that is killed loses what it had in memory; what was left before it does not come back."""
+    async with process(one.url, tmp_path / "three") as three:
+        await three.control("PUT", "banks/heir", {"fixtures": "empty"}, status=201)
+        await three.send(Request("GET", "/banks/heir/v1/accounts", HEADERS))
+        await three.end()
+    assert len((await one.control("GET", "requests", bank="heir"))["requests"]) == 1
+    one.homes._drop("heir")  # as if it was killed
+    await over(one, "heir")
+    assert (await two.control("GET", "requests", bank="heir"))["requests"] == []
+
+
+async def test_of_two_processes_that_take_a_bank_at_once_the_later_one_hears_who_has_it(
+    one: Process, two: Process, bank: str
+) -> None:
+    """Not that there is no such bank: the statement has read the row before the other one was first."""
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    one.homes._drop(bank)
+    await over(one, bank)
+    two.homes.known.pop(bank, None)
+    async with await psycopg.AsyncConnection.connect(one.url) as holder:
+        await holder.execute("SELECT 1 FROM bank_emulator.bank WHERE name = %s FOR UPDATE", [bank])
+        asked = [each.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS)) for each in (one, two)]
+        while (await execute(one.url, waits))[0][0] < 2:
+            await asyncio.sleep(0.005)
+        await holder.commit()
+    assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
+
+
+async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
+    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its banks are there when it is ready, and its scenario is applied."""
+    async with process(store_url, tmp_path / "killed") as killed:
+        killed.homes._bound.close()
+    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new"))
+    await asyncio.wait([starting], timeout=0.2)
+    assert not starting.done(), "the lease is not over"
+    await over(killed, DEFAULT)
+    async with await starting as new:
+        assert has(new, DEFAULT)
+    assert "is not applied" not in caplog.text
+
+
+async def _started(store_url: str, state: Path) -> Any:
+    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",))
+    application = await asyncio.to_thread(assembled, settings, LIVE)
+    return _running(application, store_url)
+
+
+@asynccontextmanager
+async def _running(application: Any, store_url: str) -> Any:
+    one = Process(application, store_url)
+    try:
+        yield one
+    finally:
+        await one.kill()
 
 
 async def test_a_bank_in_which_nothing_happens_rests_after_the_end_of_its_home(one: Process, tmp_path: Path) -> None:

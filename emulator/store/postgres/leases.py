@@ -55,10 +55,10 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _UNTIL = f"now() + interval '{LASTS:g} seconds'"
 _TAKE = (
-    "WITH taken AS ("
-    f" UPDATE {{schema}}.bank SET home = %s, address = %s, epoch = epoch + 1, until = {_UNTIL}"
-    " WHERE name = %s AND (until < now() OR home = %s) AND (sequence > 0 OR %s)"
-    " RETURNING epoch, sequence, checkpoint, written, made, memory)"
+    "WITH free AS (SELECT name, memory FROM {schema}.bank"
+    " WHERE name = %s AND (until < now() OR home = %s) AND (sequence > 0 OR %s) FOR UPDATE), taken AS ("
+    f" UPDATE {{schema}}.bank b SET home = %s, address = %s, epoch = epoch + 1, until = {_UNTIL}, memory = NULL"
+    " FROM free WHERE b.name = free.name RETURNING epoch, sequence, checkpoint, written, made, free.memory)"
     " SELECT true, NULL, NULL, epoch, sequence, checkpoint, written, made, memory FROM taken UNION ALL"
     " SELECT false, CASE WHEN until < now() THEN NULL ELSE address END, home, epoch, sequence, checkpoint, written,"
     " made, NULL"
@@ -145,14 +145,16 @@ class Leases:
         began = elapsed()
         if new:
             await self._server.rows(_MAKE, name)
-        rows = await self._server.rows(_TAKE, self.home, self.address, name, self.home, new, name)
-        if not rows:
-            return Elsewhere(None, None)
-        taken, address, home, *as_taken = rows[0]
-        if not taken:
-            return Elsewhere(address, home)
-        lease = self.held[name] = Lease(name, began + LASTS - MARGIN, *as_taken)
-        return lease
+        while rows := await self._server.rows(_TAKE, name, self.home, new, self.home, self.address, name):
+            taken, address, home, *as_taken = rows[0]
+            if taken:
+                lease = self.held[name] = Lease(name, began + LASTS - MARGIN, *as_taken)
+                return lease
+            exists = as_taken[1] > 0
+            if address is not None or not (exists or new):
+                return Elsewhere(address, home)
+            # another process has taken it just now: the statement has seen the row as it was before
+        return Elsewhere(None, None)
 
     async def renew(self) -> list[str]:
         """Renew all leases; the banks that are lost."""

@@ -48,6 +48,14 @@ async def test_a_host_that_is_none_is_400(host: str) -> None:
     assert (statuses, text) == ([400], "Host is not a host name or address with an optional port.")
 
 
+@pytest.mark.parametrize(
+    ("digits", "statuses"), [("0" * 5000 + "2", [200]), ("0" * 5000 + str(MAX_BODY_BYTES + 1), [413])]
+)
+async def test_a_content_length_may_have_any_number_of_zeros(digits: str, statuses: list[int]) -> None:
+    data = get("/").removesuffix(b"\r\n") + f"Content-Length: {digits}\r\n\r\n{{}}".encode()
+    assert (await asked(data))[0] == statuses
+
+
 @pytest.mark.parametrize("host", ["", "a", "a:80", "a:", "[::1]:80", "xn--a.b-c_d", "a%20b", "1.2.3.4:65536"])
 async def test_a_host_that_can_be_one_passes(host: str) -> None:
     assert (await asked(get("/").replace(b"localhost", host.encode())))[0] == [200]
@@ -58,6 +66,7 @@ LINES = st.sampled_from(
         "Content-Length: 0",
         "Content-Length: 4",
         "Content-Length: 18446744073709551615",
+        f"Content-Length: {'0' * 5000}4",
         f"Content-Length: {MAX_BODY_BYTES + 1}",
         "Transfer-Encoding: chunked",
         "Transfer-Encoding: gzip, chunked",
