@@ -193,9 +193,15 @@ class Homes:
         """The answer to a request that another process has passed on; None if this one is not the home any more.
 
         A bank that was deleted here may have been created again at another process: this one cannot say that there is
-        none.
+        none, and neither can one that is loading it.
         """
-        return await self.here(name, request) if self._serves(name, whole=True) else None
+        taking = self._taking.get(name)
+        if taking is not None and taking.locked():
+            async with taking:
+                pass
+        lease = self.leases.held.get(name)
+        whole = bank_of(request)[1] or (lease is not None and lease.damage is not None)
+        return await self.here(name, request) if self._serves(name, whole=whole) else None
 
     async def _ready(self, request: Request) -> Response | Stream:
         """Whether this process and the store can be used, and the banks that it is the home of."""

@@ -448,6 +448,31 @@ async def test_of_two_processes_that_take_a_bank_at_once_the_later_one_hears_who
     assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
 
 
+async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it has never heard of it before, and another process sends it a request meanwhile."""
+    load, loading, goes_on = two.homes._load, asyncio.Event(), asyncio.Event()
+
+    async def slowly(lease: leases.Lease) -> None:
+        loading.set()
+        await goes_on.wait()
+        await load(lease)
+
+    monkeypatch.setattr(two.homes, "_load", slowly)
+    one.homes._drop(bank)
+    await over(one, bank)
+    two.homes.known.pop(bank, None)
+    asked = [two.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))]
+    await loading.wait()
+    two.homes.known.pop(bank, None)
+    asked.append(one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS)))
+    await eventually(lambda: one.homes.known[bank].address == two.leases.address)
+    await asyncio.wait(asked[1:], timeout=0.05)
+    goes_on.set()
+    assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
+
+
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
