@@ -27,14 +27,14 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
-from aiohttp.hdrs import ACCEPT_ENCODING, HOST
+from aiohttp.hdrs import HOST
 from aiohttp.http import RawRequestMessage
 
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import Watchers, send_events
-from emulator.web.wire import blocks, complete, encoded, fields, origin_form, unavailable
+from emulator.web.wire import accept_encoding, blocks, complete, encoded, fields, origin_form, unavailable
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 
@@ -68,7 +68,7 @@ class Handler:
             return False
         last = message.should_close or connection.last
         if answer.parts is None:
-            connection.send(complete(encoded(answer, message.headers.get(ACCEPT_ENCODING)), message, last=last))
+            connection.send(complete(encoded(answer, accept_encoding(message)), message, last=last))
             await connection.drain()
         else:
             async for block in blocks(answer, answer.parts, message, last=last):

@@ -296,17 +296,22 @@ def gzip_packer() -> zlib._Compress:
     return zlib.compressobj(level=1, wbits=_GZIP)
 
 
-def encoded(response: Response, accept_encoding: str | None) -> Response:
+def accept_encoding(message: RawRequestMessage) -> str:
+    """The codings that a client accepts, of all its lines."""
+    return ", ".join(message.headers.getall(ACCEPT_ENCODING, ()))
+
+
+def encoded(response: Response, accepted: str) -> Response:
     """A copy of the answer compressed with gzip if the client accepts it and the answer is not signed, else the answer.
 
     Vary is added to uncompressed answers too, so that a cache asks again for a client with another Accept-Encoding;
     not where the coding does not depend on that.
     """
     headers, body = response.headers, response.body
-    if not body or (not accept_encoding and VARY in headers):
+    if not body or (not accepted and VARY in headers):
         return response
     names = {name.lower() for name, _ in headers}
-    if accept_encoding and names.isdisjoint(("content-encoding", "digest")) and wants_gzip(accept_encoding):
+    if accepted and names.isdisjoint(("content-encoding", "digest")) and wants_gzip(accepted):
         packer = gzip_packer()
         body = packer.compress(body) + packer.flush()
         headers = [*headers, ("Content-Encoding", "gzip")]
@@ -330,7 +335,7 @@ async def blocks(
     headers = [*response.headers, ("Vary", "Accept-Encoding")]
     framing = [f"Content-Length: {len(response.body) + parts.size}"]
     packer = None
-    if message.version != HttpVersion10 and wants_gzip(message.headers.get(ACCEPT_ENCODING, "")):
+    if message.version != HttpVersion10 and wants_gzip(accept_encoding(message)):
         packer = gzip_packer()
         framing = ["Transfer-Encoding: chunked"]
         headers.append(("Content-Encoding", "gzip"))

@@ -381,12 +381,15 @@ async def test_a_disconnect_is_a_close_without_a_byte(kind: Literal["before", "a
         assert await client.until_closed() == b""
 
 
+@pytest.mark.parametrize(
+    "lines", [["Accept-Encoding: br, gzip;q=0.5"], ["Accept-Encoding: br", "Accept-Encoding: gzip"]]
+)
 @both_loops
-async def test_gzip_when_asked_for() -> None:
+async def test_gzip_when_asked_for(lines: list[str]) -> None:
     async with serving() as served:
         served.application.answers["/"] = lambda request: text(b"hei " * 100)
         client = await served.connect()
-        await client.send(get("/", "Accept-Encoding: br, gzip;q=0.5"))
+        await client.send(get("/", *lines))
         answer = await client.answer()
         assert answer.header("Content-Encoding") == "gzip"
         assert gzip.decompress(answer.body) == b"hei " * 100
