@@ -8,7 +8,6 @@ import json
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import clock_gettime, monotonic, perf_counter, sleep
+
+from tests.ports import free_port
 
 CONNECTIONS = 32
 PATIENCE = 60.0
@@ -69,11 +70,6 @@ class Rate:
     statuses: dict[str, int]
     cpu_us: float = 0.0
     later_us: float = 0.0
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from emulator import manual
 from tests import warm
 from tests.docs.sections import README, texts
 from tests.e2e.process import ALONE, served
+from tests.ports import free_port
 
 INDENTED = re.compile(r"(?:^(?: {4}.*)?\n)+", re.MULTILINE)
 HOW_TO, TUTORIALS = manual.FOLDER / "how-to", manual.FOLDER / "tutorials"
@@ -71,11 +71,6 @@ def _is_whole(command: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def walked(folder: Path, *files: Path) -> str:

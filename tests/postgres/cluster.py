@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from emulator.client import Identity
-from tests.postgres.server import free_port
+from tests.ports import free_port
 from tests.postgres.wire import Balancer, Loop, Proxy, Target
 from tests.warm import Command
 

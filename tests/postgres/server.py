@@ -23,6 +23,8 @@ from time import monotonic, sleep
 
 import psycopg
 
+from tests.ports import free_port
+
 PATIENCE = 30.0  # seconds until a server must answer
 ROLE, PASSWORD = "emulator", "emulator-password"
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/pgsql/bin")
@@ -84,11 +86,6 @@ def _run(program: str, *arguments: str) -> None:
     done = subprocess.run(_command(program, *arguments), capture_output=True, text=True, cwd="/", check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{program}: {done.stderr.strip()}")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 class PostgreSQL:

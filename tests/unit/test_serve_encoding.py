@@ -47,9 +47,7 @@ def test_the_coding_is_said_and_the_same_bytes_give_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("accept_encoding", ["", "br", "gzip"])
 @pytest.mark.parametrize("own", [None, ("Vary", "Accept-Encoding, Accept-Language"), ("vary", "Cookie")])
-def test_what_decides_is_said_once_and_compressed_or_not(
-    accept_encoding: str, own: tuple[str, str] | None
-) -> None:
+def test_what_decides_is_said_once_and_compressed_or_not(accept_encoding: str, own: tuple[str, str] | None) -> None:
     sent = encoded(Response(200, [own] if own else [], b"hei"), accept_encoding)
     assert (dict(sent.headers).get("Content-Encoding") == "gzip") == (accept_encoding == "gzip")
     assert [value for name, value in sent.headers if name.lower() == "vary"] == [own[1] if own else "Accept-Encoding"]
