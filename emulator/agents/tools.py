@@ -366,7 +366,7 @@ class Tools:
         ],
         confirm: Confirm = False,
     ) -> str:
-        """Delete something, to begin anew: the rules of scenarios, the request log, the report, or all the bank has.
+        """Delete something, to start again: the rules of scenarios, the request log, the report, or all the bank has.
 
         What is deleted is lost; without confirm: true nothing happens.
         """

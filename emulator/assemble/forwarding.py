@@ -147,10 +147,10 @@ class Entrance:
         They stay open for a moment: a request that was sent before the other process knew better hears `elsewhere`, and
         is sent to the new home. A connection that just ended would not say whether the request was carried out.
         """
-        self._ending = True
         (self._server or self._bound).close()
         if self._connections:
             await asyncio.sleep(LINGERING)
+        self._ending = True
         for writer in set(self._connections.values()) - self._answering:
             writer.close()
         if self._connections:
@@ -173,7 +173,7 @@ class Entrance:
                     logger.warning("an internal connection with a wrong secret came from %s", peer)
                 _write(writer, _FORBIDDEN)
                 return
-            while await self._answer(reader, writer):
+            while not self._ending and await self._answer(reader, writer):
                 self._answering.discard(writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the other side has ended

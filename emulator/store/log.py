@@ -154,8 +154,8 @@ class Log:
         """Whether a new snapshot would make the next start much faster, and none is being written."""
         return False
 
-    def load(self, documents: LoadedDocuments) -> None:  # noqa: ARG002
-        """Load all changes into the empty `documents`, with its `replace` and `apply`.
+    def load(self, _documents: LoadedDocuments) -> None:
+        """Load all changes into the empty documents, with its `replace` and `apply`.
 
         The first time they are the bank's; once more, and others, if those were lost. StoreUnwritable if that is not
         possible.
@@ -184,7 +184,7 @@ class Log:
         """
         raise NotImplementedError
 
-    def store_content(self, image: Image) -> StoredContent:  # noqa: ARG002
+    def store_content(self, _image: Image) -> StoredContent:
         """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
         return StoredContent()
 

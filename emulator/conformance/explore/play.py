@@ -140,7 +140,7 @@ class Run:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the TPP is told."""
+        """The environment in which the TPP is run."""
         return {
             "BANK_URL": self.bank.url,
             "BANK_RUN": self.name,

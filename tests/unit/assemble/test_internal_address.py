@@ -132,6 +132,27 @@ async def test_a_request_that_was_under_way_when_its_home_ended_hears_that_it_is
     assert await home.ended() == []
 
 
+@both_loops
+async def test_a_process_that_ends_does_not_wait_for_who_keeps_a_connection_after_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forwarding, "ENDING", 60.0)  # longer than any test may take
+    home = Home()
+    await home.entrance.open()
+    reader, writer = await asyncio.open_connection(*home.address.split(":"))
+    writer.write(SECRET + asked())
+    await home.asked.wait()
+    monkeypatch.setattr(forwarding, "LINGERING", 0.0)
+    ending = asyncio.ensure_future(home.entrance.close())
+    while not home.entrance._ending:
+        await asyncio.sleep(0)
+    home.may_answer.set()
+    assert b"done" in await reader.read()
+    await ending
+    writer.close()
+    assert await home.ended() == []
+
+
 async def nobody() -> None:
     """What a process answers that is not the home of a bank."""
 
