@@ -175,20 +175,20 @@ class RequestQueue:
 
     def _deliver(self, batch: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
         for (request, waiter), answer in zip(batch, answers, strict=True):
-            if isinstance(answer, Unfinished) and not (waiter.done() or self._stopped):
+            if isinstance(answer, Unfinished):
                 request.unfinished = answer
-                if answer.awaits is not None and not answer.awaits.done():
-                    self._await(request, waiter, answer)
-                else:
-                    self._unfinished.append((request, waiter))
-                    self._schedule()
-                continue
+                if not (waiter.done() or self._stopped):
+                    if answer.awaits is not None and not answer.awaits.done():
+                        self._await(request, waiter, answer)
+                    else:
+                        self._unfinished.append((request, waiter))
+                        self._schedule()
+                    continue
             if request.unfinished is not None:
                 request.unfinished.abandon()
             if waiter.done():  # its task was cancelled
                 continue
             if isinstance(answer, Unfinished):
-                answer.abandon()
                 waiter.set_result(unavailable(request))
             elif isinstance(answer, Exception):
                 waiter.set_exception(answer)

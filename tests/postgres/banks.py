@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.postgres.owner import BEGINS, Answer, Kind, Owner
 
-CUSTOMERS, ACCOUNTS, TRANSACTIONS = 12, 2, 8  # of one `generate`: transactions of each account
+CUSTOMERS, ACCOUNTS, TRANSACTIONS = 6, 2, 10  # of one `generate`: transactions of each account
 ANEW = ("initialize", "reset", "scenario", "restore")  # what ends a `generate` that is under way
 RULE = {"name": "slow", "when": {"operation": "getUser"}, "then": {"delay": "1s"}}
 SCENARIO = {

@@ -37,7 +37,7 @@ BEGINS = "2026-03-02T09:00:00+01:00"
 PATIENCE = 20.0  # seconds
 # of what takes several steps: the process ends, or cannot store the next one
 PARTS = ("the changes made so far remain", "generated and stored before")
-LATE = 20.0  # seconds in which a request without an answer may still be carried out
+LATE = 12.0  # seconds in which a request without an answer may still be carried out
 UNCHANGED = (503, None)
 
 
