@@ -28,6 +28,8 @@ class Content(NamedTuple):
 class BankOwner(Owner[Content | None]):
     """The bank is there, or not (None)."""
 
+    alone = ("save", "restore")  # a snapshot has the bank as of when saving began
+    width = 2
     bank_spec = {"fixtures": "empty", "now": BEGINS, "clock": "frozen"}  # noqa: RUF012 - nobody changes it
 
     def prepare(self) -> Content | None:
@@ -54,8 +56,8 @@ class BankOwner(Owner[Content | None]):
 
     def step(self, state: Content | None, kind: Kind) -> Iterable[tuple[Content | None, Answer]]:
         word = kind[0]
-        if word == "create":
-            return [(Content(0), (201 if state is None else 200, None))]
+        if word == "create":  # 409: another request has created or deleted it meanwhile
+            return [(Content(0), (201 if state is None else 200, None)), (state, (409, None))]
         if state is None:
             return [(None, (404, None))]
         if word == "delete":

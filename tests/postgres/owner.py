@@ -56,6 +56,7 @@ class Owner(threading.Thread, ABC, Generic[State]):
     kind = "own"
     bank_spec: Mapping[str, Any] = {"fixtures": "known-state", "now": BEGINS, "clock": "frozen"}
     reads: Collection[str] = ("read",)  # the words of requests that change nothing
+    alone: Collection[str] = ()  # the words of requests that are not sent together with others
     width = 1  # requests that are sent together, at most
     pause = 0.0  # seconds between two requests
 
@@ -112,7 +113,8 @@ class Owner(threading.Thread, ABC, Generic[State]):
         """The next requests."""
         weights = self.weights(self.states())
         number = self.chooser.randint(1, self.width)
-        self.do(self.chooser.choices(list(weights), list(weights.values()), k=number))
+        kinds = self.chooser.choices(list(weights), list(weights.values()), k=number)
+        self.do(next(([kind] for kind in kinds if kind[0] in self.alone), kinds))
 
     def states(self) -> set[State]:
         """What the bank may be."""

@@ -599,6 +599,19 @@ async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str)
     assert await one.control("GET", "requests", bank=bank) == before
 
 
+async def test_a_bank_is_deleted_whatever_becomes_of_a_change_meanwhile(one: Process, bank: str) -> None:
+    """The change of the same turn finds it deleted."""
+
+    async def later(commit: Any) -> Any:
+        while await execute(one.url, "SELECT 1 FROM {schema}.bank WHERE name = %s AND sequence > 0", bank):
+            await asyncio.sleep(0.005)
+        return await commit
+
+    async with commits_of(one, later):
+        asked = [one.ask("POST", "clock/advance", {"by": "PT1S"}, bank=bank), one.ask("DELETE", f"banks/{bank}")]
+        assert [(await answer).status for answer in asked] == [404, 204]
+
+
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
