@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -289,10 +289,12 @@ class FileSnapshots(StoredSnapshots):
                         file.unlink()
                 raise
 
-    def _drop(self, name: str) -> None:
-        self._file(name).unlink(missing_ok=True)
+    def _drop(self, names: Sequence[str]) -> Iterator[object]:
+        for name in names:
+            self._file(name).unlink(missing_ok=True)
         if self._power:
             Disk().sync_directory(self._directory)
+        yield from ()
 
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}{ENDING}"

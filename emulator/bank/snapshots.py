@@ -7,7 +7,7 @@ share them. A reset keeps them (assumed); a bank that is created again has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -59,9 +59,10 @@ class Snapshots:
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
         self._saving.add(name)
         try:
+            yield None  # what the image shows is stored before the next step, or that fails
             in_memory = yield from self._keep(name, image)
             if name not in self._saving:
-                self._drop(name)
+                yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         finally:
             self._saving.discard(name)
@@ -102,20 +103,27 @@ class Snapshots:
             raise BankError("CONFLICT", "The bank was deleted in the meantime.")
         return content
 
-    def delete(self, name: str) -> None:
-        """Delete a snapshot; RESOURCE_UNKNOWN."""
+    def deleting(self, name: str) -> Iterator[object]:
+        """Delete a snapshot, in steps; RESOURCE_UNKNOWN."""
         self._find(name)
-        self._drop(name)
-        del self._saved[name]
+        yield from self._deleting([name])
 
-    def _drop(self, name: str) -> None:
-        """Delete what is stored of a snapshot."""
+    def clearing(self) -> Iterator[object]:
+        """Delete all snapshots, in steps."""
+        if self._saved or self._saving:
+            yield from self._deleting(list(self._saved))
+            self._saving.clear()
 
-    def clear(self) -> None:
-        """Delete all snapshots."""
-        self._saving.clear()
-        for name in list(self._saved):
-            self.delete(name)
+    def _deleting(self, names: Sequence[str]) -> Iterator[object]:
+        yield None  # as `saving`
+        yield from self._drop(names)
+        for name in names:
+            self._saved.pop(name, None)
+
+    def _drop(self, names: Sequence[str]) -> Iterator[object]:
+        """Delete what is stored of snapshots."""
+        del names
+        yield from ()
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""

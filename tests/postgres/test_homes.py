@@ -311,7 +311,7 @@ async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_dur
     ("statement", "method", "path"),
     [
         (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
-        (home_storage._DROP_SNAPSHOT, "DELETE", "snapshots/present"),
+        (home_storage._DROP_SNAPSHOTS, "DELETE", "snapshots/present"),
         (log.DELETE, "DELETE", "banks/{bank}"),
         (KEEP, "POST", "tpps"),
     ],
@@ -360,6 +360,50 @@ async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two
             assert "no room" in str(answer)
     assert await now(two, bank) == before
     await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+
+
+async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_taken_back(
+    one: Process, two: Process, bank: str
+) -> None:
+    """One that is saved may have it in it. A bank that is replaced loses its snapshots after that."""
+    for name in ("first", "second"):
+        await one.control("PUT", f"snapshots/{name}", bank=bank, status=201)
+
+    async def snapshots(each: Process) -> list[str]:
+        return [one["name"] for one in (await each.control("GET", "snapshots", bank=bank))["snapshots"]]
+
+    async with commits_of(one, refused):
+        together = [
+            request("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+            request("PUT", "snapshots/third", bank=bank),
+            request("DELETE", "snapshots/first", bank=bank),
+            request("PUT", f"banks/{bank}", {"fixtures": "empty"}),
+        ]
+        asked = [one._queue.answer(each) for each in together]
+        assert [(await answer).status for answer in asked] == [503] * 4
+    async with commits_of(one, refused, (home_storage._DROP_SNAPSHOTS,)):
+        await two.control("DELETE", "snapshots/first", bank=bank, status=503)
+        replaced = await two.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
+        assert (replaced.status, replaced.delivery.disconnect) == (503, "after"), "the bank is, but has snapshots"
+    assert await snapshots(two) == ["second", "first"]
+    one.homes._drop(bank)
+    assert await snapshots(one) == ["second", "first"]
+
+
+async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_last_one(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+
+    async def late(deletion: Any) -> Any:
+        with monkeypatch.context() as stopped:
+            await taken(one, two, bank, stopped)
+        await two.control("PUT", "snapshots/kept", bank=bank, status=200)
+        return await deletion
+
+    async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
+        await one.control("DELETE", "snapshots/kept", bank=bank, status=204)  # at the next home, after it was saved
+    assert (await two.control("GET", "snapshots", bank=bank))["snapshots"] == []
 
 
 async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
@@ -580,15 +624,17 @@ async def test_a_bank_is_deleted_through_its_own_interface(one: Process, two: Pr
         await two.control("GET", "clock", bank="leaving", status=404)
 
 
-async def test_any_bank_is_made_and_deleted_through_the_interface_of_any_other(one: Process, two: Process) -> None:
+async def test_any_bank_is_made_and_deleted_through_the_interface_of_any_other(
+    one: Process, two: Process, bank: str
+) -> None:
     """Whichever processes are their homes."""
-    await one.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
-    await two.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)
+    new, other = {"fixtures": "empty"}, f"{bank}-other"
+    await two.control("PUT", f"banks/{other}", new, status=201)
     for each in (one, two):
-        await each.control("PUT", "banks/blue", {"fixtures": "empty"}, bank="red", status=200)
-        await each.control("PUT", "banks/green", {"fixtures": "empty"}, bank="red", status=201)
-        await each.control("DELETE", "banks/green", bank="blue", status=204)
-        await each.control("PUT", "banks/green", {"fixtures": "empty"}, bank="missing", status=404)
+        await each.control("PUT", f"banks/{other}", new, bank=bank, status=200)
+        await each.control("PUT", f"banks/{bank}-new", new, bank="missing", status=404)
+        await each.control("PUT", f"banks/{bank}-new", new, bank=bank, status=201)
+        await each.control("DELETE", f"banks/{bank}-new", bank=other, status=204)
 
 
 async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str) -> None:
