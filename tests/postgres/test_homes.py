@@ -27,6 +27,7 @@ from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from tests.ports import free_port
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
@@ -473,13 +474,15 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
     assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
-    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, same: bool
 ) -> None:
     """Its banks are there when it is ready, and its scenario is applied."""
-    async with process(store_url, tmp_path / "killed") as killed:
+    advertise = f"127.0.0.1:{free_port()}" if same else None
+    async with process(store_url, tmp_path / "killed", advertise=advertise) as killed:
         killed.homes._bound.close()
-    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new"))
+    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new", advertise))
     await asyncio.wait([starting], timeout=0.2)
     assert not starting.done(), "the lease is not over"
     await over(killed, DEFAULT)
@@ -488,8 +491,8 @@ async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     assert "is not applied" not in caplog.text
 
 
-async def _started(store_url: str, state: Path) -> Any:
-    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",))
+async def _started(store_url: str, state: Path, advertise: str | None) -> Any:
+    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",), advertise=advertise)
     application = await asyncio.to_thread(assembled, settings, LIVE)
     return _running(application, store_url)
 
