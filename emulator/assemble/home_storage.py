@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
@@ -131,10 +131,11 @@ class HomeStorage(Storage):
 
             yield documents, place
 
-    def delete(self, name: str) -> Generator[object, None, None]:
+    def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home."""
         homes, lease = self._homes, self._lease(name)
-        if not (yield from in_thread(lambda: homes.server.rows_in_thread(DELETE, name, lease.epoch, again=False))):
+        rows = homes.server.rows_in_thread
+        if not (yield from in_thread(lambda: rows(DELETE, name, lease.epoch, again=False), lasts=True)):
             raise StoreLost(LOST)
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)

@@ -217,7 +217,7 @@ class Homes:
 
         def elsewhere(request: Request) -> Steps:
             asked = self.answer(replace(request, unfinished=None))
-            return (yield from in_thread(lambda: self.server.submit(asked).result()))
+            return (yield from in_thread(lambda: self.server.submit(asked).result(), lasts=True))
 
         def answer(service: BankService, request: Request) -> Answered:
             if bank_of(request)[0] in (service.bank.name, None):

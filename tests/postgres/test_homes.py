@@ -562,6 +562,67 @@ async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str)
     assert await one.control("GET", "requests", bank=bank) == before
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["from-outside", "through-its-own-interface"])
+async def test_a_deletion_that_was_carried_out_is_answered_so_whatever_happens_meanwhile(
+    one: Process, own: bool
+) -> None:
+    """The changes of its turn are refused, and the next renewal finds that this process has no such bank."""
+    name = "leaving-late"
+    await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+    carried_out, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def late(deletion: Awaitable[Any]) -> Any:
+        rows = await deletion
+        carried_out.set()
+        await goes_on.wait()
+        return rows
+
+    async def refused_then(commit: Any) -> Any:
+        await carried_out.wait()
+        await refused(commit)
+
+    async with commits_of(one, late, (log.DELETE,)), commits_of(one, refused_then):
+        asked = [
+            one.ask("PUT", "settings", {"progression": "manual"}, bank=name),
+            one.ask("DELETE", f"banks/{name}", bank=name if own else ""),
+        ]
+        await carried_out.wait()
+        assert (await asked[0]).status == 503
+        await one.homes.renew()
+        goes_on.set()
+        assert (await asked[1]).status == 204
+    await one.control("GET", "clock", bank=name, status=404)
+
+
+async def test_a_snapshot_has_no_change_that_was_taken_back(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is saved once the commit of what it shows has ended."""
+    saving, step = asyncio.Event(), Unfinished.step
+    service = one.registry.opened(bank)
+    assert service is not None
+
+    def stepped(work: Unfinished) -> Answered:
+        answer = step(work)
+        if answer is work:
+            saving.set()
+        return answer
+
+    monkeypatch.setattr(Unfinished, "step", stepped)
+
+    async def refused_then(commit: Any) -> Any:
+        await saving.wait()
+        await refused(commit)
+
+    async with commits_of(one, refused_then):
+        changed = one.ask("PUT", "settings", {"progression": "manual"}, bank=bank)
+        await eventually(lambda: service.bank.settings.progression == "manual")
+        saved = one.ask("PUT", "snapshots/kept", bank=bank)
+        assert [(await changed).status, (await saved).status] == [503, 503]
+    assert await one.control("GET", "snapshots", bank=bank) == {"snapshots": []}
+    assert await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank) == []
+
+
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
