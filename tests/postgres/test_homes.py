@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
+from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
@@ -251,6 +253,33 @@ async def test_where_nobody_knows_the_outcome_the_client_gets_no_answer(
     assert answer.delivery.disconnect == "after"
     assert await now(one, bank) == before + timedelta(hours=executed)
     assert (has(one, bank), has(two, bank)) == (False, True)
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_bank_may_be_lost_and_taken_again_while_a_commit_is_looked_up(
+    one: Process, two: Process, bank: str, again: bool
+) -> None:
+    """The change with the number of the one that is looked up may be that of the home in between."""
+    before = await now(one, bank)
+
+    async def overtaken(look_up: Any) -> Any:
+        rows = None if again else await look_up
+        one.homes._drop(bank)
+        await over(one, bank)
+        await two.control("POST", "clock/advance", {"by": "PT1S"}, bank=bank)
+        await two.homes._give_back([bank])
+        two.homes._drop(bank)
+        if rows is not None:
+            return rows
+        assert await one.homes.locate(bank) is None
+        return await look_up
+
+    async with commits_of(one, Sent(False)), commits_of(one, overtaken, (leases._RETAKE,)):
+        answer = await one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
+    await one.control("POST", "clock/advance", {"by": "PT1S"}, bank=bank)
+    assert await now(two, bank) == before + timedelta(seconds=2)
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -552,6 +581,17 @@ async def test_a_bank_is_deleted_through_its_own_interface(one: Process, two: Pr
         await one.control("PUT", "banks/leaving", {"fixtures": "empty"}, status=201)
         await each.control("DELETE", "banks/leaving", bank="leaving", status=204)
         await two.control("GET", "clock", bank="leaving", status=404)
+
+
+async def test_any_bank_is_made_and_deleted_through_the_interface_of_any_other(one: Process, two: Process) -> None:
+    """Whichever processes are their homes."""
+    await one.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
+    await two.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)
+    for each in (one, two):
+        await each.control("PUT", "banks/blue", {"fixtures": "empty"}, bank="red", status=200)
+        await each.control("PUT", "banks/green", {"fixtures": "empty"}, bank="red", status=201)
+        await each.control("DELETE", "banks/green", bank="blue", status=204)
+        await each.control("PUT", "banks/green", {"fixtures": "empty"}, bank="missing", status=404)
 
 
 async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str) -> None:
@@ -865,6 +905,29 @@ async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_store
     assert isinstance(answer, Response)
     assert answer.delivery is HANG_UP
     assert before < len((await one.control("GET", "people", bank=bank))["people"]) < before + 200
+
+
+async def test_long_work_is_begun_again_by_a_process_that_has_lost_the_bank_and_taken_it_again(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it would change is no longer the bank. A scenario of this size is read in a thread meanwhile."""
+    reading, goes_on, read = Event(), Event(), loader.parsed
+
+    def slowly(text: str, name: str) -> Any:
+        reading.set()
+        goes_on.wait()
+        return read(text, name)
+
+    monkeypatch.setattr(loader, "parsed", slowly)
+    scenario = f"scenario: large\nstart: {{settings: {{progression: manual}}}}\n#{'.' * (1 << 16)}"
+    headers = (HEADERS[0], ("Content-Type", "application/yaml"))
+    asked = one.send(Request("POST", f"/banks/{bank}/_emulator/scenario", headers, scenario.encode()))
+    await eventually(reading.is_set)
+    one.homes._drop(bank)
+    await one.control("GET", "settings", bank=bank)
+    goes_on.set()
+    assert (await asked).status == 200
+    assert (await one.control("GET", "settings", bank=bank))["progression"] == "manual"
 
 
 async def test_long_work_of_which_nobody_knows_what_is_stored_gets_no_answer(
