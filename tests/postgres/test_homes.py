@@ -589,9 +589,9 @@ async def test_any_bank_is_made_and_deleted_through_the_interface_of_any_other(o
     await two.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)
     for each in (one, two):
         await each.control("PUT", "banks/blue", {"fixtures": "empty"}, bank="red", status=200)
-        await each.control("PUT", "banks/green", {"fixtures": "empty"}, bank="red", status=201)
-        await each.control("DELETE", "banks/green", bank="blue", status=204)
-        await each.control("PUT", "banks/green", {"fixtures": "empty"}, bank="missing", status=404)
+        await each.control("PUT", "banks/teal", {"fixtures": "empty"}, bank="red", status=201)
+        await each.control("DELETE", "banks/teal", bank="blue", status=204)
+        await each.control("PUT", "banks/teal", {"fixtures": "empty"}, bank="missing", status=404)
 
 
 async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str) -> None:
