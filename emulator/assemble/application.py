@@ -123,7 +123,10 @@ class BankApplication(Application):
         """Answer a request, or do the next step of one with long work; never raises."""
         try:
             if request.unfinished is not None:
-                self._continues(request, request.unfinished)
+                try:
+                    self._continues(request, request.unfinished)
+                except StoreLost as lost:  # the work ends, unless it has done already what lasts
+                    request.unfinished.failed = lost
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)

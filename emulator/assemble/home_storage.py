@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterator, Sequence, Set
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
@@ -54,7 +54,7 @@ class ServerSnapshots(StoredSnapshots):
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
         rows, asked = self._homes.server.rows_in_thread, (self._lease.name, self._lease.epoch, list(names))
-        if not (yield from in_thread(lambda: rows(_DROP_SNAPSHOTS, *asked, again=False))):
+        if not (yield from in_thread(lambda: rows(_DROP_SNAPSHOTS, *asked, again=False), lasts=True)):
             raise StoreLost(LOST)
 
     def _size(self, _name: str) -> int:
@@ -129,10 +129,11 @@ class HomeStorage(Storage):
 
             yield documents, place
 
-    def delete(self, name: str) -> Generator[object, None, None]:
+    def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home."""
         homes, lease = self._homes, self._lease(name)
-        if not (yield from in_thread(lambda: homes.server.rows_in_thread(DELETE, name, lease.epoch, again=False))):
+        rows = homes.server.rows_in_thread
+        if not (yield from in_thread(lambda: rows(DELETE, name, lease.epoch, again=False), lasts=True)):
             raise StoreLost(LOST)
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)

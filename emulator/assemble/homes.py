@@ -217,7 +217,7 @@ class Homes:
 
         def elsewhere(request: Request) -> Steps:
             asked = self.answer(replace(request, unfinished=None))
-            return (yield from in_thread(lambda: self.server.submit(asked).result()))
+            return (yield from in_thread(lambda: self.server.submit(asked).result(), lasts=True))
 
         def answer(service: BankService, request: Request) -> Answered:
             if bank_of(request)[0] in (service.bank.name, None):
@@ -263,11 +263,16 @@ class Homes:
             return None
 
     async def locate_living(self, name: str) -> Elsewhere | None:
-        """`locate` for a start: of a process that was killed, its lease is waited for."""
+        """`locate` for a start: of a process that was killed, its lease is waited for.
+
+        So is that of one that had the address of this process, which it has now.
+        """
         until = asyncio.get_running_loop().time() + PATIENCE
         while True:
             where = await self.locate(name, new=True)
-            if where is None or where.address is None or await self._ways.lead_to(where.address):
+            if where is None or where.address is None:
+                return where
+            if where.address != self.leases.address and await self._ways.lead_to(where.address):
                 return where
             if asyncio.get_running_loop().time() > until:
                 return where

@@ -80,10 +80,8 @@ class Storage:
         """A context with the documents of a new bank, which are dropped unless it was put in its place."""
         yield self.open(name), lambda: None
 
-    def delete(self, _name: str) -> Generator[object, None, None]:
-        """Delete a bank, in steps between which others may be used: the Future of a thread's work that it waits for, or
-        None, after which the bank cannot be opened any more.
-        """
+    def delete(self, _name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
+        """Delete a bank, in steps between which others may be used; `end` closes it once it cannot be opened again."""
         yield from ()
 
     @contextmanager
@@ -166,10 +164,11 @@ class FolderStorage(Storage):
 
             yield documents, place
 
-    def delete(self, name: str) -> Generator[object, None, None]:
+    def delete(self, name: str, end: Callable[[], None]) -> Generator[object, None, None]:
         """The folder is moved away, then deleted; `sweep` deletes what is left of it."""
         aside = self.temporary("deleted")
         self._rename(self.of(name), aside)
+        end()
         yield None
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -232,7 +231,8 @@ class StoredSnapshots(Snapshots):
         return Path(name)
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)))
+        yield None  # after the turn everything in it lasts
+        yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)), lasts=True)
         return image if is_small(image.size) else None
 
     def _read(self, name: str) -> Image:

@@ -199,10 +199,8 @@ class Turns:
         """The documents that a request may have read or changed, if their bank is open."""
         if request.target.startswith("/v1/"):
             return self._registry.documents()
-        name, whole = bank_of(request)
-        if name is None or (whole and request.method == "DELETE"):  # which does without them
-            return None
-        return self._registry.documents(name)
+        name = bank_of(request)[0]
+        return None if name is None else self._registry.documents(name)
 
     def start(self) -> None:
         """Compact journals that took a start long."""

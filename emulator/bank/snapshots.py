@@ -17,7 +17,7 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import in_thread
-from emulator.store import Image
+from emulator.store import Image, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
@@ -59,7 +59,6 @@ class Snapshots:
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
         self._saving.add(name)
         try:
-            yield None  # what the image shows is stored before the next step, or that fails
             in_memory = yield from self._keep(name, image)
             if name not in self._saving:
                 yield from self._drop([name])
@@ -106,19 +105,20 @@ class Snapshots:
     def deleting(self, name: str) -> Iterator[object]:
         """Delete a snapshot, in steps; RESOURCE_UNKNOWN."""
         self._find(name)
-        yield from self._deleting([name])
+        yield None  # what was changed before is stored by the next step, or that fails
+        yield from self._drop([name])
+        self._saved.pop(name, None)
 
     def clearing(self) -> Iterator[object]:
-        """Delete all snapshots, in steps."""
+        """Delete all snapshots of a bank that was replaced, in steps."""
         if self._saved or self._saving:
-            yield from self._deleting(list(self._saved))
+            yield None  # as above
+            try:
+                yield from self._drop(list(self._saved))
+            except StoreUnwritable as error:
+                raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
             self._saving.clear()
-
-    def _deleting(self, names: Sequence[str]) -> Iterator[object]:
-        yield None  # as `saving`
-        yield from self._drop(names)
-        for name in names:
-            self._saved.pop(name, None)
+            self._saved.clear()
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
         """Delete what is stored of snapshots."""

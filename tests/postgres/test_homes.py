@@ -29,6 +29,7 @@ from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from tests.ports import free_port
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
@@ -380,7 +381,8 @@ async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_tak
             request("PUT", f"banks/{bank}", {"fixtures": "empty"}),
         ]
         asked = [one._queue.answer(each) for each in together]
-        assert [(await answer).status for answer in asked] == [503] * 4
+        answers = [await answer for answer in asked]
+        assert [(answer.status, answer.delivery.disconnect) for answer in answers] == [(503, None)] * 4
     async with commits_of(one, refused, (home_storage._DROP_SNAPSHOTS,)):
         await two.control("DELETE", "snapshots/first", bank=bank, status=503)
         replaced = await two.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
@@ -546,13 +548,15 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
     assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
-    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, same: bool
 ) -> None:
     """Its banks are there when it is ready, and its scenario is applied."""
-    async with process(store_url, tmp_path / "killed") as killed:
+    advertise = f"127.0.0.1:{free_port()}" if same else None
+    async with process(store_url, tmp_path / "killed", advertise=advertise) as killed:
         killed.homes._bound.close()
-    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new"))
+    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new", advertise))
     await asyncio.wait([starting], timeout=0.2)
     assert not starting.done(), "the lease is not over"
     await over(killed, DEFAULT)
@@ -561,8 +565,8 @@ async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     assert "is not applied" not in caplog.text
 
 
-async def _started(store_url: str, state: Path) -> Any:
-    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",))
+async def _started(store_url: str, state: Path, advertise: str | None) -> Any:
+    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",), advertise=advertise)
     application = await asyncio.to_thread(assembled, settings, LIVE)
     return _running(application, store_url)
 
@@ -645,17 +649,65 @@ async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str)
     assert await one.control("GET", "requests", bank=bank) == before
 
 
-async def test_a_bank_is_deleted_whatever_becomes_of_a_change_meanwhile(one: Process, bank: str) -> None:
-    """The change of the same turn finds it deleted."""
+@pytest.mark.parametrize("own", [False, True], ids=["from-outside", "through-its-own-interface"])
+async def test_a_deletion_that_was_carried_out_is_answered_so_whatever_happens_meanwhile(
+    one: Process, own: bool
+) -> None:
+    """The changes of its turn are refused, and the next renewal finds that this process has no such bank."""
+    name = "leaving-late"
+    await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+    carried_out, goes_on = asyncio.Event(), asyncio.Event()
 
-    async def later(commit: Any) -> Any:
-        while await execute(one.url, "SELECT 1 FROM {schema}.bank WHERE name = %s AND sequence > 0", bank):
-            await asyncio.sleep(0.005)
-        return await commit
+    async def late(deletion: Awaitable[Any]) -> Any:
+        rows = await deletion
+        carried_out.set()
+        await goes_on.wait()
+        return rows
 
-    async with commits_of(one, later):
-        asked = [one.ask("POST", "clock/advance", {"by": "PT1S"}, bank=bank), one.ask("DELETE", f"banks/{bank}")]
-        assert [(await answer).status for answer in asked] == [404, 204]
+    async def refused_then(commit: Any) -> Any:
+        await carried_out.wait()
+        await refused(commit)
+
+    async with commits_of(one, late, (log.DELETE,)), commits_of(one, refused_then):
+        asked = [
+            one.ask("PUT", "settings", {"progression": "manual"}, bank=name),
+            one.ask("DELETE", f"banks/{name}", bank=name if own else ""),
+        ]
+        await carried_out.wait()
+        assert (await asked[0]).status == 503
+        await one.homes.renew()
+        goes_on.set()
+        assert (await asked[1]).status == 204
+    await one.control("GET", "clock", bank=name, status=404)
+
+
+async def test_a_snapshot_has_no_change_that_was_taken_back(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is saved once the commit of what it shows has ended."""
+    saving, step = asyncio.Event(), Unfinished.step
+    service = one.registry.opened(bank)
+    assert service is not None
+
+    def stepped(work: Unfinished) -> Answered:
+        answer = step(work)
+        if answer is work:
+            saving.set()
+        return answer
+
+    monkeypatch.setattr(Unfinished, "step", stepped)
+
+    async def refused_then(commit: Any) -> Any:
+        await saving.wait()
+        await refused(commit)
+
+    async with commits_of(one, refused_then):
+        changed = one.ask("PUT", "settings", {"progression": "manual"}, bank=bank)
+        await eventually(lambda: service.bank.settings.progression == "manual")
+        saved = one.ask("PUT", "snapshots/kept", bank=bank)
+        assert [(await changed).status, (await saved).status] == [503, 503]
+    assert await one.control("GET", "snapshots", bank=bank) == {"snapshots": []}
+    assert await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank) == []
 
 
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(

@@ -22,7 +22,6 @@ from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target
 from emulator.scenario.values import Settings
-from emulator.store import StoreUncertain, StoreUnwritable
 
 SEEDS = 10**18
 
@@ -124,10 +123,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
                 report=reports_preparing(call.bank, "banks", name=name),
             ),
         )
-    try:
-        yield from call.target_of(created).snapshots.clearing()
-    except StoreUnwritable as error:  # of the bank that was replaced
-        raise StoreUncertain(str(error)) from error
+    yield from call.target_of(created).snapshots.clearing()
     replace(call, service=created).publish("reset", "reset")
     call.banks.publish_to_all("banks", name, "created")
     return json_response(201 if is_new else 200, shown)
