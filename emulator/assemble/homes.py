@@ -81,6 +81,8 @@ class Homes:
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
         self._taking: dict[str, asyncio.Lock] = {}
         self._looked = False  # all banks are known
+        self._looking = asyncio.Lock()
+        self._next_look: asyncio.Task[None] | None = None
         self._ending = False
         self._hung_up: set[str] = set()  # addresses at which a connection has ended without an answer
         self._tasks: set[asyncio.Task[None]] = set()
@@ -394,10 +396,22 @@ class Homes:
         return ready and self.registry.documents(lease.name) is None and not in_use
 
     async def refresh(self) -> None:
-        """Read which banks there are and which TPPs others have issued, and tell watchers of what is new."""
-        present = {name: Elsewhere(*where) for name, *where in await self.server.rows(_DIRECTORY)}
-        before, self.known = self.known, present
-        for name in await self.authority.refresh(self.server):
+        """Look which banks there are and which TPPs others have issued, after this call; StoreUnreachable.
+
+        Whoever asks while one look is under way shares the next: over a slow line they would take turns for seconds.
+        """
+        if self._next_look is None:
+            self._next_look = asyncio.get_running_loop().create_task(self._look_up())
+        await asyncio.shield(self._next_look)
+
+    async def _look_up(self) -> None:
+        async with self._looking:
+            self._next_look = None
+            present = {name: Elsewhere(*where) for name, *where in await self.server.rows(_DIRECTORY)}
+            before, self.known = self.known, present
+            issued = await self.authority.refresh(self.server)
+        # watchers hear of what is new
+        for name in issued:
             self.registry.publish_to_all("tpps", name, "issued")
         if self._looked:
             for name in present.keys() - before.keys():

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
-from emulator.assemble import home_storage, registry
+from emulator.assemble import home_storage, homes, registry
 from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
@@ -608,6 +608,23 @@ async def test_what_one_process_makes_the_others_show_at_once(one: Process, two:
     for each in (two, one):
         assert "shop" in [entry["name"] for entry in (await each.control("GET", "tpps"))["tpps"]]
     await two.control("POST", "tpps", {"name": "shop"}, status=409)
+
+
+async def test_requests_that_come_together_look_together_for_what_others_have_made(one: Process, bank: str) -> None:
+    looks, first = list[float](), asyncio.Event()
+
+    async def slowly(look: Awaitable[Any]) -> Any:
+        looks.append(monotonic())
+        await first.wait()
+        return await look
+
+    async with commits_of(one, slowly, (homes._DIRECTORY,)):
+        asked = [one.ask("GET", "clock", bank=bank) for _ in range(50)]
+        await eventually(lambda: looks)
+        asked += [one.ask("GET", "clock", bank=bank) for _ in range(50)]
+        first.set()
+        assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
+    assert len(looks) <= 4, "the task that looks around each second may be among them"
 
 
 async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_found_by_a_third(
