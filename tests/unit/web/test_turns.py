@@ -348,7 +348,7 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
 async def test_what_takes_long_ends_when_the_server_stops(world: World) -> None:
     answering = handler.Handler(world.application)
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-    long = Peer(Listener(answering, base, Limits()))
+    long = Peer(Listener(answering, answering.refused, base, Limits()))
     long.ask("/long")
     await until(lambda: world.disk.writes == 1)
     answering.stop()
