@@ -64,7 +64,7 @@ FAULTS = (
         "unit/payments/test_ledger.py unit/accounts",
     ),
     Fault(
-        "bank/exchange.py",
+        "bank/money.py",
         "quantize(amount * rate, target, ROUND_HALF_UP)",
         "quantize(amount * rate, target)",
         "a converted amount is rounded half to even",

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from emulator.api.messages import Fields, HeaderPairs
-from emulator.bank.errors import Message, quoted
+from emulator.bank.errors import BankError, Message, quoted
 from emulator.bank.formats import (
     LONGEST_URI,
     NATIONAL_NUMBER,
@@ -391,3 +391,41 @@ def _inconsistent_agreement(headers: Headers) -> list[Message]:
     if context == "PRIVATE" and "psu-corporate-id" in headers:
         return [Message("FORMAT_ERROR", "PSU-Corporate-ID is not allowed with PSU-Context PRIVATE.", path)]
     return []
+
+
+# The form of a body
+
+UTF_8 = "utf-8"
+# Content-Type charset -> Python's name for it.
+_CHARSETS = {
+    "utf-8": UTF_8,
+    "utf8": UTF_8,
+    "iso-8859-1": "latin-1",
+    "iso8859-1": "latin-1",
+    "latin1": "latin-1",
+}
+
+
+def charset_of(headers: Headers) -> str:
+    """The Python codec of the body, from Content-Type (an empty one counts as missing); 415 for other charsets."""
+    encoding = headers.get("content-encoding")
+    if encoding is not None and encoding.lower() not in ("", "identity"):
+        text = "A body with a Content-Encoding is not supported: send it unencoded."
+        raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
+    content_type = headers.get("content-type", "")
+    if content_type == "application/json" and not headers.repeated:
+        return UTF_8
+    if not content_type and "content-type" not in headers.repeated:
+        return UTF_8
+    media_type, *parameters = (part.strip() for part in content_type.split(";"))
+    if media_type.lower() != "application/json" or "content-type" in headers.repeated:
+        raise BankError("BAD_REQUEST", "The bank accepts application/json only.", "Content-Type", status=415)
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            codec = _CHARSETS.get(value.strip().strip('"').lower())
+            if codec is None:
+                text = "The bank accepts JSON in UTF-8 or ISO-8859-1 only."
+                raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
+            return codec
+    return UTF_8

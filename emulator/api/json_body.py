@@ -11,9 +11,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, NoReturn
 
-from emulator.api.headers import UNPROCESSABLE, Headers, kind_of
+from emulator.api.headers import UNPROCESSABLE, Headers, charset_of, kind_of
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
-from emulator.bank.formats import composed
+from emulator.bank.formats import composed, is_plain
 from emulator.bank.problems import member_path
 
 LARGEST_BODY = 1024 * 1024  # bytes
@@ -22,15 +22,6 @@ DEEPEST = 32  # objects and lists inside one another
 MOST_VALUES = 100_000
 MOST_MEMBERS = 1000
 
-UTF_8 = "utf-8"
-# Content-Type charset -> Python's name for it.
-_CHARSETS = {
-    "utf-8": UTF_8,
-    "utf8": UTF_8,
-    "iso-8859-1": "latin-1",
-    "iso8859-1": "latin-1",
-    "latin1": "latin-1",
-}
 # Possessive; an unterminated string matches the whole rest, because retrying at each of its quotes would be quadratic.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
@@ -150,31 +141,6 @@ def _malformed(reason: str) -> BankError:
     return BankError("FORMAT_ERROR", f"The body is not well-formed JSON: {reason}.")
 
 
-def charset_of(headers: Headers) -> str:
-    """The Python codec of the body, from Content-Type (an empty one counts as missing); 415 for other charsets."""
-    encoding = headers.get("content-encoding")
-    if encoding is not None and encoding.lower() not in ("", "identity"):
-        text = "A body with a Content-Encoding is not supported: send it unencoded."
-        raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
-    content_type = headers.get("content-type", "")
-    if content_type == "application/json" and not headers.repeated:
-        return UTF_8
-    if not content_type and "content-type" not in headers.repeated:
-        return UTF_8
-    media_type, *parameters = (part.strip() for part in content_type.split(";"))
-    if media_type.lower() != "application/json" or "content-type" in headers.repeated:
-        raise BankError("BAD_REQUEST", "The bank accepts application/json only.", "Content-Type", status=415)
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            codec = _CHARSETS.get(value.strip().strip('"').lower())
-            if codec is None:
-                text = "The bank accepts JSON in UTF-8 or ISO-8859-1 only."
-                raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
-            return codec
-    return UTF_8
-
-
 def too_deep(text: str) -> bool:
     """Whether objects and lists are nested more than DEEPEST levels deep."""
     depth = 0
@@ -202,17 +168,6 @@ def _parts(value: Any, path: str = "", name: str = "") -> Iterator[tuple[str, st
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _parts(inner, f"{path}[{index}]")
-
-
-_BACKSLASH, _DELETE = b"\\\x7f"  # ints: searching bytes for an int is faster than for bytes
-
-
-def is_plain(body: bytes) -> bool:
-    """Whether `check_strings` cannot find anything in a well-formed body, because it is ASCII without escapes.
-
-    Most bodies are plain, and checking every string takes longer than all other checks together.
-    """
-    return body.isascii() and _BACKSLASH not in body and _DELETE not in body
 
 
 def check_strings(value: Any) -> list[Message]:

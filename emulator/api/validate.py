@@ -22,15 +22,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
-from emulator.api.headers import Headers
-from emulator.api.json_body import (
-    UTF_8,
-    charset_of,
-    check_strings,
-    is_plain,
-    read_with_duplicates,
-)
+from emulator.api.headers import UTF_8, Headers, charset_of
+from emulator.api.json_body import check_strings, read_with_duplicates
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message, quoted, shortened
+from emulator.bank.formats import is_plain
 from emulator.bank.problems import beginning, written
 
 if TYPE_CHECKING:

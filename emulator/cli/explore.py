@@ -142,7 +142,7 @@ def replay(
         _print_scenarios(read)
         return
     client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
-    from emulator.conformance.explore.outcome import replay as play_again
+    from emulator.conformance.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []
     err = output == "json"

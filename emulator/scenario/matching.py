@@ -26,8 +26,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.gates import likely_context
-from emulator.api.headers import IDS, Headers, one_spelling
-from emulator.api.json_body import UTF_8, charset_of
+from emulator.api.headers import IDS, UTF_8, Headers, charset_of, one_spelling
 from emulator.api.log import Exchange
 from emulator.api.messages import Request
 from emulator.api.operation import Call

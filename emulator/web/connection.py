@@ -13,17 +13,13 @@ been written; what arrives meanwhile waits in `_behind`.
 | refused | the client, which reads the refusal and closes | `linger_seconds` | closed |
 | closing | the client, which reads the rest of an answer | `write_seconds` | aborted |
 
-One timer serves all of them. It is not set again with each request: it rings early, and then waits for the deadline
-that counts by then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import HttpProcessingError, HttpRequestParser, HttpVersion11, RawRequestMessage, StreamWriter
@@ -53,20 +49,11 @@ _PIECE = 16384  # bytes that are parsed before sizes are checked: they do not de
 _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5
 
 
-def _nothing() -> None:
-    """What follows a deadline of a closed connection."""
+Answer = Callable[["Connection", RawRequestMessage, bytes], Awaitable[bool]]
+"""Answers a complete request; returns whether another may follow on the connection."""
 
-
-class RequestHandler(Protocol):
-    """Answers the requests of all connections."""
-
-    async def __call__(self, connection: Connection, message: RawRequestMessage, body: bytes, /) -> bool:
-        """Answer a complete request; returns whether another may follow on the connection."""
-        ...
-
-    def refused(self, connection: Connection, message: RawRequestMessage, response: Response, /) -> None:
-        """Add to `response`, the refusal of a request whose head was read, what its bank adds."""
-        ...
+Refused = Callable[["Connection", RawRequestMessage, Response], None]
+"""Adds to the refusal of a request whose head was read what its bank adds."""
 
 
 class Connection(BaseProtocol):
@@ -103,9 +90,6 @@ class Connection(BaseProtocol):
         self.last = False  # no request is answered after the current one
         self._left = False  # the client has disconnected, or the server no longer waits for it
         self._gone: asyncio.Future[None] | None = None
-        self._late: Callable[[], None] = self.close
-        self._deadline = self._rings_at = math.inf
-        self._timer: asyncio.TimerHandle | None = None
 
     # Called by the event loop
 
@@ -114,20 +98,17 @@ class Connection(BaseProtocol):
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if isinstance(name, tuple) else None
         self._listener.open.add(self)
+        self._timer = asyncio.get_running_loop().call_later(self.limits.head_seconds, self.close)
         if self._listener.ending:
             self.drop()
-        else:
-            self._expect(self.limits.head_seconds, self.close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._deaf = True
-        self._deadline = math.inf
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         self._listener.closed(self)
         self.leave()
-        self._late, self._body = _nothing, None
+        self._body = None
         del self._http  # or the two would keep one another until a collection
 
     def data_received(self, data: bytes) -> None:
@@ -178,11 +159,12 @@ class Connection(BaseProtocol):
         try:
             messages, upgraded, rest = self._http.feed_data(data)
         except HttpProcessingError as error:
-            self._unreadable(error, data)
+            if self._message is not None:
+                self._refuse(body_refusal(error))
+            else:
+                self.refuse(unreadable_head(self._head + data, error))
             return
-        if (
-            upgraded
-        ):  # an offered upgrade is declined; what follows is HTTP (the parser hands it out for websocket only)
+        if upgraded:  # an offer that is declined; what follows is HTTP (the parser hands it out for websocket only)
             self._http.set_upgraded(False)
             self._behind[:0] = rest
             if not messages:
@@ -217,7 +199,7 @@ class Connection(BaseProtocol):
         elif body.is_eof():
             self._fed = size  # part of it may belong to the next head
             self._answering = True
-            self._deadline = math.inf
+            self._timer.cancel()
             self._written = False
             self._task = asyncio.get_running_loop().create_task(self._answer(message, body.read_nowait()))
         elif self._fed > MAX_HEAD_BYTES + _AROUND * body.total_bytes:
@@ -228,12 +210,6 @@ class Connection(BaseProtocol):
             if message.version == HttpVersion11 and "Expect" in message.headers:
                 self.send(_CONTINUE)
 
-    def _unreadable(self, error: HttpProcessingError, data: bytes) -> None:
-        if self._message is not None:
-            self._refuse(body_refusal(error))
-        else:
-            self.refuse(unreadable_head(self._head + data, error))
-
     def _body_too_slow(self) -> None:
         self._refuse(wire_refusal(408, f"The body did not arrive within {self.limits.body_seconds:g} seconds."))
 
@@ -241,7 +217,7 @@ class Connection(BaseProtocol):
 
     async def _answer(self, message: RawRequestMessage, body: bytes) -> None:
         try:
-            goes_on = await self._listener.handler(self, message, body)
+            goes_on = await self._listener.answer(self, message, body)
         except ConnectionError:  # the client has disconnected
             self.drop()
         except Exception as error:
@@ -344,7 +320,7 @@ class Connection(BaseProtocol):
     def _refuse(self, response: Response) -> None:
         """Refuse the current request, whose head was read."""
         if self._message is not None:
-            self._listener.handler.refused(self, self._message, response)
+            self._listener.refused(self, self._message, response)
         self.refuse(response)
 
     def refuse(self, response: Response) -> None:
@@ -386,32 +362,16 @@ class Connection(BaseProtocol):
 
     def _expect(self, seconds: float, late: Callable[[], None]) -> None:
         """Call `late` in `seconds`, unless something else is expected by then."""
-        self._deadline = asyncio.get_running_loop().time() + seconds
-        self._late = late
-        if self._deadline < self._rings_at:
-            self._set_timer(seconds)
-
-    def _set_timer(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._rings_at = self._deadline
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
-
-    def _ring(self) -> None:
-        self._timer = None
-        self._rings_at = math.inf
-        seconds = self._deadline - asyncio.get_running_loop().time()
-        if seconds <= 0:
-            self._late()
-        elif seconds < math.inf:
-            self._set_timer(seconds)
+        self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, late)
 
 
 class Listener:
     """The connections of one listening address; `base` decides the base of links."""
 
-    def __init__(self, handler: RequestHandler, base: Base, limits: Limits) -> None:
-        self.handler = handler
+    def __init__(self, answer: Answer, refused: Refused, base: Base, limits: Limits) -> None:
+        self.answer = answer
+        self.refused = refused
         self.base = base
         self.limits = limits
         self.open: set[Connection] = set()

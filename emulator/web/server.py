@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import os
 import resource
 import signal
 import socket
@@ -81,22 +82,16 @@ def _has_ipv6() -> bool:
 
 
 def _bound(family: int, host: str, port: int) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        bound.bind((host, port))
-        bound.listen(_BACKLOG)
-        bound.setblocking(False)
+        bound = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        bound.close()
         if error.errno == errno.EADDRINUSE:
             raise CannotListen("port", f"port {port} is in use") from error
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
         if error.errno in (errno.EACCES, errno.EPERM):
             raise CannotListen("port", f"port {port}: {reason}") from error
         raise CannotListen("host", f"{host}: {reason}") from error
+    bound.setblocking(False)
     return bound
 
 
@@ -148,7 +143,7 @@ class WebServer:
         loop = asyncio.get_running_loop()
         self._application.start()
         for sockets, base in self._addresses:
-            listener = Listener(self._handler, base, self._limits)
+            listener = Listener(self._handler, self._handler.refused, base, self._limits)
             self._listeners.append(listener)
             secure: dict[str, Any] = {}
             if base.listening.startswith("https"):

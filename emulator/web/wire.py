@@ -157,9 +157,7 @@ def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
             return wire_refusal(400, "The host in the request target differs from the Host header.")
     length = message.headers.get(CONTENT_LENGTH)
     coding = message.headers.get(TRANSFER_ENCODING)
-    if coding is not None:
-        if length is not None:
-            return wire_refusal(400, "A request must not have both Content-Length and Transfer-Encoding.")
+    if coding is not None:  # never with a Content-Length: the parser takes one of them only
         if message.version == HttpVersion10:
             return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
         if coding.lower() != "chunked":
@@ -228,7 +226,6 @@ def origin_form(message: RawRequestMessage) -> str | None:
 
 _NAME_AND_PORT = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
 _LAST_PORT = 65535
-_CACHED = 256
 
 
 class Base:
@@ -243,18 +240,10 @@ class Base:
         self.listening = f"{scheme}://{url_host(host)}:{port}"
         self._public = public_url.rstrip("/") if public_url else None
         self._allowed = LOOPBACK_NAMES | {url_host(host).lower()} | {url_host(name).lower() for name in allowed}
-        self._known: dict[str | None, str] = {}
-
-    def of(self, host: str | None) -> str:
-        """The base of links, `http://host:port`, for a request whose Host header is `host`."""
-        base = self._known.get(host)
-        if base is None:
-            base = self._base_for(host)
-            if len(self._known) < _CACHED:
-                self._known[host] = base
-        return base
+        self.of = lru_cache(maxsize=256)(self._base_for)
 
     def _base_for(self, host: str | None) -> str:
+        """The base of links, `http://host:port`, for a request whose Host header is `host`."""
         if self._public is not None:
             return self._public
         if host is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.conformance.explore.outcome import play
+from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.schedule import TASKS, of
 from emulator.conformance.explore.search import Budget, Search
 from tests.explore.world import InProcess, house

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.check import Check, ready
-from emulator.conformance.explore.outcome import play
+from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.schedule import TASKS, from_path, read
 from emulator.conformance.explore.search import Breakage, Budget, Search, SearchProgress
 from tests.conformance.plan import Plan

@@ -8,7 +8,7 @@ from emulator.bank import feed
 from emulator.bank.problems import InputRefused
 from emulator.conformance.explore import schedule
 from emulator.conformance.explore.faults import ChangeFault, FaultKind, kinds
-from emulator.conformance.explore.outcome import play
+from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.search import Search
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
@@ -19,7 +19,7 @@ from tests.explore.world import InProcess, house
 def test_every_effect_can_be_drawn() -> None:
     drawable = {effect for kind in kinds().values() for effect in kind.effects}
     expected = {*effects(), *(f"feed: {name}" for name in feed.EFFECTS), *(f"change: {name}" for name in ACCESS)}
-    assert expected - drawable == set(), "these effects are drawn by no file of emulator/conformance/explore/faults"
+    assert expected - drawable == set(), "these effects are drawn by no fault of emulator/conformance/explore/faults"
 
 
 @pytest.mark.parametrize("kind", kinds().values(), ids=kinds())

@@ -173,17 +173,13 @@ def is_amount(value: Any) -> bool:
         return False
 
 
-def amount_rule(member: str) -> Rule:
-    """The amount in this member has exactly the minor units of its currency, is more than 0, at most 18 digits."""
-
-    def rule(body: Any) -> Iterable[Message]:
-        value = body.get(member) if isinstance(body, dict) else None
-        return () if is_amount(value) else _amount_mistakes(value, member)
-
-    return rule
+def instructed_amount(body: Any) -> Iterable[Message]:
+    """instructedAmount has exactly the minor units of its currency, is more than 0, and has at most 18 digits."""
+    value = body.get("instructedAmount") if isinstance(body, dict) else None
+    return () if is_amount(value) else _amount_mistakes(value)
 
 
-def _amount_mistakes(value: Any, path: str) -> Iterator[Message]:
+def _amount_mistakes(value: Any) -> Iterator[Message]:
     amount, currency = inner(value, "amount"), inner(value, "currency")
     if not isinstance(amount, str) or not _AMOUNT.fullmatch(amount):
         return  # reported by the shape
@@ -191,7 +187,7 @@ def _amount_mistakes(value: Any, path: str) -> Iterator[Message]:
     try:
         parse_amount(amount, valid_currency or _fitting_currency(amount))
     except ValueError as error:
-        yield Message("FORMAT_ERROR", str(error), f"{path}.amount")
+        yield Message("FORMAT_ERROR", str(error), "instructedAmount.amount")
 
 
 def _fitting_currency(amount: str) -> str:

@@ -29,10 +29,10 @@ from emulator.api.shapes.parts import (
     StructuredReference,
     Text35,
     Text70,
-    amount_rule,
     closed,
     each,
     inner,
+    instructed_amount,
 )
 from emulator.bank.errors import Message
 from emulator.bank.scheme.schedule import FREQUENCIES, VARIABLE
@@ -192,9 +192,6 @@ class CrossBorderTransfer(_International):
     creditorAgent: NotRequired[Bic]
 
 
-_instructed_amount = amount_rule("instructedAmount")
-
-
 def _one_remittance(body: Any) -> Iterator[Message]:
     """A message or structured references, not both in one request."""
     if inner(body, "remittanceInformationUnstructured") is None:
@@ -233,7 +230,7 @@ def _months_of_execution(body: Any) -> Iterator[Message]:
             yield Message("FORMAT_ERROR", "A month appears more than once.", path)
 
 
-_PAYMENT: tuple[Rule, ...] = (_instructed_amount, _one_remittance)
+_PAYMENT: tuple[Rule, ...] = (instructed_amount, _one_remittance)
 _DOMESTIC: tuple[Rule, ...] = (*_PAYMENT, _exactly_one("debtorAccount", "bban", "other"))
 
 
@@ -257,6 +254,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "DomesticTransfer": _DOMESTIC,
     "PeriodicTransfer": (*_DOMESTIC, _months_of_execution),
     "BulkTransfer": (_exactly_one("debtorAccount", "bban", "other"), each("payments", *_PAYMENT)),
-    "SepaTransfer": (_instructed_amount,),
-    "CrossBorderTransfer": (_instructed_amount, _exactly_one("creditorAccount", "iban", "bban")),
+    "SepaTransfer": (instructed_amount,),
+    "CrossBorderTransfer": (instructed_amount, _exactly_one("creditorAccount", "iban", "bban")),
 }

@@ -9,8 +9,9 @@ from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from emulator.api.json_body import is_plain, too_deep
+from emulator.api.json_body import too_deep
 from emulator.bank.errors import quoted
+from emulator.bank.formats import is_plain
 from emulator.httpsig.signing import HASHES, digest_value
 
 _LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms

@@ -20,9 +20,8 @@ from emulator.bank.documents import (
     TransactionDetails,
     TransactionMembers,
 )
-from emulator.bank.exchange import exchange_member
 from emulator.bank.formats import digits_of
-from emulator.bank.money import plain
+from emulator.bank.money import exchange_member, plain
 from emulator.bank.products import Product
 from emulator.bank.reference import iban_of
 from emulator.bank.scheme.rules import structured_references

@@ -129,8 +129,8 @@ class Pools:
     def __init__(self, draw: random.Random) -> None:
         faker = norwegian_names()
         faker.seed_instance(draw.getrandbits(64))
-        self.first_names = _distinct(faker.first_name, 120)
-        self.last_names = _distinct(faker.last_name, 120)
+        self.first_names = _distinct(faker.first_name)
+        self.last_names = _distinct(faker.last_name)
         self._draw = draw
         self.shops = [self._shop() for _ in range(60)]
         self.billers = [self._firm(_BILLERS) for _ in range(24)]
@@ -161,9 +161,9 @@ class Pools:
         return name, {"bban": bban, "iban": iban_of(bban), "currency": "NOK"}
 
 
-def _distinct(draw: Callable[[], str], most: int) -> list[str]:
-    """Up to `most` different values, in the order in which they were drawn."""
-    return list(dict.fromkeys(draw() for _ in range(most * 2)))[:most]
+def _distinct(draw: Callable[[], str]) -> list[str]:
+    """Up to 120 different values, in the order in which they were drawn."""
+    return list(dict.fromkeys(draw() for _ in range(240)))[:120]
 
 
 def _to(party: Party, code: str = "Nettgiro") -> TransactionDetails:

@@ -1,7 +1,7 @@
 """The search for the fault that breaks a TPP (`conformance explore`): theory and words.
 
 A **schedule** is what happens to a TPP in one run: its tasks, the customer's acts, faults, passing time, kills. It is a
-document (`schedule`), so it can be drawn, saved, read, and played again. Each kind of fault is one file (`faults`): it
+document (`schedule`), so it can be drawn, saved, read, and played again. Each kind of fault (`faults`)
 says which requests, settings or changes of the bank it means, and how it is drawn.
 
 A **run** (`play`) gives one schedule to one bank of its own. Everything of the schedule is tied to the number of a
@@ -23,6 +23,6 @@ remembers every outcome. A schedule that fails is played twice more. To shrink i
 same seed: the outcome that is remembered leads it to the same failure without a run, and from there it shrinks by its
 own means, playing only what has not been played. So the number of jobs changes the speed and nothing else.
 
-The banks of runs are behind `house`; the TPP is behind `outcome.TestedTpp`: a command, a hook (`clients`), or, in
-tests, an object. Only `draw` and `search` import hypothesis.
+The banks of runs are behind `house`; the TPP is behind `judge.TestedTpp`: a command, a hook (`clients`), or, in
+tests, an object. Only `search` imports hypothesis.
 """

@@ -1,18 +1,21 @@
-"""The five rules by which a run is judged: what the TPP did and claims against what is true in the bank."""
+"""A schedule, played with a TPP and judged by five rules: what it did and claims against what is true in the bank."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from emulator.bank.documents import Payment
+from emulator.bank.ids import random_uuid
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import ready
 from emulator.conformance.claims import decimal, state_of
-from emulator.conformance.explore.play import AccountTruth, Run
+from emulator.conformance.explore.house import House
+from emulator.conformance.explore.play import AccountTruth, Row, Run
+from emulator.conformance.explore.schedule import FaultSchedule
 
 # Failures of what should have come until the end
 _UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.word == "next")
@@ -41,6 +44,23 @@ Claims = Callable[[str, str], Mapping[str, Any] | None]
 """What the TPP claims, of `payments` or `accounts` and an id; None: it knows no such thing."""
 
 
+class TestedTpp(Protocol):
+    """The TPP under test."""
+
+    @property
+    def restarts(self) -> bool:
+        """Whether it can be killed and started again."""
+        ...
+
+    def play(self, run: Run) -> Ending:
+        """Let the TPP do the tasks of the run until it has ended or the run is over."""
+        ...
+
+    def claims(self, run: Run) -> Claims | None:
+        """What the TPP claims; None if it has no address for that."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What is wrong: the number of the rule, a name for files, and a sentence; `believed` and `true` beside it."""
@@ -50,6 +70,38 @@ class Finding:
     text: str
     believed: str = ""
     true: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a run came to; `silent`: the TPP has sent no request; `refused`: the last one, if the bank refused all."""
+
+    schedule: FaultSchedule
+    findings: Sequence[Finding]
+    rows: Sequence[Row]
+    silent: bool = False
+    refused: str = ""
+    output: str = ""
+
+
+def play(schedule: FaultSchedule, house: House, client: TestedTpp, name: str) -> RunOutcome:
+    """Play a schedule on a bank of its own, and judge it."""
+    run = Run(schedule, house, name)
+    try:
+        ending = client.play(run)
+        run.bank.call(run.finish)
+        findings = judge(run, ending, client.claims(run))
+        refused = "" if run.accepted else run.refused
+        return RunOutcome(schedule, findings, run.rows, run.requests == 0, refused, ending.output)
+    finally:
+        run.bank.close()
+
+
+def replay(schedules: Sequence[FaultSchedule], house: House, client: TestedTpp) -> Iterator[RunOutcome]:
+    """Play schedules again, in order."""
+    name = random_uuid()[:6]
+    for number, schedule in enumerate(schedules, 1):
+        yield play(schedule, house, client, f"replay-{name}-{number}")
 
 
 def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:

@@ -13,8 +13,7 @@ from emulator import junit
 from emulator.conformance.explore.faults import kinds
 
 if TYPE_CHECKING:
-    from emulator.conformance.explore.judge import Finding
-    from emulator.conformance.explore.outcome import RunOutcome
+    from emulator.conformance.explore.judge import Finding, RunOutcome
     from emulator.conformance.explore.play import Row
     from emulator.conformance.explore.search import Breakage, SearchProgress
 

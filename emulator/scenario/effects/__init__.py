@@ -1,7 +1,7 @@
 """The effects of a rule (`then`): their common form, and one file each in this folder.
 
-Each is drawn by a file of `conformance/explore/faults`. One that acts inside the bank (`inside`) also needs a member of
-`bank/request.Script` and the place in the domain that reads it.
+Each is drawn by a fault of `conformance/explore/faults`. One that acts inside the bank (`inside`) also needs a member
+of `bank/request.Script` and the place in the domain that reads it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
-from emulator.api.json_body import check_strings, is_plain, read_json
+from emulator.api.json_body import check_strings, read_json
+from emulator.bank.formats import is_plain
 
 
 @given(st.dictionaries(st.text(max_size=6), st.text(max_size=12), max_size=4), st.booleans())

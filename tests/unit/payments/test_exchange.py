@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.exchange import RATES
 from emulator.bank.kinds import META
-from emulator.bank.money import CURRENCIES, quantum
+from emulator.bank.money import CURRENCIES, RATES, quantum
 from tests.unit.payments import world
 
 BANK = world.build()

@@ -1,8 +1,8 @@
-"""The kinds of faults of a schedule: their common form, and one file each in this folder.
+"""The kinds of faults of a schedule: their common form, and in the files of this folder one constant each.
 
-A file defines `FAULT`. Its form says what a schedule has to name; from that follow rules and settings of the bank, or
-changes of it after a request. To draw a new effect of scenarios, add a file that names it in `effects`, and the values
-of its members in `draws`.
+The form of a kind says what a schedule has to name; from that follow rules and settings of the bank, or changes of it
+after a request. To draw a new effect of scenarios, add a kind that names it in `effects`, and the values of its members
+in `draws`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from emulator.api.operations import table
 from emulator.bank.validation import Model, one_of
-from emulator.discovery import discover
+from emulator.discovery import instances
 
 MOST = 1000  # the highest number of a request that a fault may name
 COUNTS = (1, 2, 3, 4)  # requests in sequence, as they are drawn
@@ -87,7 +88,7 @@ Pick = Callable[[Sequence[Any]], Any]  # draws one of these, the first if it doe
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """A kind of fault, as its file declares it.
+    """A kind of fault.
 
     `effects`: the effects of scenarios that it draws (`then`, `feed: NAME`, `change: NAME`); `form`: its members;
     `draws`: the values of its members, or how to draw one, simple ones first; those of Literal and bool are all drawn,
@@ -106,11 +107,8 @@ class FaultKind:
     weight: int = 1
 
 
-def _problem(fault: object) -> str | None:
-    return None if isinstance(fault, FaultKind) and fault.name else "has no FAULT of the class FaultKind with a name"
-
-
 @cache
 def kinds() -> dict[str, FaultKind]:
-    """Every kind of fault by name."""
-    return discover(__path__, __name__, "FAULT", name=lambda fault: fault.name, problem=_problem)
+    """Every kind of fault by name, in the order in which they are drawn."""
+    every = instances(__path__, __name__, FaultKind, names=lambda kind: (kind.name,))
+    return {kind.name: kind for kind in sorted(every, key=attrgetter("name"))}

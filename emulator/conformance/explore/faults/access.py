@@ -1,11 +1,12 @@
-"""The access of the TPP ends between two requests: its consents, sessions or the reads of the day."""
+"""Faults of the access of the TPP to the customer and its accounts: SCA, consents, sessions, and the reads of a day."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from emulator.conformance.explore.faults import ChangeFault, FaultKind
-from emulator.scenario.start import ACCESS
+from emulator.conformance.explore.faults import ChangeFault, FaultKind, RequestFault
+from emulator.scenario import start
+from emulator.scenario.effects import quota
 
 ENDS = {
     "consent-revoked": {"consents": "revoked"},
@@ -28,12 +29,59 @@ class AccessEnds(ChangeFault):
         return f"after {self.of} {self.at}: {self.ends.replace('-', ' ')}"
 
 
-FAULT = FaultKind(
+ACCESS = FaultKind(
     name="access",
     summary="The access of the TPP ends between two requests: its consents, sessions or the reads of the day.",
-    effects=tuple(f"change: {name}" for name in ACCESS),
+    effects=tuple(f"change: {name}" for name in start.ACCESS),
     form=AccessEnds,
     example={"of": "getTransactions", "at": 1, "ends": "consent-revoked"},
     operations=("getAccounts", "getBalances", "getTransactions", "createPayment"),  # statuses need no access
     weight=2,
+)
+
+
+class ReadsUsedUp(RequestFault):
+    """The read is refused."""
+
+    def then(self) -> dict[str, Any]:
+        return {"quota": "exhausted"}
+
+    def described(self) -> str:
+        return f"{self.numbers()}: the reads of the day are used up"
+
+
+QUOTA = FaultKind(
+    name="quota",
+    summary="The reads of the day are used up: 429 ACCESS_EXCEEDED.",
+    effects=("quota",),
+    form=ReadsUsedUp,
+    example={"of": "getTransactions", "at": 1},
+    operations=quota.EFFECT.operations,
+    spoils=True,
+)
+
+
+OPENS = ("createPayment", "createSigningBasket", "startCancellationAuthorisation", "getAccounts", "createConsent")
+
+
+class ScaEnds(RequestFault):
+    """`outcome`: of the SCA that the request opens."""
+
+    outcome: Literal["fail", "expire", "reject", "abandon"] = "fail"
+
+    def then(self) -> dict[str, Any]:
+        return {"sca": self.outcome}
+
+    def described(self) -> str:
+        ends = {"fail": "fails", "expire": "expires", "reject": "is declined", "abandon": "is abandoned"}
+        return f"{self.numbers()}: the authentication {ends[self.outcome]}"
+
+
+SCA = FaultKind(
+    name="sca",
+    summary="The customer's authentication fails, expires, is declined or abandoned.",
+    effects=("sca",),
+    form=ScaEnds,
+    example={"of": "createPayment", "at": 1, "outcome": "fail"},
+    operations=OPENS,
 )
