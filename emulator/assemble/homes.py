@@ -24,6 +24,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from socket import socket
 from typing import Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -79,7 +80,7 @@ class Homes:
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self._taking: dict[str, asyncio.Lock] = {}
+        self._taking = WeakValueDictionary[str, asyncio.Lock]()  # names are asked for that no bank has
         self._looked = False  # all banks are known
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
