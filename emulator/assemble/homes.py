@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -57,6 +58,8 @@ SHORTEST, PAUSE = 0.002, 0.05  # seconds between two looks, of which the first i
 AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
 
+# of the control interface what names banks and TPPs, with sessions and repeated requests of a TPP; the whole console
+_ABOUT_ALL = re.compile(r"/_emulator/(?:banks|tpps|sessions|requests)(?=/|$)|/console(?=/|$)")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOST = "another process has the bank"
 NOWHERE = Elsewhere(None, None)
@@ -438,9 +441,8 @@ class Homes:
 
 
 def _is_about_all(request: Request) -> bool:
-    """Whether an answer may show banks or TPPs that another process has made."""
-    path = request.target.partition("?")[0]
-    return "/_emulator" in path or path.endswith("/console") or "/console/" in path
+    """Whether an answer may show or need banks or TPPs that another process has made."""
+    return _ABOUT_ALL.search(request.target.partition("?")[0]) is not None
 
 
 def _refused(request: Request, reason: str) -> Response:

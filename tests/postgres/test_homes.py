@@ -29,6 +29,7 @@ from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from tests.known_state import KARI
 from tests.ports import free_port
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
@@ -595,7 +596,7 @@ async def test_a_bank_in_which_nothing_happens_rests_after_the_end_of_its_home(o
     await execute(one.url, "DELETE FROM {schema}.bank WHERE name = 'busy'")  # it is no real notification
 
 
-async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process, tmp_path: Path) -> None:
+async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process) -> None:
     await two.control("PUT", "banks/red", {"fixtures": "empty", "seed": 5}, status=201)
     assert "red" in [entry["name"] for entry in (await one.control("GET", "banks"))["banks"]]
     await one.control("PUT", "banks/red", {"fixtures": "empty", "seed": 6})
@@ -608,6 +609,9 @@ async def test_what_one_process_makes_the_others_show_at_once(one: Process, two:
     for each in (two, one):
         assert "shop" in [entry["name"] for entry in (await each.control("GET", "tpps"))["tpps"]]
     await two.control("POST", "tpps", {"name": "shop"}, status=409)
+    shop = (await two.control("POST", "tpps", {"name": "shop-of-two"}))["tppId"]
+    await one.control("POST", "sessions", {"tpp": "shop-of-two", "nationalId": KARI})
+    assert [consent["tpp"] for consent in (await one.control("GET", "consents"))["consents"]] == [shop]
 
 
 async def test_requests_that_come_together_look_together_for_what_others_have_made(one: Process, bank: str) -> None:
@@ -619,9 +623,10 @@ async def test_requests_that_come_together_look_together_for_what_others_have_ma
         return await look
 
     async with commits_of(one, slowly, (homes._DIRECTORY,)):
-        asked = [one.ask("GET", "clock", bank=bank) for _ in range(50)]
+        await one.control("GET", "clock", bank=bank)
+        asked = [one.ask("GET", "banks", bank=bank) for _ in range(50)]
         await eventually(lambda: looks)
-        asked += [one.ask("GET", "clock", bank=bank) for _ in range(50)]
+        asked += [one.ask("GET", "tpps", bank=bank) for _ in range(50)]
         first.set()
         assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
     assert len(looks) <= 4, "the task that looks around each second may be among them"
