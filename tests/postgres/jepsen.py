@@ -438,6 +438,26 @@ class Nemesis:
         self.server = self.standby
         self.follow()
 
+    @contextmanager
+    def pair(self) -> Iterator[None]:
+        """A process is killed, stopped or ended, and PostgreSQL or a network fails, one after the other or together."""
+        node, ends = self.node(), self.chooser.choice(("kill", "stop", "end"))
+        other = self.chooser.choice(("crash", "cut", "stall", "restart", "refuse", "part", "hold"))
+        early = self.chooser.random() < 0.5
+        with ExitStack() as again, ExitStack() as meanwhile:
+            if early:
+                meanwhile.enter_context(getattr(self, other)())
+            if ends == "stop":
+                node.send(signal.SIGSTOP)
+                again.callback(node.send, signal.SIGCONT)
+            else:
+                node.kill() if ends == "kill" else node.end()
+                again.callback(node.start)
+            sleep(self.chooser.uniform(0, 1))
+            if not early:
+                meanwhile.enter_context(getattr(self, other)())
+            yield
+
     def follow(self) -> None:
         """A new synchronous standby of the server."""
         self.standby = self.server.standby(self.ending.enter_context(own_folder()))
@@ -451,7 +471,7 @@ class Nemesis:
 # Seconds that each fault lasts.
 FAULTS: dict[str, float] = {
     "kill": 0.5, "stop": 6.0, "crash": 1.0, "cut": 0.0, "stall": 4.0, "promote": 0.5, "restart": 0.5, "refuse": 2.0,
-    "part": 0.0, "hold": 3.0, "end": 0.2,
+    "part": 0.0, "hold": 3.0, "end": 0.2, "pair": 4.0,
 }  # fmt: skip
 
 
