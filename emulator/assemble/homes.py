@@ -166,9 +166,9 @@ class Homes:
             if where.address not in self._hung_up:
                 self._hung_up.add(where.address)
                 logger.warning("bank %s: %s", name, error)
-            if request.method not in _READS:
+            if not _may_be_repeated(request):
                 raise
-            raise NotDelivered(str(error), moved=True) from error  # it has changed nothing, whoever has read it
+            raise NotDelivered(str(error), moved=True) from error
 
     def _serves(self, name: str, *, whole: bool = False) -> bool:
         """Whether this process is the home, and may say so; `whole`: also of a bank that is not loaded."""
@@ -438,6 +438,13 @@ class Homes:
             await self._entrance.close()
             self._ways.close()
         await self.server.close()
+
+
+def _may_be_repeated(request: Request) -> bool:
+    """Whether a request does no harm twice: it reads, and not an account without the customer, which is counted."""
+    of_account = "/v1/accounts/" in request.target or "/v1/card-accounts/" in request.target
+    counted = of_account and "psu-ip-address" not in Headers(request.headers)
+    return request.method in _READS and not counted
 
 
 def _is_about_all(request: Request) -> bool:

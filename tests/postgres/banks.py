@@ -28,6 +28,7 @@ class Content(NamedTuple):
 class BankOwner(Owner[Content | None]):
     """The bank is there, or not (None)."""
 
+    kind = "own"
     alone = ("save", "restore")  # a snapshot has the bank as of when saving began
     width = 2
     bank_spec = {"fixtures": "empty", "now": BEGINS, "clock": "frozen"}  # noqa: RUF012 - nobody changes it

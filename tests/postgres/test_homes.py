@@ -313,6 +313,7 @@ async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_dur
     ("statement", "method", "path"),
     [
         (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
+        (home_storage._TAKE_SNAPSHOT_BACK, "PUT", "snapshots/kept"),
         (home_storage._DROP_SNAPSHOTS, "DELETE", "snapshots/present"),
         (log.DELETE, "DELETE", "banks/{bank}"),
         (KEEP, "POST", "tpps"),
