@@ -145,7 +145,7 @@ class Charge(NamedTuple):
     members: Price
 
 
-class ExchangeTable:
+class PriceList:
     """Rates and fees of a bank: those of its fixture (`own`), else the built-in ones."""
 
     def __init__(self, own: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ class ExchangeTable:
         return Charge(amount, fee, members)
 
 
-BUILT_IN_EXCHANGE = ExchangeTable({})
+BUILT_IN_PRICES = PriceList({})
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:
