@@ -17,10 +17,7 @@ from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.router import split_target
 from emulator.bank import conditions
-from emulator.bank.conditions import (
-    ABSENT,
-    Constant,
-)
+from emulator.bank.conditions import ABSENT, Constant
 from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
 from emulator.bank.formats import composed

@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from emulator.bank.conditions import ABSENT, Nested, Single, compiled
+from emulator.bank.condition_forms import Nested, Single, compiled
+from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, filled, refuse, validate
 from emulator.discovery import discover
