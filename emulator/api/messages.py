@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from emulator.bank.fixtures import PreparedFixture
+from emulator.store import Documents
 
 HeaderPairs = Collection[tuple[str, str]]
 Push = Callable[[bytes | None], None]
@@ -141,10 +142,11 @@ class Unfinished:
     """An answer that takes several steps; other requests are answered between two of them.
 
     `last`: what the last step gave. `begun`: something of the request itself was done. `ended`: there is no further
-    step. `failed`: why what the last step changed was undone; the next step raises it in the work.
+    step. `failed`: why what the last step changed was undone; the next step raises it in the work. `documents`: those
+    of its bank, where another process may have the bank between two steps.
     """
 
-    __slots__ = ("__weakref__", "_steps", "begun", "ended", "failed", "last")
+    __slots__ = ("__weakref__", "_steps", "begun", "documents", "ended", "failed", "last")
 
     def __init__(self, steps: Generator[object, None, Answered]) -> None:
         self._steps = steps
@@ -152,6 +154,7 @@ class Unfinished:
         self.begun = False
         self.ended = False
         self.failed: Exception | None = None
+        self.documents: Documents | None = None
 
     def step(self) -> Response | Stream | Unfinished:
         """Do the next part; returns the answer, or this object if more is to be done."""

@@ -123,7 +123,10 @@ class BankApplication(Application):
         """Answer a request, or do the next step of one with long work; never raises."""
         try:
             if request.unfinished is not None:
-                self._continues(request)
+                try:
+                    self._continues(request, request.unfinished)
+                except StoreLost as lost:  # the work ends, unless it has done already what lasts
+                    request.unfinished.failed = lost
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)
@@ -138,12 +141,18 @@ class BankApplication(Application):
         finish(response, Headers(request.headers))
         return response
 
-    def _continues(self, request: Request) -> None:
-        """Mark the bank of unfinished work as in use; StoreLost if another process has it by now."""
-        if (named := NAMED_BANK.match(request.target)) is not None:
-            self._registry.find(named[1])
-        elif bank_of(request)[0] == DEFAULT:
-            _ = self._registry.default
+    def _continues(self, request: Request, work: Unfinished) -> None:
+        """Mark the bank of unfinished work as in use; StoreLost if another process has it by now, or had it meanwhile.
+
+        Work about a bank as a whole looks for itself what has become of it, as does that in a bank that was deleted.
+        """
+        name, whole = bank_of(request)
+        if name is None or whole:
+            return
+        service = self._registry.default if name == DEFAULT else self._registry.find(name)
+        began = work.documents
+        if service is not None and began is not None and began is not service.bank.documents and not began.log.owned:
+            raise StoreLost("another process had the bank meanwhile")
 
     def _dispatch(self, request: Request) -> Answered:
         service = self._registry.opened(DEFAULT) or self._without_default(request)
@@ -156,7 +165,7 @@ class BankApplication(Application):
             refused = self._guards[place](request) if place in self._guards else None
             if refused is not None:
                 return refused
-            named_service = self._registry.find(named[1])
+            named_service = self._named(named[1], request)
             if named_service is None and place != "static":  # its files draw a login too
                 return self._no_bank(replace(request, prefix=""), place, named[1])
             service = named_service or service
@@ -178,6 +187,15 @@ class BankApplication(Application):
     def _without_default(self, request: Request) -> BankService:
         """What answers at a process that does not have the default bank; StoreLost for a request to it."""
         return self._registry.default if bank_of(request)[0] == DEFAULT else self._registry.stand_in()
+
+    def _named(self, name: str, request: Request) -> BankService | None:
+        """The named bank. Its control interface makes other banks, too, at their home, which need not have it."""
+        try:
+            return self._registry.find(name)
+        except StoreLost:
+            if not bank_of(request)[1]:
+                raise
+            return self._registry.stand_in()
 
     def _no_bank(self, request: Request, place: str, name: str) -> Response:
         handler = self._handlers.get(place)

@@ -175,8 +175,8 @@ class Entrance:
                 return
             while not self._ending and await self._answer(reader, writer):
                 self._answering.discard(writer)
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the other side has ended
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # one of the sides has ended; a task that is cancelled would be logged as an error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             logger.warning("an internal connection sent something else than a request: %s", error)
         finally:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Generator, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
@@ -30,18 +29,21 @@ _TAKE_SNAPSHOT_BACK = (
     "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
     " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
 )
-_DROP_SNAPSHOT = "DELETE FROM {schema}.snapshot WHERE bank = %s AND name = %s"
+# not what the next home has saved: it waits for the row
+_DROP_SNAPSHOTS = (
+    "WITH own AS (SELECT name FROM {schema}.bank WHERE name = %s AND epoch = %s FOR UPDATE),"
+    " gone AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name AND s.name = ANY(%s))"
+    " SELECT name FROM own"
+)
 
 
 class ServerSnapshots(StoredSnapshots):
     """The snapshots of a bank in the database."""
 
-    def __init__(self, homes: Homes, lease: Lease, dropped: list[Awaitable[object]]) -> None:
-        """`dropped` gets the deletions that the answer to a request waits for."""
+    def __init__(self, homes: Homes, lease: Lease) -> None:
         super().__init__(lease.snapshots)
         self._homes = homes
         self._lease = lease
-        self._dropped = dropped
 
     def _write(self, name: str, content: bytes) -> None:
         bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
@@ -50,8 +52,10 @@ class ServerSnapshots(StoredSnapshots):
         if not saved or rows(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
             raise StoreLost(LOST)
 
-    def _drop(self, name: str) -> None:
-        self._dropped.append(self._homes.server.rows(_DROP_SNAPSHOT, self._lease.name, name))
+    def _drop(self, names: Sequence[str]) -> Iterator[object]:
+        rows, asked = self._homes.server.rows_in_thread, (self._lease.name, self._lease.epoch, list(names))
+        if not (yield from in_thread(lambda: rows(_DROP_SNAPSHOTS, *asked, again=False), lasts=True)):
+            raise StoreLost(LOST)
 
     def _size(self, _name: str) -> int:
         return LARGE + 1  # it is read in a thread
@@ -74,20 +78,14 @@ class HomeStorage(Storage):
     def __init__(self, homes: Homes) -> None:
         super().__init__()
         self._homes = homes
-        self._dropped: list[Awaitable[object]] = []
 
     def owed(self) -> Awaitable[None] | None:
-        """The deletions of snapshots, and the storing of TPPs that were issued."""
-        authority = self._homes.authority
-        if not (self._dropped or authority.pending):
-            return None
-        dropped, self._dropped[:] = self._dropped[:], ()
-        return self._settled(dropped, authority.keep(self._homes.server.rows))
+        """The storing of TPPs that were issued."""
+        return self._issued() if self._homes.authority.pending else None
 
-    @staticmethod
-    async def _settled(deletions: Iterable[Awaitable[object]], issue: Awaitable[None]) -> None:
+    async def _issued(self) -> None:
         try:
-            await asyncio.gather(issue, *deletions)
+            await self._homes.authority.keep(self._homes.server.rows)
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:
@@ -131,10 +129,11 @@ class HomeStorage(Storage):
 
             yield documents, place
 
-    def delete(self, name: str) -> Generator[object, None, None]:
+    def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home."""
         homes, lease = self._homes, self._lease(name)
-        if not (yield from in_thread(lambda: homes.server.rows_in_thread(DELETE, name, lease.epoch, again=False))):
+        rows = homes.server.rows_in_thread
+        if not (yield from in_thread(lambda: rows(DELETE, name, lease.epoch, again=False), lasts=True)):
             raise StoreLost(LOST)
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)
@@ -151,4 +150,4 @@ class HomeStorage(Storage):
     def snapshots(self, name: str) -> Snapshots:
         """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""
         lease = self._homes.leases.held.get(name)
-        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease, self._dropped)
+        return Snapshots() if lease is None else ServerSnapshots(self._homes, lease)

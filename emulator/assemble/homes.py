@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from socket import socket
 from typing import Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -56,6 +58,8 @@ SHORTEST, PAUSE = 0.002, 0.05  # seconds between two looks, of which the first i
 AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
 
+# of the control interface what names banks and TPPs, with sessions and repeated requests of a TPP; the whole console
+_ABOUT_ALL = re.compile(r"/_emulator/(?:banks|tpps|sessions|requests)(?=/|$)|/console(?=/|$)")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOST = "another process has the bank"
 NOWHERE = Elsewhere(None, None)
@@ -79,8 +83,10 @@ class Homes:
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self._taking: dict[str, asyncio.Lock] = {}
+        self._taking = WeakValueDictionary[str, asyncio.Lock]()  # names are asked for that no bank has
         self._looked = False  # all banks are known
+        self._looking = asyncio.Lock()
+        self._next_look: asyncio.Task[None] | None = None
         self._ending = False
         self._hung_up: set[str] = set()  # addresses at which a connection has ended without an answer
         self._tasks: set[asyncio.Task[None]] = set()
@@ -217,7 +223,7 @@ class Homes:
 
         def elsewhere(request: Request) -> Steps:
             asked = self.answer(replace(request, unfinished=None))
-            return (yield from in_thread(lambda: self.server.submit(asked).result()))
+            return (yield from in_thread(lambda: self.server.submit(asked).result(), lasts=True))
 
         def answer(service: BankService, request: Request) -> Answered:
             if bank_of(request)[0] in (service.bank.name, None):
@@ -263,11 +269,16 @@ class Homes:
             return None
 
     async def locate_living(self, name: str) -> Elsewhere | None:
-        """`locate` for a start: of a process that was killed, its lease is waited for."""
+        """`locate` for a start: of a process that was killed, its lease is waited for.
+
+        So is that of one that had the address of this process, which it has now.
+        """
         until = asyncio.get_running_loop().time() + PATIENCE
         while True:
             where = await self.locate(name, new=True)
-            if where is None or where.address is None or await self._ways.lead_to(where.address):
+            if where is None or where.address is None:
+                return where
+            if where.address != self.leases.address and await self._ways.lead_to(where.address):
                 return where
             if asyncio.get_running_loop().time() > until:
                 return where
@@ -389,10 +400,22 @@ class Homes:
         return ready and self.registry.documents(lease.name) is None and not in_use
 
     async def refresh(self) -> None:
-        """Read which banks there are and which TPPs others have issued, and tell watchers of what is new."""
-        present = {name: Elsewhere(*where) for name, *where in await self.server.rows(_DIRECTORY)}
-        before, self.known = self.known, present
-        for name in await self.authority.refresh(self.server):
+        """Look which banks there are and which TPPs others have issued, after this call; StoreUnreachable.
+
+        Whoever asks while one look is under way shares the next: over a slow line they would take turns for seconds.
+        """
+        if self._next_look is None:
+            self._next_look = asyncio.get_running_loop().create_task(self._look_up())
+        await asyncio.shield(self._next_look)
+
+    async def _look_up(self) -> None:
+        async with self._looking:
+            self._next_look = None
+            present = {name: Elsewhere(*where) for name, *where in await self.server.rows(_DIRECTORY)}
+            before, self.known = self.known, present
+            issued = await self.authority.refresh(self.server)
+        # watchers hear of what is new
+        for name in issued:
             self.registry.publish_to_all("tpps", name, "issued")
         if self._looked:
             for name in present.keys() - before.keys():
@@ -418,9 +441,8 @@ class Homes:
 
 
 def _is_about_all(request: Request) -> bool:
-    """Whether an answer may show banks or TPPs that another process has made."""
-    path = request.target.partition("?")[0]
-    return "/_emulator" in path or path.endswith("/console") or "/console/" in path
+    """Whether an answer may show or need banks or TPPs that another process has made."""
+    return _ABOUT_ALL.search(request.target.partition("?")[0]) is not None
 
 
 def _refused(request: Request, reason: str) -> Response:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from time import monotonic
 from urllib.parse import unquote
 
@@ -341,10 +341,8 @@ class BankRegistry:
         _refuse_default(name)
         if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
-        for step in self.storage.delete(name) if self.storage.has(name) else ():
-            if not isinstance(step, Future):  # it cannot be opened any more
-                self.end(name)
-            yield step
+        if self.storage.has(name):
+            yield from self.storage.delete(name, partial(self.end, name))
         self.end(name)
 
     def end(self, name: str) -> None:

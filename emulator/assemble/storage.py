@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,10 +80,8 @@ class Storage:
         """A context with the documents of a new bank, which are dropped unless it was put in its place."""
         yield self.open(name), lambda: None
 
-    def delete(self, _name: str) -> Generator[object, None, None]:
-        """Delete a bank, in steps between which others may be used: the Future of a thread's work that it waits for, or
-        None, after which the bank cannot be opened any more.
-        """
+    def delete(self, _name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
+        """Delete a bank, in steps between which others may be used; `end` closes it once it cannot be opened again."""
         yield from ()
 
     @contextmanager
@@ -166,10 +164,11 @@ class FolderStorage(Storage):
 
             yield documents, place
 
-    def delete(self, name: str) -> Generator[object, None, None]:
+    def delete(self, name: str, end: Callable[[], None]) -> Generator[object, None, None]:
         """The folder is moved away, then deleted; `sweep` deletes what is left of it."""
         aside = self.temporary("deleted")
         self._rename(self.of(name), aside)
+        end()
         yield None
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -232,7 +231,8 @@ class StoredSnapshots(Snapshots):
         return Path(name)
 
     def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)))
+        yield None  # after the turn everything in it lasts
+        yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)), lasts=True)
         return image if is_small(image.size) else None
 
     def _read(self, name: str) -> Image:
@@ -289,10 +289,12 @@ class FileSnapshots(StoredSnapshots):
                         file.unlink()
                 raise
 
-    def _drop(self, name: str) -> None:
-        self._file(name).unlink(missing_ok=True)
+    def _drop(self, names: Sequence[str]) -> Iterator[object]:
+        for name in names:
+            self._file(name).unlink(missing_ok=True)
         if self._power:
             Disk().sync_directory(self._directory)
+        yield from ()
 
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}{ENDING}"

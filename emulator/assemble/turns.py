@@ -84,6 +84,8 @@ class Turns:
             shown = self._documents_of(request)
             if shown is not None:
                 self._shown[shown] = None
+            if isinstance(answer, Unfinished) and answer.documents is None:
+                answer.documents = shown
             if (owed := self._registry.storage.owed()) is not None:
                 self._owed.append((answer, owed))
         self._handled.append((request, answer, shown))

@@ -7,7 +7,7 @@ share them. A reset keeps them (assumed); a bank that is created again has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import in_thread
-from emulator.store import Image
+from emulator.store import Image, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
@@ -61,7 +61,7 @@ class Snapshots:
         try:
             in_memory = yield from self._keep(name, image)
             if name not in self._saving:
-                self._drop(name)
+                yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         finally:
             self._saving.discard(name)
@@ -102,20 +102,28 @@ class Snapshots:
             raise BankError("CONFLICT", "The bank was deleted in the meantime.")
         return content
 
-    def delete(self, name: str) -> None:
-        """Delete a snapshot; RESOURCE_UNKNOWN."""
+    def deleting(self, name: str) -> Iterator[object]:
+        """Delete a snapshot, in steps; RESOURCE_UNKNOWN."""
         self._find(name)
-        self._drop(name)
-        del self._saved[name]
+        yield None  # what was changed before is stored by the next step, or that fails
+        yield from self._drop([name])
+        self._saved.pop(name, None)
 
-    def _drop(self, name: str) -> None:
-        """Delete what is stored of a snapshot."""
+    def clearing(self) -> Iterator[object]:
+        """Delete all snapshots of a bank that was replaced, in steps."""
+        if self._saved or self._saving:
+            yield None  # as above
+            try:
+                yield from self._drop(list(self._saved))
+            except StoreUnwritable as error:
+                raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
+            self._saving.clear()
+            self._saved.clear()
 
-    def clear(self) -> None:
-        """Delete all snapshots."""
-        self._saving.clear()
-        for name in list(self._saved):
-            self.delete(name)
+    def _drop(self, names: Sequence[str]) -> Iterator[object]:
+        """Delete what is stored of snapshots."""
+        del names
+        yield from ()
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""

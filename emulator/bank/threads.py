@@ -7,17 +7,19 @@ from concurrent.futures import Future, wait
 from threading import Thread
 from typing import TypeVar
 
+from emulator.store import StoreUnwritable
+
 T = TypeVar("T")
 
 SLICE = 0.005  # seconds that a step waits for the work
 
 
-def in_thread(work: Callable[[], T]) -> Generator[Future[T], None, T]:
+def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future[T], None, T]:
     """Run `work` in a thread. Returns its result, or raises its exception.
 
     Yields the future of the result, which the caller waits for before the next step; an earlier step waits briefly. The
     work must not use data that is changed elsewhere meanwhile. When the generator is closed, the thread continues to
-    its end.
+    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then.
     """
     future: Future[T] = Future()
 
@@ -30,7 +32,11 @@ def in_thread(work: Callable[[], T]) -> Generator[Future[T], None, T]:
     thread = Thread(target=run, name="request-work", daemon=True)
     thread.start()
     while not future.done():
-        yield future
+        try:
+            yield future
+        except StoreUnwritable:
+            if not lasts:
+                raise
         wait([future], SLICE)
     thread.join()  # at its end it has no more of the result
     return future.result()

@@ -34,7 +34,7 @@ from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, 
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import Watchers, send_events
-from emulator.web.wire import accept_encoding, blocks, complete, encoded, fields, origin_form, unavailable
+from emulator.web.wire import abandoned, accept_encoding, blocks, complete, encoded, fields, origin_form
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 
@@ -177,21 +177,21 @@ class RequestQueue:
 
     def _deliver(self, batch: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
         for (request, waiter), answer in zip(batch, answers, strict=True):
-            if isinstance(answer, Unfinished) and not (waiter.done() or self._stopped):
+            if isinstance(answer, Unfinished):
                 request.unfinished = answer
-                if answer.awaits is not None and not answer.awaits.done():
-                    self._await(request, waiter, answer)
-                else:
-                    self._unfinished.append((request, waiter))
-                    self._schedule()
-                continue
+                if not (waiter.done() or self._stopped):
+                    if answer.awaits is not None and not answer.awaits.done():
+                        self._await(request, waiter, answer)
+                    else:
+                        self._unfinished.append((request, waiter))
+                        self._schedule()
+                    continue
             if request.unfinished is not None:
                 request.unfinished.abandon()
             if waiter.done():  # its task was cancelled
                 continue
             if isinstance(answer, Unfinished):
-                answer.abandon()
-                waiter.set_result(unavailable(request))
+                waiter.set_result(abandoned(request))
             elif isinstance(answer, Exception):
                 waiter.set_exception(answer)
             else:
@@ -219,7 +219,7 @@ class RequestQueue:
         unfinished = [*self._unfinished, *((request, waiter) for waiter, request in self._awaiting.items())]
         self._unfinished.clear()
         self._awaiting.clear()
-        self._deliver(unfinished, [unavailable(request) for request, _ in unfinished])
+        self._deliver(unfinished, [abandoned(request) for request, _ in unfinished])
 
     def _schedule(self) -> None:
         """Schedule a turn unless one is scheduled already."""

@@ -65,10 +65,9 @@ def body_too_large() -> Response:
     return wire_refusal(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
 
 
-def unavailable(request: Request) -> Response:
-    """503 for a request that the bank cannot handle at the moment."""
-    changes = "nothing was changed" if request.unfinished is None else "the changes made so far remain"
-    response = wire_refusal(503, f"The bank cannot answer at the moment; {changes}.")
+def abandoned(request: Request) -> Response:
+    """503 for long work that ends with the process."""
+    response = wire_refusal(503, "The bank cannot answer at the moment; the changes made so far remain.")
     finish(response, Headers(request.headers))
     return response
 

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -26,7 +26,9 @@ from typing import Any
 
 from emulator.client.clients import TppClient, TppResponse
 from tests.known_state import KARI
+from tests.postgres.banks import BankOwner, SandboxOwner
 from tests.postgres.cluster import Cluster, Node, NodeFailed, ask, cluster, control, eventually
+from tests.postgres.consents import ConsentOwner
 from tests.postgres.history import (
     REFUSED,
     Creation,
@@ -40,13 +42,14 @@ from tests.postgres.history import (
     judge_payments,
     judge_walks,
 )
-from tests.postgres.owner import Owner
+from tests.postgres.owner import Owner, Site
 from tests.postgres.server import PostgreSQL, own_folder, pgbouncer
+from tests.postgres.signing import SigningOwner
 
 ACCOUNT = "99901000014"
 PRODUCT = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 CLIENTS = 16
-OWNERS = 3
+OWNERS: tuple[type[Owner[Any]], ...] = (BankOwner, SandboxOwner, ConsentOwner, SigningOwner)
 RECENT = 12  # payments that all clients work on at a time
 PAGE = 40  # transactions
 SERVICE = 5.0  # seconds from the end of a fault until every process takes writes again
@@ -82,6 +85,7 @@ class Notes:
     problems: list[Problem] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # of the test itself, which say nothing of the bank
     answers: Counter[str] = field(default_factory=Counter)
+    own: Mapping[str, int] = field(default_factory=dict)  # operations of the clients with banks of their own
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
     over: threading.Event = field(default_factory=threading.Event)
     shown: threading.Event = field(default_factory=threading.Event)  # every event stream has all that was done
@@ -478,6 +482,7 @@ def run(
     seed: int = 1,
     fault: str = "none",
     clients: int = CLIENTS,
+    owners: Sequence[type[Owner[Any]]] = OWNERS,
     say: Callable[[str], None] = lambda text: None,
     least: int = 0,
     pooled: bool = False,
@@ -505,9 +510,12 @@ def run(
         session["account"] = next(account["id"] for account in accounts if account["bban"] == ACCOUNT)
         notes = Notes()
         threads = [Client(n, running, notes, session, seed * 100 + n) for n in range(clients)]
-        owners = [Owner(n, lambda: running.url, notes.over, seed * 100 + n) for n in range(OWNERS)]
+        site = Site(lambda: running.url, running.demo, notes.over)
+        own = [kind(n, site, seed) for n, kind in enumerate(owners)]
         watchers = [Watcher(node, notes) for node in running.nodes]
-        for thread in (*threads, *owners, *watchers):
+        for one in own:
+            one.began()
+        for thread in (*threads, *own, *watchers):
             thread.start()
         last: list[str] = []
         try:
@@ -516,7 +524,7 @@ def run(
             except NodeFailed as error:
                 notes.problems.append(Problem("recovery", str(error)))
             notes.over.set()
-            for thread in (*threads, *owners):
+            for thread in (*threads, *own):
                 thread.join(ANSWER + 10)
             last = _shown(Client(clients, running, notes, session, seed), watchers)
         finally:
@@ -525,8 +533,9 @@ def run(
             for thread in (*threads, *watchers):
                 thread.join(ANSWER + 10)
         _judge(running, notes)
-        notes.problems += [problem for owner in owners for problem in owner.problems]
-        notes.failures += [owner.failure for owner in owners if owner.failure is not None]
+        notes.problems += [problem for one in own for problem in one.problems]
+        notes.failures += [one.failure for one in own if one.failure is not None]
+        notes.own = {one.name: one.operations for one in own}
         for watcher in watchers:
             notes.problems += watcher.problems(last)
     if notes.failures:
@@ -602,7 +611,7 @@ def _judge(running: Cluster, notes: Notes) -> None:
     for node in running.nodes:
         log = node.log()
         if "Traceback" in log:
-            text = f"{node.name} has logged a traceback: {log[log.index('Traceback') :][:2000]}"
+            text = f"{node.name} has logged a traceback: {log[log.index('Traceback') :][:6000]}"
             problems.append(Problem("log", text))
     problems += judge_money(notes.ledgers)
     booked = {notes.references[one.payment]: one.ended for one in notes.operations if one.result == "ACSC"
@@ -670,6 +679,7 @@ def report(notes: Notes) -> str:
         f"{len(notes.operations)} operations on {len({one.payment for one in notes.operations})} payments,"
         f" {len(notes.ledgers)} ledgers, {len(notes.walks)} walks of {pages} pages;"
         f" answers {dict(notes.answers)}",
+        f"operations on banks of their own: {dict(notes.own)}",
         f"{len(notes.recoveries)} faults; slowest service again: "
         + ", ".join(f"{fault} {took:.1f} s" for fault, took in slowest.items()),
         f"{len(notes.problems)} problems",
@@ -682,10 +692,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     parser.add_argument("--fault", action="append", choices=list(FAULTS), help="repeatable; default: all")
+    kinds = {kind.kind: kind for kind in OWNERS}
+    parser.add_argument("--clients", choices=list(kinds), help="four of this kind, and few others")
     asked = parser.parse_args()
+    clients, owners = (CLIENTS, OWNERS) if asked.clients is None else (2, (kinds[asked.clients],) * 4)
     print(f"seed {asked.seed}")
     notes = run(
-        asked.seconds, seed=asked.seed, faults=asked.fault or tuple(FAULTS), say=lambda line: print(line, flush=True)
+        asked.seconds,
+        seed=asked.seed,
+        faults=asked.fault or tuple(FAULTS),
+        clients=clients,
+        owners=owners,
+        say=lambda line: print(line, flush=True),
     )
     print(report(notes))
     return 1 if notes.problems else 0

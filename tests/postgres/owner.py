@@ -1,154 +1,261 @@
-"""A client with a bank of its own, which it creates, changes, saves, restores and deletes while things fail.
+"""A client with a bank of its own, which it asks for things in the service while something fails.
 
-Nobody else asks for that bank, so what it may be is a small set: each answer leaves those that explain it. A request
-without an answer may be carried out once, for as long as a process or a network that stands still may hold it.
+Nobody else changes that bank, so what it may be is a small set of states: each answer leaves those that explain it. A
+request without an answer may be carried out once, for as long as a process or a network that stands still may hold it;
+one that was answered with 503 has changed nothing. Requests that are sent together act in any order. A subclass says
+what the states are, what it asks for, and what each request makes of a state.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from http.client import HTTPException
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
+from emulator.client import Identity, TppClient
 from tests.postgres.cluster import ask
 from tests.postgres.history import Problem
 
+State = TypeVar("State", bound=Hashable)
+Kind = tuple[str, ...]
+"""A request: a word, and what it is about."""
+
+Answer = tuple[int, Hashable]
+"""The status of an answer, and what it shows of the bank."""
+
+World = tuple[State, frozenset[tuple[int, Kind]]]
+"""What may be: the bank, and the requests without an answer that may still be carried out, with their numbers."""
+
 BEGINS = "2026-03-02T09:00:00+01:00"
-NEW = {"fixtures": "empty", "now": BEGINS, "clock": "frozen"}
 PATIENCE = 20.0  # seconds
-ENDING = "the changes made so far remain"  # a process that ends says so of what takes several steps
-LATE = 20.0  # seconds in which a request without an answer may still be carried out
+# of what takes several steps: the process ends, or cannot store the next one
+PARTS = ("the changes made so far remain", "generated and stored before")
+LATE = 12.0  # seconds in which a request without an answer may still be carried out
+UNCHANGED = (503, None)
 
 
-class Content(NamedTuple):
-    """What the bank may hold: the hours that its clock was advanced by, and those in its snapshot, None for none."""
+@dataclass(frozen=True)
+class Site:
+    """Where the service is, a TPP that it knows, and when the run is over."""
 
-    hours: int
-    saved: int | None = None
-
-
-Bank = Content | None
-"""None: it does not exist."""
-
-World = tuple[Bank, frozenset[int]]
-"""What may be: the bank, and the requests without an answer that may still be carried out, by number."""
+    url: Callable[[], str]
+    demo: Identity
+    over: threading.Event
 
 
-def step(bank: Bank, kind: str) -> tuple[Bank, tuple[int, int | None]]:
-    """What an operation makes of the bank, and the answer: its status and the hours that it shows."""
-    if kind == "create":
-        return Content(0), (201 if bank is None else 200, None)
-    if bank is None:
-        return None, (404, None)
-    if kind == "delete":
-        return None, (204, None)
-    if kind == "advance":
-        return bank._replace(hours=bank.hours + 1), (200, bank.hours + 1)
-    if kind == "save":
-        return bank._replace(saved=bank.hours), (201 if bank.saved is None else 200, None)
-    if kind == "restore":
-        return (bank, (404, None)) if bank.saved is None else (bank._replace(hours=bank.saved), (200, None))
-    return bank, (200, bank.hours)
-
-
-WEIGHTS = {"create": 4, "delete": 6, "advance": 40, "save": 5, "restore": 5, "read": 40}
-
-
-class Owner(threading.Thread):
+class Owner(threading.Thread, ABC, Generic[State]):
     """Asks any process, and notes what no bank of its own can have answered."""
 
-    def __init__(self, number: int, url: Callable[[], str], over: threading.Event, seed: int) -> None:
-        super().__init__(name=f"owner {number}", daemon=True)
+    kind = "own"
+    bank_spec: Mapping[str, Any] = {"fixtures": "known-state", "now": BEGINS, "clock": "frozen"}
+    reads: Collection[str] = ("read",)  # the words of requests that change nothing
+    alone: Collection[str] = ()  # the words of requests that are not sent together with others
+    width = 1  # requests that are sent together, at most
+    pause = 0.0  # seconds between two requests
+
+    def __init__(self, number: int, site: Site, seed: int) -> None:
+        self.bank = f"{self.kind}-{number}"
+        super().__init__(name=self.bank, daemon=True)
         self.problems: list[Problem] = []
         self.failure: str | None = None
         self.operations = 0
-        self._bank = f"own-{number}"
-        self._url = url
-        self._over = over
-        self._chooser = random.Random(seed)
-        self._worlds: set[World] = {(None, frozenset())}
-        self._silent: dict[int, tuple[float, str]] = {}  # by number: when a request got no answer, and its kind
+        self.chooser = random.Random(f"{self.bank} {seed}")
+        self.site = site
+        self._clients: dict[str, TppClient] = {}
+        self._session: Mapping[str, str] | None = None
+        self._worlds: set[World[State]] = set()
+        self._silent: dict[int, tuple[float, Kind]] = {}  # by number: when a request got no answer, and its kind
         self._done: list[str] = []
+        self._pool = ThreadPoolExecutor(self.width)
+
+    @abstractmethod
+    def prepare(self) -> State:
+        """Make the bank, before anything fails; the first state."""
+
+    @abstractmethod
+    def weights(self, states: set[State]) -> Mapping[Kind, float]:
+        """What may be asked for next, and how often, given what the bank may be."""
+
+    @abstractmethod
+    def request(self, kind: Kind) -> Answer:
+        """Send a request; OSError, HTTPException, ValueError where no answer came."""
+
+    @abstractmethod
+    def step(self, state: State, kind: Kind) -> Iterable[tuple[State, Answer]]:
+        """What a request may make of the bank, and the answer to each."""
+
+    def unanswered(self, state: State, kind: Kind) -> Iterable[tuple[State, Kind | None]]:
+        """What a request without an answer may make of the bank, and what is left to do of it, None for nothing."""
+        return [(after, None) for after, _ in self.step(state, kind)]
+
+    def began(self) -> None:
+        """Prepare, and begin with the first state."""
+        self._worlds = {(self.prepare(), frozenset())}
 
     def run(self) -> None:
         """One request after the other until it is over."""
         try:
-            while not self._over.is_set():
-                known = not any(bank is None for bank, _ in self._worlds)
-                kinds = [kind for kind in WEIGHTS if kind != "create" or not known]
-                (kind,) = self._chooser.choices(kinds, [WEIGHTS[kind] for kind in kinds])
-                self.do(kind if known or self._chooser.random() < 0.3 else "create")
+            while not self.site.over.is_set():
+                self.turn()
+                self.site.over.wait(self.pause)
         except Exception as error:  # of the test itself
             self.failure = f"{self.name}: {type(error).__name__}: {error}"
             raise
 
-    def do(self, kind: str) -> None:
-        """One operation: which of the possible banks explain its answer?"""
-        method, path, body = {
-            "create": ("PUT", f"/_emulator/banks/{self._bank}", NEW),
-            "delete": ("DELETE", f"/_emulator/banks/{self._bank}", None),
-            "advance": ("POST", f"/banks/{self._bank}/_emulator/clock/advance", {"by": "PT1H"}),
-            "save": ("PUT", f"/banks/{self._bank}/_emulator/snapshots/kept", {}),
-            "restore": ("POST", f"/banks/{self._bank}/_emulator/snapshots/kept/restore", {}),
-            "read": ("GET", f"/banks/{self._bank}/_emulator/clock", None),
-        }[kind]
+    def turn(self) -> None:
+        """The next requests."""
+        weights = self.weights(self.states())
+        number = self.chooser.randint(1, self.width)
+        kinds = self.chooser.choices(list(weights), list(weights.values()), k=number)
+        self.do(next(([kind] for kind in kinds if kind[0] in self.alone), kinds))
+
+    def states(self) -> set[State]:
+        """What the bank may be."""
+        return {state for state, _ in self._worlds}
+
+    def silent(self) -> Collection[tuple[float, Kind]]:
+        """The requests that may still be carried out, and when they were sent."""
+        return self._silent.values()
+
+    def change(self, how: Callable[[State], State]) -> None:
+        """What only this client knows has changed."""
+        self._worlds = {(how(state), waiting) for state, waiting in self._worlds}
+
+    # Requests
+
+    @property
+    def url(self) -> str:
+        """The address of the bank; a process that was started again has another port."""
+        return f"{self.site.url()}/banks/{self.bank}"
+
+    def control(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and body of a request to the bank's control interface."""
+        return self.asked(f"{self.url}/_emulator/{path}", method, body)
+
+    def asked(self, url: str, method: str, body: Any = None) -> tuple[int, Any]:
+        """Status and body of an unsigned request."""
+        return self._whole(*ask(url, method, "", body, timeout=PATIENCE))
+
+    def signed(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
+        """Status and body of a request of the TPP."""
+        answer = self.tpp.request(method, path, **options)
+        return self._whole(answer.status, answer.json() if answer.body else None)
+
+    def _whole(self, status: int, answer: Any) -> tuple[int, Any]:
+        if any(part in str(answer) for part in PARTS):
+            raise HTTPException(str(answer))
+        if status == 503:
+            self._done.append(f"  {answer}")
+        return status, answer
+
+    @property
+    def tpp(self) -> TppClient:
+        """The TPP, with the session of `log_in`."""
+        url = self.url
+        if url not in self._clients:
+            self._clients[url] = TppClient(url, self.site.demo, timeout=PATIENCE)
+            if self._session is not None:
+                self._clients[url].use_session(self._session)
+        return self._clients[url]
+
+    def make_bank(self) -> None:
+        """Make the bank anew."""
+        self.need(*self.asked(f"{self.site.url()}/_emulator/banks/{self.bank}", "PUT", dict(self.bank_spec)))
+
+    def log_in(self, national_id: str) -> None:
+        """A session and a consent of this customer."""
+        session = self.control("POST", "sessions", {"tpp": "demo", "nationalId": national_id})
+        self._session = self.need(*session)
+
+    @staticmethod
+    def need(status: int, answer: Any) -> Any:
+        """The body of an answer that must be fine."""
+        if status >= 300:
+            raise AssertionError(f"{status} {answer}")
+        return answer
+
+    def created(self, path: str, body: Any = None, *, attempts: int = 8) -> Any:
+        """What a POST of the TPP has made: the same request until it is answered; None if it is not."""
+        request_id = str(uuid.uuid4())
+        for _ in range(attempts):
+            try:
+                status, answer = self.signed("POST", path, json=body, headers={"X-Request-ID": request_id})
+            except (OSError, HTTPException, ValueError):
+                status, answer = UNCHANGED
+            if status == 201:
+                return answer
+            if status != 503:
+                raise AssertionError(f"POST {path} was answered {status} {answer}")
+            if self.site.over.wait(0.2):
+                break
+        return None
+
+    # Judgement
+
+    def do(self, kinds: Sequence[Kind]) -> None:
+        """These requests at the same time: which of the possible banks explain the answers?"""
         self._forget_old()
-        before = self._reachable()
-        try:
-            status, answer = ask(self._url(), method, path, body, timeout=PATIENCE)
-            if ENDING in str(answer):
-                raise HTTPException(ENDING)
-        except (OSError, HTTPException, ValueError):
-            self._over.wait(0.05)
-            number = len(self._done)
-            self._silent[number] = monotonic(), kind
-            self._worlds = {(bank, waiting | {number}) for bank, waiting in before}
-            self._note(kind, "no answer", before)
-            return
-        self.operations += 1
-        shown = _hours(answer) if status == 200 and kind in ("advance", "read") else None
-        if status == 503:  # nothing was changed
-            self._note(kind, f"503 {answer}", before)
-            return
-        before = self._reachable()
-        after = {
-            (one, waiting)
-            for bank, waiting in before
-            for one, expected in [step(bank, kind)]
-            if expected == (status, shown)
-        }
-        self._note(kind, f"{status} {'' if shown is None else shown}", before)
-        if not after:
-            history = "\n".join(f"  {line}" for line in self._done[-25:])
-            text = f"bank {self._bank}: {kind} was answered {status} {answer}, which nothing explains:\n{history}"
+        answers = list(self._pool.map(self._answer, kinds) if len(kinds) > 1 else map(self._answer, kinds))
+        silent = set[tuple[int, Kind]]()
+        for kind, answer in zip(kinds, answers, strict=True):
+            if answer is None and kind[0] not in self.reads:
+                number = len(self._done)
+                silent.add((number, kind))
+                self._silent[number] = monotonic(), kind
+            self._note(kind, answer)
+        self.operations += len(kinds)
+        todo = [(kind, answer) for kind, answer in zip(kinds, answers, strict=True) if answer not in (None, UNCHANGED)]
+        before = self.states()
+        self._worlds = set(self._explained(todo, silent))
+        if not self._worlds:
+            states = "\n".join(f"  {state}" for state in list(before)[:8])
+            history = "\n".join(f"  {line}" for line in self._done[-30:])
+            text = f"bank {self.bank} was one of\n{states}\nand the last answers are not explained:\n{history}"
             self.problems.append(Problem("history", text))
-            self._over.wait()  # it cannot go on from there
-        self._worlds = after
+            self.site.over.wait()  # it cannot go on from there
+
+    def _answer(self, kind: Kind) -> Answer | None:
+        try:
+            status, shown = self.request(kind)
+        except (OSError, HTTPException, ValueError):
+            self.site.over.wait(0.05)
+            return None
+        return UNCHANGED if status == 503 else (status, shown)
+
+    def _explained(self, todo: Sequence[tuple[Kind, Answer]], silent: set[tuple[int, Kind]]) -> Iterator[World[State]]:
+        """What may be once all these were answered, with those without an answer in any place or still to come."""
+        every = frozenset(range(len(todo)))
+        reached = set[tuple[State, frozenset[tuple[int, Kind]], frozenset[int]]]()
+        new = [(state, waiting | silent, every) for state, waiting in self._worlds]
+        while new:
+            world = state, waiting, left = new.pop()
+            if world in reached:
+                continue
+            reached.add(world)
+            if not left:
+                yield state, waiting
+            for one in left:
+                kind, answer = todo[one]
+                new += [(after, waiting, left - {one}) for after, given in self.step(state, kind) if given == answer]
+            for request in waiting:
+                for after, rest in self.unanswered(state, request[1]):
+                    also = frozenset[tuple[int, Kind]]() if rest is None else frozenset({(request[0], rest)})
+                    new.append((after, waiting - {request} | also, left))
 
     def _forget_old(self) -> None:
         old = {number for number, (at, _) in self._silent.items() if at < monotonic() - LATE}
-        self._worlds = {(bank, waiting - old) for bank, waiting in self._worlds}
+        self._worlds = {
+            (state, frozenset(one for one in waiting if one[0] not in old)) for state, waiting in self._worlds
+        }
         self._silent = {number: one for number, one in self._silent.items() if number not in old}
 
-    def _reachable(self) -> set[World]:
-        """What may be by now."""
-        reached, new = set[World](), list(self._worlds)
-        while new:
-            world = bank, waiting = new.pop()
-            if world not in reached:
-                reached.add(world)
-                new += [(step(bank, self._silent[number][1])[0], waiting - {number}) for number in waiting]
-        return reached
-
-    def _note(self, kind: str, answer: str, before: Iterable[World]) -> None:
-        banks = {bank for bank, _ in before}
-        shown = sorted("none" if bank is None else f"{bank.hours}/{bank.saved}" for bank in banks)
-        self._done.append(f"{kind:<8} {answer[:160]:<20} it was {', '.join(shown)[:100]}")
-
-
-def _hours(answer: Any) -> int:
-    return round((datetime.fromisoformat(answer["now"]) - datetime.fromisoformat(BEGINS)) / timedelta(hours=1))
+    def _note(self, kind: Kind, answer: Answer | None) -> None:
+        text = "no answer" if answer is None else f"{answer[0]} {'' if answer[1] is None else answer[1]}"
+        self._done.append(f"{' '.join(kind):<40} {text[:200]}")

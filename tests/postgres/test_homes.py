@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import Any, cast
 
@@ -15,18 +16,21 @@ import psycopg
 import pytest
 
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
-from emulator.assemble import home_storage, registry
+from emulator.assemble import home_storage, homes, registry
 from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
+from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from tests.known_state import KARI
+from tests.ports import free_port
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
@@ -252,6 +256,33 @@ async def test_where_nobody_knows_the_outcome_the_client_gets_no_answer(
     assert (has(one, bank), has(two, bank)) == (False, True)
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_bank_may_be_lost_and_taken_again_while_a_commit_is_looked_up(
+    one: Process, two: Process, bank: str, again: bool
+) -> None:
+    """The change with the number of the one that is looked up may be that of the home in between."""
+    before = await now(one, bank)
+
+    async def overtaken(look_up: Any) -> Any:
+        rows = None if again else await look_up
+        one.homes._drop(bank)
+        await over(one, bank)
+        await two.control("POST", "clock/advance", {"by": "PT1S"}, bank=bank)
+        await two.homes._give_back([bank])
+        two.homes._drop(bank)
+        if rows is not None:
+            return rows
+        assert await one.homes.locate(bank) is None
+        return await look_up
+
+    async with commits_of(one, Sent(False)), commits_of(one, overtaken, (leases._RETAKE,)):
+        answer = await one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
+    await one.control("POST", "clock/advance", {"by": "PT1S"}, bank=bank)
+    assert await now(two, bank) == before + timedelta(seconds=2)
+
+
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("answered", [False, True])
 async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_during_the_commit(
@@ -282,7 +313,7 @@ async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_dur
     ("statement", "method", "path"),
     [
         (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
-        (home_storage._DROP_SNAPSHOT, "DELETE", "snapshots/present"),
+        (home_storage._DROP_SNAPSHOTS, "DELETE", "snapshots/present"),
         (log.DELETE, "DELETE", "banks/{bank}"),
         (KEEP, "POST", "tpps"),
     ],
@@ -331,6 +362,51 @@ async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two
             assert "no room" in str(answer)
     assert await now(two, bank) == before
     await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+
+
+async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_taken_back(
+    one: Process, two: Process, bank: str
+) -> None:
+    """One that is saved may have it in it. A bank that is replaced loses its snapshots after that."""
+    for name in ("first", "second"):
+        await one.control("PUT", f"snapshots/{name}", bank=bank, status=201)
+
+    async def snapshots(each: Process) -> list[str]:
+        return [one["name"] for one in (await each.control("GET", "snapshots", bank=bank))["snapshots"]]
+
+    async with commits_of(one, refused):
+        together = [
+            request("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+            request("PUT", "snapshots/third", bank=bank),
+            request("DELETE", "snapshots/first", bank=bank),
+            request("PUT", f"banks/{bank}", {"fixtures": "empty"}),
+        ]
+        asked = [one._queue.answer(each) for each in together]
+        answers = [await answer for answer in asked]
+        assert [(answer.status, answer.delivery.disconnect) for answer in answers] == [(503, None)] * 4
+    async with commits_of(one, refused, (home_storage._DROP_SNAPSHOTS,)):
+        await two.control("DELETE", "snapshots/first", bank=bank, status=503)
+        replaced = await two.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
+        assert (replaced.status, replaced.delivery.disconnect) == (503, "after"), "the bank is, but has snapshots"
+    assert await snapshots(two) == ["second", "first"]
+    one.homes._drop(bank)
+    assert await snapshots(one) == ["second", "first"]
+
+
+async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_last_one(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+
+    async def late(deletion: Any) -> Any:
+        with monkeypatch.context() as stopped:
+            await taken(one, two, bank, stopped)
+        await two.control("PUT", "snapshots/kept", bank=bank, status=200)
+        return await deletion
+
+    async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
+        await one.control("DELETE", "snapshots/kept", bank=bank, status=204)  # at the next home, after it was saved
+    assert (await two.control("GET", "snapshots", bank=bank))["snapshots"] == []
 
 
 async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
@@ -473,13 +549,15 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
     assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
-    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, same: bool
 ) -> None:
     """Its banks are there when it is ready, and its scenario is applied."""
-    async with process(store_url, tmp_path / "killed") as killed:
+    advertise = f"127.0.0.1:{free_port()}" if same else None
+    async with process(store_url, tmp_path / "killed", advertise=advertise) as killed:
         killed.homes._bound.close()
-    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new"))
+    starting = asyncio.ensure_future(_started(store_url, tmp_path / "new", advertise))
     await asyncio.wait([starting], timeout=0.2)
     assert not starting.done(), "the lease is not over"
     await over(killed, DEFAULT)
@@ -488,8 +566,8 @@ async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     assert "is not applied" not in caplog.text
 
 
-async def _started(store_url: str, state: Path) -> Any:
-    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",))
+async def _started(store_url: str, state: Path, advertise: str | None) -> Any:
+    settings = ServeSettings(state=state, store=store_url, scenario=("slow-bank",), advertise=advertise)
     application = await asyncio.to_thread(assembled, settings, LIVE)
     return _running(application, store_url)
 
@@ -518,7 +596,7 @@ async def test_a_bank_in_which_nothing_happens_rests_after_the_end_of_its_home(o
     await execute(one.url, "DELETE FROM {schema}.bank WHERE name = 'busy'")  # it is no real notification
 
 
-async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process, tmp_path: Path) -> None:
+async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process) -> None:
     await two.control("PUT", "banks/red", {"fixtures": "empty", "seed": 5}, status=201)
     assert "red" in [entry["name"] for entry in (await one.control("GET", "banks"))["banks"]]
     await one.control("PUT", "banks/red", {"fixtures": "empty", "seed": 6})
@@ -531,6 +609,27 @@ async def test_what_one_process_makes_the_others_show_at_once(one: Process, two:
     for each in (two, one):
         assert "shop" in [entry["name"] for entry in (await each.control("GET", "tpps"))["tpps"]]
     await two.control("POST", "tpps", {"name": "shop"}, status=409)
+    shop = (await two.control("POST", "tpps", {"name": "shop-of-two"}))["tppId"]
+    await one.control("POST", "sessions", {"tpp": "shop-of-two", "nationalId": KARI})
+    assert [consent["tpp"] for consent in (await one.control("GET", "consents"))["consents"]] == [shop]
+
+
+async def test_requests_that_come_together_look_together_for_what_others_have_made(one: Process, bank: str) -> None:
+    looks, first = list[float](), asyncio.Event()
+
+    async def slowly(look: Awaitable[Any]) -> Any:
+        looks.append(monotonic())
+        await first.wait()
+        return await look
+
+    async with commits_of(one, slowly, (homes._DIRECTORY,)):
+        await one.control("GET", "clock", bank=bank)
+        asked = [one.ask("GET", "banks", bank=bank) for _ in range(50)]
+        await eventually(lambda: looks)
+        asked += [one.ask("GET", "tpps", bank=bank) for _ in range(50)]
+        first.set()
+        assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
+    assert len(looks) <= 4, "the task that looks around each second may be among them"
 
 
 async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_found_by_a_third(
@@ -551,12 +650,86 @@ async def test_a_bank_is_deleted_through_its_own_interface(one: Process, two: Pr
         await two.control("GET", "clock", bank="leaving", status=404)
 
 
+async def test_any_bank_is_made_and_deleted_through_the_interface_of_any_other(
+    one: Process, two: Process, bank: str
+) -> None:
+    """Whichever processes are their homes."""
+    new, other = {"fixtures": "empty"}, f"{bank}-other"
+    await two.control("PUT", f"banks/{other}", new, status=201)
+    for each in (one, two):
+        await each.control("PUT", f"banks/{other}", new, bank=bank, status=200)
+        await each.control("PUT", f"banks/{bank}-new", new, bank="missing", status=404)
+        await each.control("PUT", f"banks/{bank}-new", new, bank=bank, status=201)
+        await each.control("DELETE", f"banks/{bank}-new", bank=other, status=204)
+
+
 async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str) -> None:
     await one.control("GET", "clock", bank=bank)
     before = await one.control("GET", "requests", bank=bank)
     async with commits_of(one, refused, (log.DELETE,)):
         await one.control("DELETE", f"banks/{bank}", status=503)
     assert await one.control("GET", "requests", bank=bank) == before
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["from-outside", "through-its-own-interface"])
+async def test_a_deletion_that_was_carried_out_is_answered_so_whatever_happens_meanwhile(
+    one: Process, own: bool
+) -> None:
+    """The changes of its turn are refused, and the next renewal finds that this process has no such bank."""
+    name = "leaving-late"
+    await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+    carried_out, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def late(deletion: Awaitable[Any]) -> Any:
+        rows = await deletion
+        carried_out.set()
+        await goes_on.wait()
+        return rows
+
+    async def refused_then(commit: Any) -> Any:
+        await carried_out.wait()
+        await refused(commit)
+
+    async with commits_of(one, late, (log.DELETE,)), commits_of(one, refused_then):
+        asked = [
+            one.ask("PUT", "settings", {"progression": "manual"}, bank=name),
+            one.ask("DELETE", f"banks/{name}", bank=name if own else ""),
+        ]
+        await carried_out.wait()
+        assert (await asked[0]).status == 503
+        await one.homes.renew()
+        goes_on.set()
+        assert (await asked[1]).status == 204
+    await one.control("GET", "clock", bank=name, status=404)
+
+
+async def test_a_snapshot_has_no_change_that_was_taken_back(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is saved once the commit of what it shows has ended."""
+    saving, step = asyncio.Event(), Unfinished.step
+    service = one.registry.opened(bank)
+    assert service is not None
+
+    def stepped(work: Unfinished) -> Answered:
+        answer = step(work)
+        if answer is work:
+            saving.set()
+        return answer
+
+    monkeypatch.setattr(Unfinished, "step", stepped)
+
+    async def refused_then(commit: Any) -> Any:
+        await saving.wait()
+        await refused(commit)
+
+    async with commits_of(one, refused_then):
+        changed = one.ask("PUT", "settings", {"progression": "manual"}, bank=bank)
+        await eventually(lambda: service.bank.settings.progression == "manual")
+        saved = one.ask("PUT", "snapshots/kept", bank=bank)
+        assert [(await changed).status, (await saved).status] == [503, 503]
+    assert await one.control("GET", "snapshots", bank=bank) == {"snapshots": []}
+    assert await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank) == []
 
 
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
@@ -801,6 +974,29 @@ async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_store
     assert isinstance(answer, Response)
     assert answer.delivery is HANG_UP
     assert before < len((await one.control("GET", "people", bank=bank))["people"]) < before + 200
+
+
+async def test_long_work_is_begun_again_by_a_process_that_has_lost_the_bank_and_taken_it_again(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it would change is no longer the bank. A scenario of this size is read in a thread meanwhile."""
+    reading, goes_on, read = Event(), Event(), loader.parsed
+
+    def slowly(text: str, name: str) -> Any:
+        reading.set()
+        goes_on.wait()
+        return read(text, name)
+
+    monkeypatch.setattr(loader, "parsed", slowly)
+    scenario = f"scenario: large\nstart: {{settings: {{progression: manual}}}}\n#{'.' * (1 << 16)}"
+    headers = (HEADERS[0], ("Content-Type", "application/yaml"))
+    asked = one.send(Request("POST", f"/banks/{bank}/_emulator/scenario", headers, scenario.encode()))
+    await eventually(reading.is_set)
+    one.homes._drop(bank)
+    await one.control("GET", "settings", bank=bank)
+    goes_on.set()
+    assert (await asked).status == 200
+    assert (await one.control("GET", "settings", bank=bank))["progression"] == "manual"
 
 
 async def test_long_work_of_which_nobody_knows_what_is_stored_gets_no_answer(

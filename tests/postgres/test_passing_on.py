@@ -323,7 +323,7 @@ async def test_a_home_that_cannot_read_the_store_says_so_to_whoever_asked_it(
     await two.control("GET", "clock", bank=bank)
     monkeypatch.setattr(one.homes, "refresh", away)
     for each in (one, two):
-        answer = await each.control("GET", "clock", bank=bank, status=503)
+        answer = await each.control("GET", "banks", bank=bank, status=503)
         assert "nothing was changed: PostgreSQL: away" in str(answer)
 
 

@@ -123,7 +123,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
                 report=reports_preparing(call.bank, "banks", name=name),
             ),
         )
-    call.target_of(created).snapshots.clear()
+    yield from call.target_of(created).snapshots.clearing()
     replace(call, service=created).publish("reset", "reset")
     call.banks.publish_to_all("banks", name, "created")
     return json_response(201 if is_new else 200, shown)

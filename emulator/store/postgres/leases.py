@@ -174,7 +174,8 @@ class Leases:
         asked = [name for name in names if name in self.held]
         rows = await self._server.rows(_RETAKE, self.home, orjson.dumps(asked).decode(), within=2.0)
         for name, epoch, _ in rows:
-            self.held[name].epoch = epoch
+            if (lease := self.held.get(name)) is not None:  # else it was dropped meanwhile
+                lease.epoch = max(lease.epoch, epoch)  # or even taken again after this
         return {name: sequence for name, _, sequence in rows}
 
     async def give_back(self, left: Mapping[str, tuple[bytes, bool]]) -> None:

@@ -469,10 +469,11 @@ class Commits:
             except StoreUnreachable:
                 await asyncio.sleep(0.1)
         for log, changes in batch:
-            last = None if present is None else present.get(log.name)
+            # if the bank was dropped meanwhile, the change of this number may be that of another home
+            last = None if present is None or log.ended is not None else present.get(log.name)
             if last == changes[-1].sequence:
                 log.confirmed(last)
-            elif last == changes[0].sequence - 1 and log.ended is None:
+            elif last == changes[0].sequence - 1:
                 if again:
                     self._noted[log] = None
                 else:

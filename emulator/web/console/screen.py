@@ -13,6 +13,7 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
+from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
 
@@ -63,7 +64,10 @@ class ConsoleControl:
         else:
             answer = self.send(method, path, _json(body))
         while isinstance(answer, Unfinished):
-            yield answer.last
+            try:
+                yield answer.last
+            except StoreUnwritable as error:
+                answer.failed = error
             answer = answer.step()
         return _value(answer)
 

@@ -82,6 +82,20 @@ async def test_a_process_ends_while_another_connects(begun: bytes) -> None:
 
 
 @both_loops
+async def test_a_process_ends_as_soon_as_another_has_connected() -> None:
+    """The end of its loop cancels what it has just begun."""
+    home = Home()
+    await home.entrance.open()
+    _, writer = await asyncio.open_connection(*home.address.split(":"))
+    while not home.entrance._connections:
+        await asyncio.sleep(0)
+    for serving in home.entrance._connections:
+        serving.cancel()
+    assert await home.ended() == []
+    writer.close()
+
+
+@both_loops
 @pytest.mark.parametrize("kind", ["whole", "elsewhere", "stream"])
 async def test_an_answer_is_ready_when_its_connection_has_ended(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pushes: list[Push] = []

@@ -85,7 +85,7 @@ def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -
     bank.change_settings({"calendar": "norway"})
     again.restore(bank, "b.1")
     assert bank.documents.dump() == before
-    again.delete("b.1")
+    list(again.deleting("b.1"))
     assert list(folder.iterdir()) == []
     assert FileSnapshots(folder).listing() == []
 
@@ -151,7 +151,7 @@ def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_pat
     saved = FileSnapshots(tmp_path)
     assert [entry["name"] for entry in saved.listing()] == ["a"]
     with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
-        saved.delete("folder")
+        list(saved.deleting("folder"))
 
 
 def test_half_a_file_is_removed(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_with_power_names_are_on_the_medium(
     saved = FileSnapshots(tmp_path / "snapshots", power=power)
     save(saved, bank, "a")
     save(saved, bank, "a")
-    saved.delete("a")
+    list(saved.deleting("a"))
     expected = [(tmp_path.name, ["snapshots"]), *[("snapshots", ["a.snapshot.json"])] * 2, ("snapshots", [])]
     assert synced == (expected if power else [])
 
@@ -199,13 +199,13 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
         for change in (
             lambda: save(saved, bank, "new"),
             lambda: save(saved, bank, "old"),
-            lambda: saved.delete("old"),
+            lambda: list(saved.deleting("old")),
         ):
             with pytest.raises(OSError, match="Input/output"):
                 change()
     assert [entry["name"] for entry in saved.listing()] == ["old"]
     assert not (tmp_path / "new.snapshot.json").exists()
-    saved.delete("old")
+    list(saved.deleting("old"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -250,7 +250,7 @@ def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path
     saved = FileSnapshots(tmp_path)
     saving = saved.saving(bank, "a")
     next(saving)
-    saved.clear()
+    list(saved.clearing())
     may_write.set()
     with pytest.raises(BankError, match="deleted meanwhile"):
         list(saving)

@@ -345,12 +345,14 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
     assert world.stored() == 2, "the first step and the other's"
 
 
-async def test_what_takes_long_ends_when_the_server_stops(world: World) -> None:
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_what_takes_long_ends_when_the_server_stops(world: World, steps: int) -> None:
+    """`steps` that are done by then; the first one is done all the same."""
     answering = handler.Handler(world.application)
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
     long = Peer(Listener(answering, answering.refused, base, Limits()))
     long.ask("/long")
-    await until(lambda: world.disk.writes == 1)
+    await until(lambda: world.disk.writes == steps)
     answering.stop()
     assert await long.answered(1) == [503]
     assert world.ended == 1
