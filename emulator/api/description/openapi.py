@@ -21,7 +21,7 @@ from emulator.api.description.writer import JsonObject, Writer, content, path_pa
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
-from emulator.api.operation import SCA_APPROACH, Operation, Params, Route
+from emulator.api.operation import PATH_VALUES, SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import PRODUCT, OperationVariant, table, variants
 from emulator.api.query import QueryParameter, parse
 from emulator.api.router import split_target
@@ -195,7 +195,7 @@ def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies
 def _path(form: _Variant) -> list[JsonObject]:
     entries = []
     for name in _PARAMETER.findall(form.path):
-        values: Sequence[str] = form.row.values.get(name, ())
+        values: Sequence[str] = PATH_VALUES.get(name, ())
         if name == "payment-product":
             values = sorted({product for _, product in products.table()})
         entries.append(path_parameter(name, values=values, example=examples.PATH.get(name)))

@@ -31,11 +31,10 @@ PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
 
 _PRODUCTS = products.table()
-_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
 _ANSWERS = "emulator.api.shapes.answers"
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
-_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, values=_SERVICES, tag="Payments")
+_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments")
 _authorisation = partial(_operation, manual="sca#authorisations")
 
 

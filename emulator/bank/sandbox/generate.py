@@ -159,7 +159,10 @@ class _Generator:
     def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
         """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
         corporate = number % COMPANIES == COMPANIES - 1
-        person: Person = {"id": self._national_number(), "name": self._pools.person(self._draw)}
+        person: Person = {
+            "id": self._new(synthetic_national_number, self._is_person),
+            "name": self._pools.person(self._draw),
+        }
         customer: Customer = {
             "id": self._customer_id(person["id"]),
             "customerNumber": person["id"],
@@ -168,7 +171,7 @@ class _Generator:
             "created": self._created,
         }
         if corporate:
-            organisation = self._organisation_number()
+            organisation = self._new(synthetic_organisation_number, self._is_customer)
             customer = {
                 "id": self._customer_id(organisation),
                 "customerNumber": organisation,
@@ -198,9 +201,6 @@ class _Generator:
 
     # Numbers that no customer of the bank has or has had, because ids are derived from numbers.
 
-    def _national_number(self) -> str:
-        return self._new(synthetic_national_number, self._is_person)
-
     def _is_person(self, number: str) -> bool:
         return self._documents.exists(PERSON, number) or self._is_customer(number)
 
@@ -213,9 +213,6 @@ class _Generator:
 
     def _account_id(self, bban: str) -> str:
         return self._bank.ids.fixed(f"account:{bban}")
-
-    def _organisation_number(self) -> str:
-        return self._new(synthetic_organisation_number, self._is_customer)
 
     def _account_number(self, bank_code: str) -> str:
         def draw(below: Callable[[int], int]) -> str:
