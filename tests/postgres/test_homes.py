@@ -496,6 +496,20 @@ async def test_a_home_that_ends_leaves_request_log_and_counters(one: Process, tw
         assert [entry["id"] for entry in entries] == ["3", "2", "1"]
 
 
+async def test_what_a_home_has_left_waits_for_one_that_can_load_the_bank(
+    one: Process, two: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with process(one.url, tmp_path / "three") as three:
+        await three.control("PUT", "banks/heirloom", {"fixtures": "empty"}, status=201)
+        await three.send(Request("GET", "/banks/heirloom/v1/accounts", HEADERS))
+        await three.end()
+    async with commits_of(one, refused, (log.CHANGES,)):
+        await one.control("GET", "requests", bank="heirloom", status=503)
+    await eventually(lambda: "heirloom" not in one.leases.held)
+    for each in (two, one):
+        assert len((await each.control("GET", "requests", bank="heirloom"))["requests"]) == 1
+
+
 async def test_what_a_home_has_left_is_for_the_next_one_only(one: Process, two: Process, tmp_path: Path) -> None:
     """A home that is killed loses what it had in memory; what was left before it does not come back."""
     async with process(one.url, tmp_path / "three") as three:
