@@ -27,7 +27,7 @@ from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
-from emulator.store.postgres.connection import OutcomeUnknown
+from emulator.store.postgres.connection import OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
 from tests.known_state import KARI
 from tests.ports import free_port
@@ -1084,6 +1084,20 @@ async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQ
         postgresql.drop(url)
         with postgresql.admin() as admin:
             admin.execute("DROP ROLE narrow")
+
+
+async def test_statements_wait_for_a_connection_in_the_loop_that_serves_as_in_that_of_the_start(one: Process) -> None:
+    server = Server(one.url, "bank_emulator", connections=1)
+
+    async def two() -> list[list[Any]]:
+        server.open()
+        try:
+            return await asyncio.gather(server.rows("SELECT 1"), server.rows("SELECT 2"))
+        finally:
+            await server.close()
+
+    for _ in range(2):
+        assert await asyncio.to_thread(asyncio.run, two()) == [[(1,)], [(2,)]]
 
 
 async def test_a_bank_whose_change_cannot_be_undone_is_taken_again_and_loaded(one: Process, bank: str) -> None:
