@@ -12,7 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from emulator.api.headers import MATRIX, Headers
+from emulator.api.header_matrix import MATRIX
+from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
 from emulator.api.router import Router
@@ -128,7 +129,7 @@ Handler = Callable[[Call], Reply[Any]]
 class Operation:
     """One operation of the TPP interface.
 
-    `column`: the column of the header matrix (a name of `headers.COLUMNS`), or a function of the path parameters;
+    `column`: the column of the header matrix (a name of its `COLUMNS`), or a function of the path parameters;
     `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes by
     status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
     even under `--profile lenient`; `gives`: the path parameter for the id of the created resource, and the member of

@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from emulator.api import headers, render
+from emulator.api import header_matrix, headers, render
 from emulator.api.description import examples
 from emulator.api.description.writer import JsonObject, Writer, content, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
@@ -207,7 +207,7 @@ def _is_reserved(name: str) -> bool:
     return name in ("Accept", "Host") or name.startswith("Accept-")
 
 
-_LISTED = [name for name in (*headers.MATRIX, "Date") if not _is_reserved(name)]
+_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not _is_reserved(name)]
 
 
 def _component(name: str) -> str:
@@ -224,7 +224,7 @@ def _headers(form: _Variant, apart: frozenset[str], *, demand: bool) -> tuple[li
         name
         for name in _LISTED
         if name not in apart and name not in required
-        if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
+        if any(header_matrix.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
     ]
     return required, [*optional, *(NOTIFICATION_HEADERS if operation.notifies else ())]
 
@@ -242,7 +242,7 @@ def _header(name: str) -> JsonObject:
         "in": "header",
         "required": False,
         "description": examples.HEADER_TEXTS[name],
-        "schema": dict(NOTIFICATION_HEADERS.get(name) or headers.schema_of(name)),
+        "schema": dict(NOTIFICATION_HEADERS.get(name) or header_matrix.schema_of(name)),
         "example": examples.HEADERS[name],
     }
 

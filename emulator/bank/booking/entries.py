@@ -11,14 +11,7 @@ from emulator.bank.accounts.accounts import holder, reference
 from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import (
-    Account,
-    AccountRef,
-    Price,
-    Texts,
-    TransactionDetails,
-    TransactionMembers,
-)
+from emulator.bank.documents import Account, AccountRef, Price, Texts, TransactionDetails, TransactionMembers
 from emulator.bank.formats import digits_of
 from emulator.bank.money import exchange_member, plain
 from emulator.bank.products import Product
