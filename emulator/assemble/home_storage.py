@@ -12,7 +12,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import unwritable
 from emulator.store.postgres.errors import StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease
@@ -135,10 +135,18 @@ class HomeStorage(Storage):
             yield documents, place
 
     def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
-        """Delete a bank of which this process is the home."""
+        """Delete a bank of which this process is the home; it is so no more until that is known to have failed."""
         homes, lease = self._homes, self._lease(name)
         rows = homes.server.rows_in_thread
-        if not (yield from in_thread(lambda: rows(DELETE, name, lease.epoch, again=False), lasts=True)):
+        lease.deleting = True
+        try:
+            gone = yield from in_thread(lambda: rows(DELETE, name, lease.epoch, again=False), lasts=True)
+        except BaseException as error:
+            lease.deleting = isinstance(error, StoreVoid) or not isinstance(error, StoreUnwritable)
+            if lease.deleting and homes.leases.held.get(name) is lease:
+                homes.drop(name)
+            raise
+        if not gone:
             raise StoreLost(LOST)
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)

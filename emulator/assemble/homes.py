@@ -249,7 +249,7 @@ class Homes:
                 await self.renew()
                 if self._serves(name):
                     return None
-                self._drop(name)
+                self.drop(name)
             lease = await self.leases.take(name, new=new)
             if isinstance(lease, Elsewhere):
                 self.known[name] = lease
@@ -309,12 +309,12 @@ class Homes:
         documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
         if documents is None or documents.log is log:
             has_lease = log.ended is None and lease is log.lease  # a new bank that the store refused
-            self._drop(log.name)
+            self.drop(log.name)
             if has_lease:
                 self.leases.held[log.name] = log.lease
                 self.commits.spawn(self._give_back([log.name]))
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Forget a bank of which this process is not the home any more."""
         self.leases.held.pop(name, None)
         self.registry.end(name)
@@ -373,7 +373,7 @@ class Homes:
         """Renew all leases, and drop the banks that are lost; StoreUnreachable."""
         for name in await self.leases.renew():
             logger.info("another process is the home of bank %s now", name)
-            self._drop(name)
+            self.drop(name)
 
     async def _look_around(self) -> None:
         """Take over banks whose home has gone, follow what others make, and give back what nobody asks for."""

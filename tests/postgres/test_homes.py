@@ -265,11 +265,11 @@ async def test_a_bank_may_be_lost_and_taken_again_while_a_commit_is_looked_up(
 
     async def overtaken(look_up: Any) -> Any:
         rows = None if again else await look_up
-        one.homes._drop(bank)
+        one.homes.drop(bank)
         await over(one, bank)
         await two.control("POST", "clock/advance", {"by": "PT1S"}, bank=bank)
         await two.homes._give_back([bank])
-        two.homes._drop(bank)
+        two.homes.drop(bank)
         if rows is not None:
             return rows
         assert await one.homes.locate(bank) is None
@@ -390,7 +390,7 @@ async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_tak
         replaced = await two.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
         assert (replaced.status, replaced.delivery.disconnect) == (503, "after"), "the bank is, but has snapshots"
     assert await snapshots(two) == ["second", "first"]
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     assert await snapshots(one) == ["second", "first"]
 
 
@@ -517,7 +517,7 @@ async def test_what_a_home_has_left_is_for_the_next_one_only(one: Process, two: 
         await three.send(Request("GET", "/banks/heir/v1/accounts", HEADERS))
         await three.end()
     assert len((await one.control("GET", "requests", bank="heir"))["requests"]) == 1
-    one.homes._drop("heir")  # as if it was killed
+    one.homes.drop("heir")  # as if it was killed
     await over(one, "heir")
     assert (await two.control("GET", "requests", bank="heir"))["requests"] == []
 
@@ -527,7 +527,7 @@ async def test_of_two_processes_that_take_a_bank_at_once_the_later_one_hears_who
 ) -> None:
     """Not that there is no such bank: the statement has read the row before the other one was first."""
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await over(one, bank)
     two.homes.known.pop(bank, None)
     async with await psycopg.AsyncConnection.connect(one.url) as holder:
@@ -551,7 +551,7 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
         await load(lease)
 
     monkeypatch.setattr(two.homes, "_load", slowly)
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await over(one, bank)
     two.homes.known.pop(bank, None)
     asked = [two.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))]
@@ -747,6 +747,47 @@ async def test_a_snapshot_has_no_change_that_was_taken_back(
     assert await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank) == []
 
 
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_process_does_not_answer_for_a_bank_of_which_others_know_that_it_is_deleted(
+    one: Process, two: Process, bank: str, answered: bool
+) -> None:
+    """Before it hears of that, or where it never does."""
+
+    async def gone(deletion: Any) -> Any:
+        rows = await deletion
+        for each in (two, one):
+            await each.control("GET", "clock", bank=bank, status=404)
+        if not answered:
+            raise OutcomeUnknown("the connection is lost")
+        return rows
+
+    async with commits_of(one, gone, (log.DELETE,)):
+        answer = await one.ask("DELETE", f"banks/{bank}")
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == (None if answered else "after")
+    for each in (two, one):
+        await each.control("GET", "clock", bank=bank, status=404)
+
+
+async def test_a_deletion_that_arrives_when_nobody_waits_for_it_any_more_deletes_nothing(
+    one: Process, two: Process, bank: str
+) -> None:
+    late: list[Any] = []
+
+    async def delayed(deletion: Any) -> Any:
+        late.append(deletion)
+        raise OutcomeUnknown("the connection is lost")
+
+    async with commits_of(one, delayed, (log.DELETE,)):
+        answer = await one.ask("DELETE", f"banks/{bank}")
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
+    await two.control("GET", "clock", bank=bank)
+    assert await late[0] == []
+    for each in (one, two):
+        await each.control("GET", "clock", bank=bank)
+
+
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -879,7 +920,7 @@ async def test_a_damaged_row_is_named_until_it_is_restored(
 ) -> None:
     before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
     await one.homes._give_back([bank])
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await execute(one.url, damage, bank)
     for each in (one, two):
         answer = await each.control("GET", "settings", bank=bank, status=503)
@@ -895,7 +936,7 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
 
     async def damage(home: Process) -> None:
         await home.homes._give_back([bank])
-        home.homes._drop(bank)
+        home.homes.drop(bank)
         await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
 
     await damage(one)
@@ -910,7 +951,7 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
     people = (await one.control("GET", "people", bank=bank))["people"]
     assert people
     await two.homes._give_back([bank])
-    two.homes._drop(bank)
+    two.homes.drop(bank)
     assert (await one.control("GET", "people", bank=bank))["people"] == people
     await damage(one)
     await two.control("DELETE", f"banks/{bank}", status=204)
@@ -926,7 +967,7 @@ async def test_what_a_home_has_left_is_left_out_where_it_cannot_be_read(
 ) -> None:
     before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
     await one.homes._give_back([bank])
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await execute(one.url, "UPDATE {schema}.bank SET memory = %s WHERE name = %s", memory.encode(), bank)
     assert await one.control("GET", "settings", bank=bank) == before
     assert f"bank {bank}: what its last home had in memory cannot be read: " in caplog.text
@@ -1007,7 +1048,7 @@ async def test_long_work_is_begun_again_by_a_process_that_has_lost_the_bank_and_
     headers = (HEADERS[0], ("Content-Type", "application/yaml"))
     asked = one.send(Request("POST", f"/banks/{bank}/_emulator/scenario", headers, scenario.encode()))
     await eventually(reading.is_set)
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await one.control("GET", "settings", bank=bank)
     goes_on.set()
     assert (await asked).status == 200
