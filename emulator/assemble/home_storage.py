@@ -86,11 +86,13 @@ class HomeStorage(Storage):
 
     def owed(self) -> Awaitable[None] | None:
         """The storing of TPPs that were issued."""
-        return self._issued() if self._homes.authority.pending else None
+        authority = self._homes.authority
+        return self._issued(authority.keep(self._homes.server.rows)) if authority.pending else None
 
-    async def _issued(self) -> None:
+    @staticmethod
+    async def _issued(issue: Awaitable[None]) -> None:
         try:
-            await self._homes.authority.keep(self._homes.server.rows)
+            await issue
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:

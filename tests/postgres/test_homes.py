@@ -841,6 +841,24 @@ async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: P
     assert sorted([(await answer).status for answer in asked]) == [201, 409]
 
 
+async def test_a_tpp_is_stored_by_the_request_that_issued_it(one: Process, two: Process, bank: str) -> None:
+    """Not by what goes on beside it, of which nobody would hear that another process was first."""
+
+    async def late(commit: Any) -> Any:
+        await two.control("POST", "tpps", {"name": "first"}, bank=other, status=201)
+        await one.homes._look_around()
+        return await commit
+
+    other = f"{bank}-other"
+    await two.control("PUT", f"banks/{other}", {"fixtures": "empty"}, status=201)
+    async with commits_of(one, late):
+        asked = [
+            one._queue.answer(request("PUT", "settings", {"progression": "manual"}, bank=bank)),
+            one._queue.answer(request("POST", "tpps", {"name": "first"}, bank=bank)),
+        ]
+        assert [(await answer).status for answer in asked] == [200, 409]
+
+
 async def test_only_the_request_that_issued_a_tpp_fails_with_it(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
