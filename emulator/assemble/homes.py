@@ -182,15 +182,18 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        if _is_about_all(request):
-            try:
-                await self.refresh()
-            except StoreError as error:
-                return _refused(request, str(error))
-        answer = await self._local(request)
-        documents = self.registry.documents(name)
-        if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created in the end, or damaged
-            self.commits.spawn(self._give_back([name]))
+        refused = None
+        try:
+            if _is_about_all(request):
+                try:
+                    await self.refresh()
+                except StoreError as error:
+                    refused = _refused(request, str(error))
+            answer = refused or await self._local(request)
+        finally:
+            documents = self.registry.documents(name)
+            if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created, or damaged
+                self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer

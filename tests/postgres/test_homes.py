@@ -454,6 +454,25 @@ async def test_a_bank_whose_creation_could_not_be_stored_was_never_there(one: Pr
     assert [has(each, "green") for each in (one, two)] == [False, True]
 
 
+@pytest.mark.parametrize("how", ["not-looked", "not-stored", "given-up"])
+async def test_a_bank_that_could_not_be_created_does_not_exist(one: Process, two: Process, bank: str, how: str) -> None:
+    """Nobody goes on to have its lease, and be asked for it."""
+    name, asked = f"{bank}-new", list[asyncio.Task[Any]]()
+
+    async def fails(sent: Any) -> Any:
+        if how == "given-up":
+            asked[0].cancel()
+        await refused(sent)
+
+    async with commits_of(one, fails, (log._COMMIT_ONE if how == "not-stored" else homes._DIRECTORY,)):
+        asked.append(one.ask("PUT", f"banks/{name}", {"fixtures": "empty"}))
+        await asyncio.wait(asked)
+        await eventually(lambda: name not in one.leases.held)
+    for each in (one, two):
+        await each.control("GET", "clock", bank=name, status=404)
+        await each.control("DELETE", f"banks/{name}", status=404)
+
+
 async def test_banks_whose_home_is_gone_are_taken_over_without_a_request(
     one: Process, two: Process, tmp_path: Path
 ) -> None:
