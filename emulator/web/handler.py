@@ -161,7 +161,7 @@ class RequestQueue:
         else:
             self._spawn(self._deliver_later(ended, batch, answers))
         if self._watchers.open:
-            self._watchers.set_timer()
+            self._watchers.look_again()
 
     async def _deliver_later(
         self,
