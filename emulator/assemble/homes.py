@@ -9,7 +9,8 @@ of these ways that is open, until one of them gives an answer:
 3. Nobody is: this process takes the lease, loads the bank and is the home.
 
 Nothing is answered twice: a change that was computed here and not stored is undone, and one whose outcome is unknown
-ends in a closed connection. PATIENCE bounds the search, which takes longer than a look only while a home is ending.
+ends in a closed connection. PATIENCE bounds the search, which takes longer than a look only while a home is ending; it
+is longer than a lease, as a start waits for that of a killed process.
 
 Two tasks go on while nobody asks: one renews the leases each second, the other takes over banks whose home has gone,
 so that their notifications and due steps go on.
