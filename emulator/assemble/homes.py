@@ -183,15 +183,18 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        if _is_about_all(request):
-            try:
-                await self.refresh()
-            except StoreError as error:
-                return _refused(request, str(error))
-        answer = await self._local(request)
-        documents = self.registry.documents(name)
-        if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created in the end, or damaged
-            self.commits.spawn(self._give_back([name]))
+        refused = None
+        try:
+            if _is_about_all(request):
+                try:
+                    await self.refresh()
+                except StoreError as error:
+                    refused = _refused(request, str(error))
+            answer = refused or await self._local(request)
+        finally:
+            documents = self.registry.documents(name)
+            if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created, or damaged
+                self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer
@@ -250,7 +253,7 @@ class Homes:
                 await self.renew()
                 if self._serves(name):
                     return None
-                self._drop(name)
+                self.drop(name)
             lease = await self.leases.take(name, new=new)
             if isinstance(lease, Elsewhere):
                 self.known[name] = lease
@@ -310,12 +313,12 @@ class Homes:
         documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
         if documents is None or documents.log is log:
             has_lease = log.ended is None and lease is log.lease  # a new bank that the store refused
-            self._drop(log.name)
+            self.drop(log.name)
             if has_lease:
                 self.leases.held[log.name] = log.lease
                 self.commits.spawn(self._give_back([log.name]))
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Forget a bank of which this process is not the home any more."""
         self.leases.held.pop(name, None)
         self.registry.end(name)
@@ -374,7 +377,7 @@ class Homes:
         """Renew all leases, and drop the banks that are lost; StoreUnreachable."""
         for name in await self.leases.renew():
             logger.info("another process is the home of bank %s now", name)
-            self._drop(name)
+            self.drop(name)
 
     async def _look_around(self) -> None:
         """Take over banks whose home has gone, follow what others make, and give back what nobody asks for."""

@@ -110,6 +110,7 @@ class Lease:
     made: int
     snapshots: Sequence[tuple[str, datetime]] = ()
     damage: StoredDataDamaged | None = None
+    deleting: bool = False  # the bank is being deleted, and may be gone: any other process may say so
 
     @property
     def replaces(self) -> bool:
@@ -119,7 +120,7 @@ class Lease:
     @property
     def valid(self) -> bool:
         """Whether no other process can be the home."""
-        return elapsed() < self.until
+        return not self.deleting and elapsed() < self.until
 
 
 @dataclass(frozen=True, slots=True)
