@@ -120,7 +120,7 @@ FAULTS = (
         "unit/payments/test_baskets.py",
     ),
     Fault(
-        "bank/payment/flows/instant.py",
+        "bank/payment/flows/single.py",
         "PATIENCE = timedelta(minutes=10)",
         "PATIENCE = timedelta(minutes=11)",
         "an instant payment waits 11 minutes for money",

@@ -128,7 +128,7 @@ def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
     if "-----" in text:
         text, notes = _inside_pem(text)
     compact = "".join(text.split())
-    if is_hexadecimal(compact):
+    if _HEXADECIMAL.fullmatch(compact):  # which may also be valid base64
         raise CertificateUnreadable("it is in hexadecimal; send the base64 of the DER")
     if not _BASE64.fullmatch(compact):
         raise CertificateUnreadable(why_no_base64(compact))
@@ -227,11 +227,6 @@ _LOADERS: tuple[tuple[str, Callable[[bytes], Any]], ...] = (
     ("a public key", load_der_public_key),
     ("a certificate request", x509.load_der_x509_csr),
 )
-
-
-def is_hexadecimal(text: str) -> bool:
-    """Whether `text`, which may also be valid base64, is hexadecimal, with or without colons."""
-    return _HEXADECIMAL.fullmatch(text) is not None
 
 
 def why_no_base64(text: str) -> str:

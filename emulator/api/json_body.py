@@ -11,9 +11,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, NoReturn
 
-from emulator.api.headers import UNPROCESSABLE, Headers, charset_of, kind_of
+from emulator.api.headers import Headers, charset_of
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
-from emulator.bank.formats import composed, is_plain
+from emulator.bank.formats import UNPROCESSABLE, composed, is_plain, kind_of
 from emulator.bank.problems import member_path
 
 LARGEST_BODY = 1024 * 1024  # bytes

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from emulator.api.headers import MATRIX, Headers
+from emulator.api.header_matrix import MATRIX
+from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
 from emulator.api.router import Router
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # the shapes import pydantic, which a start does not need
     from emulator.api.shapes.parts import Link, Verb
 
 Params = Mapping[str, str]
+# The values that a parameter of a path may have, if not any.
+PATH_VALUES = {"payment-service": tuple(sorted(products.SERVICES))}
 
 # These may start the customer's first SCA, so neither PSU-ID nor session need be known yet.
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
@@ -126,13 +129,13 @@ Handler = Callable[[Call], Reply[Any]]
 class Operation:
     """One operation of the TPP interface.
 
-    `column`: the column of the header matrix (a name of `headers.COLUMNS`), or a function of the path parameters;
-    `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes
-    by status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
-    even under `--profile lenient`; `values`: the values that a path parameter may have, for routing;
-    `gives`: the path parameter for the id of the created resource, and the member of the answer with that id;
-    `remembers`: a repeat with the same X-Request-ID gets the stored answer (`gates.once`); `notifies`: the TPP may
-    request status notifications about this kind of resource, whose id is that member of the path, else of the answer.
+    `column`: the column of the header matrix (a name of its `COLUMNS`), or a function of the path parameters;
+    `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes by
+    status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
+    even under `--profile lenient`; `gives`: the path parameter for the id of the created resource, and the member of
+    the answer with that id; `remembers`: a repeat with the same X-Request-ID gets the stored answer (`gates.once`);
+    `notifies`: the TPP may request status notifications about this kind of resource, whose id is that member of the
+    path, else of the answer.
     """
 
     id: str
@@ -148,7 +151,6 @@ class Operation:
     query: tuple[QueryParameter, ...] = ()
     body: str | Callable[[Params], str] | None = None
     needs: frozenset[str] = frozenset()
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = False
     notifies: tuple[Resource, str] | None = None
     gives: tuple[str, str] | None = None
@@ -216,4 +218,4 @@ class Route:
 
 def routes(operations: Iterable[Operation]) -> Router[Operation, Route]:
     """The router of the TPP interface, from a method and a path to a route."""
-    return Router(operations, Route.of)
+    return Router(operations, Route.of, values=PATH_VALUES)

@@ -1,7 +1,7 @@
 """Finds the row of a table for a method and a path: for the TPP interface, the control interface and the console.
 
 The path of a row consists of fixed segments and of parameters in braces, `/v1/accounts/{id}/balances`. A fixed segment
-takes precedence over a parameter; a parameter matches any non-empty text, or only the values that its row allows. The
+takes precedence over a parameter; a parameter matches any non-empty text, or only the values that are allowed. The
 row for GET also answers HEAD.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
 from emulator.api.query import unescaped
@@ -21,14 +22,12 @@ _SIMILAR = 0.75  # of 1
 
 
 class RoutedRow(Protocol):
-    """The members of a row that the router uses; `values`: the allowed values of a parameter, by its name."""
+    """The members of a row that the router uses."""
 
     @property
     def method(self) -> str: ...
     @property
     def path(self) -> str: ...
-    @property
-    def values(self) -> Mapping[str, tuple[str, ...]]: ...
 
 
 AnyRow = TypeVar("AnyRow", bound=RoutedRow)
@@ -55,15 +54,21 @@ class Router(Generic[AnyRow, Route]):
     """The rows as a tree of segments, built once.
 
     `read` makes a route from a row and its decoded path parameters; it must not depend on anything else, because routes
-    are cached. `hint` ends the text about an unknown path.
+    are cached. `hint` ends the text about an unknown path; `values`: the allowed values of parameters, by their names.
     """
 
     def __init__(
-        self, rows: Iterable[AnyRow], read: Callable[[AnyRow, Mapping[str, str]], Route], *, hint: str = ""
+        self,
+        rows: Iterable[AnyRow],
+        read: Callable[[AnyRow, Mapping[str, str]], Route],
+        *,
+        hint: str = "",
+        values: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         self._root: _Node[AnyRow] = _Node()
         self._read = read
         self._hint = hint
+        self._values = values
         self._cached = lru_cache(maxsize=1024)(self._search)
         for row in rows:
             self._add(row)
@@ -71,21 +76,20 @@ class Router(Generic[AnyRow, Route]):
     def _add(self, row: AnyRow) -> None:
         node = self._root
         for segment in row.path.removeprefix("/").split("/"):
-            node = self._child(node, segment, row)
+            node = self._child(node, segment)
         if row.method in node.methods:
             raise ValueError(f"two rows share the address {row.method} {row.path}")
         node.methods[row.method] = row
 
-    def _child(self, node: _Node[AnyRow], segment: str, row: AnyRow) -> _Node[AnyRow]:
+    def _child(self, node: _Node[AnyRow], segment: str) -> _Node[AnyRow]:
         if not segment.startswith("{"):
             return node.fixed.setdefault(segment, _Node())
         name = segment[1:-1]
-        values = row.values.get(name)
-        for other, allowed, child in node.named:
-            if allowed == values and other == name:
+        for other, _, child in node.named:
+            if other == name:
                 return child
         child = _Node()
-        node.named.append((name, values, child))
+        node.named.append((name, self._values.get(name), child))
         return child
 
     def find(self, method: str, path: str, prefix: str = "") -> Route:

@@ -47,7 +47,8 @@ from cryptography.x509 import Certificate
 from emulator import __version__
 from emulator.api import gates, render
 from emulator.api import query as queries
-from emulator.api.headers import SANDBOX, Headers, check_headers, with_one_spelling
+from emulator.api.header_matrix import SANDBOX
+from emulator.api.headers import Headers, check_headers, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import malformed

@@ -16,8 +16,9 @@ until the connection ends. Or it says why there is none: `elsewhere`, `another` 
 What the sender may do when it fails depends on how far it came:
 
 - It could not connect, or was told `elsewhere`: nothing was done. NotDelivered: it looks again who is the home.
-- The connection ended before an answer. A request that only reads is sent again. Another one may have been carried out:
-  Broken, and the client gets no answer either; it sends its request again, with the same X-Request-ID.
+- The connection ended before an answer. A request that only reads, and is not counted, is sent again. Another one may
+  have been carried out: Broken, and the client gets no answer either; it sends its request again, with the same
+  X-Request-ID.
 - No answer came for LATE seconds: the process may be stopped, or the network lets nothing through. It looks each second
   whether that process is still the home, and breaks the connection once it is not.
 - The connection ended within an answer: the client's ends too.

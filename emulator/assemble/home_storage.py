@@ -12,7 +12,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, StoreLost
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.postgres.connection import unwritable
 from emulator.store.postgres.errors import StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease
@@ -48,8 +48,13 @@ class ServerSnapshots(StoredSnapshots):
     def _write(self, name: str, content: bytes) -> None:
         bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
         rows = self._homes.server.rows_in_thread
-        saved = rows(_SAVE_SNAPSHOT, name, now, content, bank, epoch, again=False)
-        if not saved or rows(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch):
+        if not rows(_SAVE_SNAPSHOT, name, now, content, bank, epoch, again=False):
+            raise StoreLost(LOST)
+        try:
+            gone = rows(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch)
+        except StoreUnwritable as error:
+            raise StoreUncertain(f"the snapshot is stored: {error}") from error
+        if gone:
             raise StoreLost(LOST)
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:

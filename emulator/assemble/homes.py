@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -57,6 +58,8 @@ SHORTEST, PAUSE = 0.002, 0.05  # seconds between two looks, of which the first i
 AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
 
+# of the control interface what names banks and TPPs, with sessions and repeated requests of a TPP; the whole console
+_ABOUT_ALL = re.compile(r"/_emulator/(?:banks|tpps|sessions|requests)(?=/|$)|/console(?=/|$)")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOST = "another process has the bank"
 NOWHERE = Elsewhere(None, None)
@@ -163,9 +166,9 @@ class Homes:
             if where.address not in self._hung_up:
                 self._hung_up.add(where.address)
                 logger.warning("bank %s: %s", name, error)
-            if request.method not in _READS:
+            if not _may_be_repeated(request):
                 raise
-            raise NotDelivered(str(error), moved=True) from error  # it has changed nothing, whoever has read it
+            raise NotDelivered(str(error), moved=True) from error
 
     def _serves(self, name: str, *, whole: bool = False) -> bool:
         """Whether this process is the home, and may say so; `whole`: also of a bank that is not loaded."""
@@ -286,6 +289,7 @@ class Homes:
         name = lease.name
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
+        memory = await self.leases.memory(lease)
         self.commits.spawn(sweep(self.server, lease, content))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
         if self.leases.held.get(name) is not lease:
@@ -294,8 +298,8 @@ class Homes:
             raise StoreLost(f"bank {name} took too long to load")
         service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)
-        if lease.memory is not None:
-            remember(service, lease.memory)
+        if memory is not None:
+            remember(service, memory)
 
     def documents(self, lease: Lease, content: Content = EMPTY) -> Documents:
         """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
@@ -317,10 +321,10 @@ class Homes:
 
     async def _give_back(self, names: list[str]) -> None:
         """End the leases of banks; they have been closed, or are by this."""
-        left = {}
+        left = dict[str, tuple[bytes | None, bool]]()
         for name in names:
             service = self.registry.opened(name)
-            left[name] = (b"{}", False) if service is None else (memory_of(service), _is_active(service))
+            left[name] = (None, False) if service is None else (memory_of(service), _is_active(service))
         await self.leases.give_back(left)
 
     # What goes on while nobody asks
@@ -437,10 +441,16 @@ class Homes:
         await self.server.close()
 
 
+def _may_be_repeated(request: Request) -> bool:
+    """Whether a request does no harm twice: it reads, and not an account without the customer, which is counted."""
+    of_account = "/v1/accounts/" in request.target or "/v1/card-accounts/" in request.target
+    counted = of_account and "psu-ip-address" not in Headers(request.headers)
+    return request.method in _READS and not counted
+
+
 def _is_about_all(request: Request) -> bool:
-    """Whether an answer may show banks or TPPs that another process has made."""
-    path = request.target.partition("?")[0]
-    return "/_emulator" in path or path.endswith("/console") or "/console/" in path
+    """Whether an answer may show or need banks or TPPs that another process has made."""
+    return _ABOUT_ALL.search(request.target.partition("?")[0]) is not None
 
 
 def _refused(request: Request, reason: str) -> Response:

@@ -12,7 +12,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.formats import composed
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PERSON, PSU, SESSION, SETTINGS
-from emulator.bank.money import BUILT_IN_EXCHANGE, Exchange
+from emulator.bank.money import BUILT_IN_PRICES, PriceList
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
 from emulator.store import Documents, Kind
@@ -91,13 +91,13 @@ class Bank:
         self._watched = set() if watched is None else watched  # names of banks with watchers, shared by all banks
         self.follower: Callable[[Event], None] | None = None
         documents.listen(self.tell)
-        self.exchange = BUILT_IN_EXCHANGE
+        self.exchange = BUILT_IN_PRICES
         EXCHANGE.follow(documents, self._take_exchange)
         self.settings = self.defaults
         SETTINGS.follow(documents, self._take_settings)
 
     def _take_exchange(self, document: Mapping[str, Any] | None) -> None:
-        self.exchange = BUILT_IN_EXCHANGE if document is None else Exchange(document)
+        self.exchange = BUILT_IN_PRICES if document is None else PriceList(document)
 
     def _take_settings(self, document: Mapping[str, Any] | None) -> None:
         changes = {name: value for name, value in (document or {}).items() if name != "id"}

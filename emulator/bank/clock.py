@@ -49,10 +49,6 @@ def _since_epoch(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND
 
 
-def _microseconds(stamped: str) -> int:
-    return _since_epoch(moment(stamped))
-
-
 def _stamp(microseconds: int) -> str:
     seconds, rest = divmod(microseconds, 1_000_000)
     digits = f"{1_000_000 + rest}"  # with a leading one: faster than formatting with leading zeros
@@ -122,9 +118,6 @@ class Clock:
             self._latest = now
         return now + self._ahead
 
-    def _real_now(self) -> datetime:
-        return max(real_now(), _EPOCH + self._latest * _MICROSECOND)
-
     @contextmanager
     def standing_at(self, stamped: str) -> Iterator[None]:
         """A context in which bank time is the moment of a due step, so that all its consequences bear that moment."""
@@ -162,7 +155,7 @@ class Clock:
     def has_reached(self, stamped: str) -> bool:
         """Whether bank time has come to the moment of a stamp."""
         still = self._held or self._frozen
-        return _microseconds(stamped) <= self._live() if still is None else stamped <= still
+        return _since_epoch(moment(stamped)) <= self._live() if still is None else stamped <= still
 
     def today(self) -> date:
         """The Oslo date of bank time."""
@@ -177,7 +170,7 @@ class Clock:
         else:
             # Without a new moment a live clock keeps its offset: setting `live` twice must not shift bank time.
             keeps = now is None and self._mode == "live"
-            offset = self._offset if keeps else at - self._real_now()
+            offset = self._offset if keeps else at - max(real_now(), _EPOCH + self._latest * _MICROSECOND)
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
         CLOCK.write(self._documents, document)
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import orjson
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from emulator.bank.conditions import ABSENT, Condition, Members, Single, compiled, fits
+from emulator.bank.condition_forms import Single, compiled
+from emulator.bank.conditions import ABSENT, Condition, Members, fits
 from emulator.bank.problems import Problem
 from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, json_schema, refuse, validate_as
 

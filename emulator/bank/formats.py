@@ -35,6 +35,11 @@ _URI = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})+")
 LONGEST_URI = 2048  # assumed; not every browser supports longer ones
 
 
+# Characters that the bank's systems cannot process anywhere in a request: control characters, halves of a
+# surrogate pair, and characters outside the basic multilingual plane (emoji).
+UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """What a value must be: `words` continue "must be", `check` finds a more exact description where there is one.
@@ -162,3 +167,15 @@ def is_plain(body: bytes) -> bool:
     Most bodies are plain, and checking every text takes longer than all other checks together.
     """
     return body.isascii() and _BACKSLASH not in body and _DELETE not in body
+
+
+def kind_of(character: str) -> str:
+    """A description of an unprocessable character, with its code point."""
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        kind = "half of a surrogate pair"
+    elif code > 0xFFFF:
+        kind = "a character outside the basic multilingual plane, such as an emoji"
+    else:
+        kind = "a control character"
+    return f"{kind} (U+{code:04X})"

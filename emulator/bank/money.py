@@ -145,7 +145,7 @@ class Charge(NamedTuple):
     members: Price
 
 
-class Exchange:
+class PriceList:
     """Rates and fees of a bank: those of its fixture (`own`), else the built-in ones."""
 
     def __init__(self, own: Mapping[str, Any]) -> None:
@@ -173,15 +173,12 @@ class Exchange:
             raise BankError("FORMAT_ERROR", text, "instructedAmount.currency")
         return Decimal(rate)
 
-    def _rate(self, source: str, target: str) -> Decimal:
-        return _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
-
     def converted(self, amount: Decimal, source: str, target: str) -> tuple[Decimal, Decimal]:
         """`amount` of `source` in `target`, and the rate: `target` for one unit of `source`, six significant digits.
 
         Rounded half up, but never to zero: at least the smallest unit (assumed).
         """
-        rate = self._rate(source, target)
+        rate = _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
         return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
 
     def _charge(
@@ -206,7 +203,7 @@ class Exchange:
         return Charge(amount, fee, members)
 
 
-BUILT_IN_EXCHANGE = Exchange({})
+BUILT_IN_PRICES = PriceList({})
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:

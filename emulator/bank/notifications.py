@@ -289,7 +289,8 @@ def settle(bank: Bank, identity: str, outcome: DeliveryResult) -> None:
     if outcome.error is not None:
         delivery["error"] = outcome.error
     notification["deliveries"].append(delivery)
-    copies, failures = notification.get("copies", 1), _failures(notification)
+    copies = notification.get("copies", 1)
+    failures = sum(not 200 <= delivery.get("status", 0) < 300 for delivery in notification["deliveries"])
     if outcome.delivered and copies > 1:
         notification["copies"] = copies - 1
         _wait(bank, notification, now)
@@ -298,10 +299,6 @@ def settle(bank: Bank, identity: str, outcome: DeliveryResult) -> None:
     else:
         _finish(bank, notification, "delivered" if outcome.delivered else "failed")
         _schedule(bank, notification["target"])
-
-
-def _failures(notification: Notification) -> int:
-    return sum(not 200 <= delivery.get("status", 0) < 300 for delivery in notification["deliveries"])
 
 
 def _wait(bank: Bank, notification: Notification, due: str) -> None:

@@ -17,8 +17,7 @@ from emulator.ca import CertificateAuthority
 from emulator.conformance.explore.house import Result, RunBank
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
-from emulator.web.loop_thread import LoopThread
-from emulator.web.server import WebServer, listen
+from emulator.web.server import LoopThread, WebServer, listen
 
 NAME = "explored"
 ROLES = ("PISP", "AISP")

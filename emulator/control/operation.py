@@ -147,7 +147,7 @@ class ControlOperation:
 
     `answers`: by status; refusals all have the form of an error. `body`: the form that validates the body, a type or
     `module:Name`; None if it takes no body. An empty body counts as {}. `yaml`: the body may also be application/yaml,
-    and the handler validates it. `values`: the allowed values of path parameters, for the router.
+    and the handler validates it.
     """
 
     id: str
@@ -161,7 +161,6 @@ class ControlOperation:
     body: Any = None
     example: Any = None
     yaml: bool = False
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def response(self, answer: Answer) -> Response | Stream:
         """The answer of its handler as a response."""

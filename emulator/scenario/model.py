@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from emulator.bank import fixtures
-from emulator.bank.conditions import NAMED, Scalar
+from emulator.bank.condition_forms import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, filled, json_schema, matching, refuse
 from emulator.scenario.actors import As, NewTpp, Persona, acting

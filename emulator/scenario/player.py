@@ -151,18 +151,14 @@ def _play_scene(number: int, scene: Scene, actors: Actors, variables: Variables)
         result.answer = scene.step.play(actors, scene.persona, variables.fill)
         result.differences = differences(result.expected, result.answer)
         if not result.differences:
-            _save(scene, result.answer, variables)
+            for name, path in scene.step.save.items():
+                variables.save(name, member_at(result.answer.json(), path))
     except (Unknown, ActorFailed, TransportFailed) as failed:
         result.differences = [str(failed)]
     result.seconds = time.perf_counter() - began
     if not result.differences:
         result.outcome = PASSED
     return result
-
-
-def _save(scene: Scene, answer: ReceivedAnswer, variables: Variables) -> None:
-    for name, path in scene.step.save.items():
-        variables.save(name, member_at(answer.json(), path))
 
 
 def junit_report(stories: Sequence[Played]) -> str:

@@ -44,7 +44,7 @@ from emulator.bank.kinds import RULES, SETTINGS
 if TYPE_CHECKING:
     from emulator.bank.conditions import Constant
     from emulator.scenario.effects import Effect
-    from emulator.scenario.matching import Facts, Place
+    from emulator.scenario.facts import Facts, Place
     from emulator.scenario.rule import Rule
 
 MANY = 8  # with that many rules for an operation they are indexed by their constants
@@ -157,7 +157,7 @@ class _OperationRules:
         """The rules that can match a request."""
         if not self._anchored:
             return self._rules
-        from emulator.scenario.matching import constants_at
+        from emulator.scenario.facts import constants_at
 
         numbers = set(self._others)
         for place, by_constant in self._anchored.items():
@@ -257,7 +257,7 @@ class RuleSet:
             self._by_operation[operation] = rules
         if rules.is_empty:
             return None
-        from emulator.scenario.matching import Facts
+        from emulator.scenario.facts import Facts
 
         taken = self._taken_by(call)
         facts = Facts(call.request, call)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag
 
-from emulator.bank.conditions import SAVED
+from emulator.bank.condition_forms import SAVED
 from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
 from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse

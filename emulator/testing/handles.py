@@ -24,7 +24,7 @@ from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
-from emulator.web.loop_thread import LoopThread
+from emulator.web.server import LoopThread
 
 
 @cache

@@ -242,13 +242,13 @@ class Connection(BaseProtocol):
         self._expect(min(self.limits.head_seconds, self.limits.idle_seconds), self._silent)
         self._http.message_consumed()
         self._parse(b"")  # what the parser has kept
-        if not self._answering:
+        if self._behind and not self._answering:
             self._feed(self._take_behind())
         if self._answering or self._deaf:
             return
         if self._client_ended:
             self.close()
-        else:
+        elif self._held:
             self._let_go()
 
     def _take_behind(self) -> bytes:

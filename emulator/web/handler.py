@@ -141,7 +141,9 @@ class RequestQueue:
             return
         turn = self._application.turn()
         self._handle(turn, batch)
-        self._schedule_next()
+        self._scheduled = False
+        if waiting or unfinished:
+            self._schedule()
 
     def _handle(self, turn: Turn, batch: Sequence[Waiting]) -> None:
         answers: list[Answered | Exception] = []
@@ -228,11 +230,6 @@ class RequestQueue:
                 loop.call_soon(loop.call_soon, self._next_turn)
             else:
                 loop.call_soon(self._next_turn)
-
-    def _schedule_next(self) -> None:
-        self._scheduled = False
-        if self._waiting or self._unfinished:
-            self._schedule()
 
     def _spawn(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

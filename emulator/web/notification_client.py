@@ -19,14 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from emulator import __version__
-from emulator.bank.notification_targets import (
-    NOTIFICATION_AGENT,
-    Host,
-    MalformedAddress,
-    Target,
-    is_public,
-    target_of,
-)
+from emulator.bank.notification_targets import NOTIFICATION_AGENT, Host, MalformedAddress, Target, is_public, target_of
 from emulator.bank.notifications import DeliveryResult
 
 MOST_NAMES = 64  # being resolved at the same time

@@ -9,14 +9,18 @@ import os
 import resource
 import signal
 import socket
+import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from emulator.web.application import Application
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.wire import Base, Limits
+
+Result = TypeVar("Result")
 
 _HANDSHAKE_SECONDS = 15.0
 _BACKLOG = 2048
@@ -212,3 +216,29 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
         return
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
+
+
+class LoopThread:
+    """An event loop in a thread, on which banks run beside other work of the process until it ends."""
+
+    def __init__(self) -> None:
+        # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run `work` on the loop and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
+        done: Future[Result] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as error:  # raised in the thread that waits
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(work)
+        return done.result()

@@ -240,9 +240,8 @@ class Base:
         self.listening = f"{scheme}://{url_host(host)}:{port}"
         self._public = public_url.rstrip("/") if public_url else None
         self._allowed = LOOPBACK_NAMES | {url_host(host).lower()} | {url_host(name).lower() for name in allowed}
-        self.of = lru_cache(maxsize=256)(self._base_for)
 
-    def _base_for(self, host: str | None) -> str:
+    def of(self, host: str | None) -> str:
         """The base of links, `http://host:port`, for a request whose Host header is `host`."""
         if self._public is not None:
             return self._public

@@ -411,7 +411,7 @@ def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_pat
     (package / "__init__.py").write_text("")
     (package / "one.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MalformedModule, match="has no EFFECT"):
+    with pytest.raises(MalformedModule, match="has no EffectKind"):
         load([str(package)], "folder_of_parts")
     for name in ("two", "three"):
         (package / f"{name}.py").write_text("from emulator.scenario.effects.delay import EFFECT\n")

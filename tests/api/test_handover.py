@@ -13,7 +13,7 @@ from emulator.api.render import encode
 from emulator.api.service import BankService
 from emulator.assemble.handover import as_json, reader
 from emulator.metrics.counts import ProcessCounts
-from emulator.scenario.matching import Facts
+from emulator.scenario.facts import Facts
 from tests.api.desk import DeskClient
 from tests.known_state import DOMESTIC, KARI, PAYMENT
 

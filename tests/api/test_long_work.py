@@ -36,7 +36,7 @@ from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.control.operations import scenarios
-from emulator.scenario import matching
+from emulator.scenario import facts
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.snapshot import image_from_bytes
@@ -502,7 +502,7 @@ async def test_a_large_scenario_is_read_beside_others(desk: Desk, monkeypatch: p
 async def test_requests_are_counted_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     await desk.turns.answer(desk.signed("GET", "/v1/accounts"))
     held = Held()
-    monkeypatch.setattr(matching, "Facts", held(matching.Facts))
+    monkeypatch.setattr(facts, "Facts", held(facts.Facts))
     counting = await underway(desk, held, "POST", "/_emulator/requests/count", {"match": {"operation": "getAccounts"}})
     held.let.set()
     assert json.loads((await counting).body) == {"count": 1}

@@ -28,6 +28,7 @@ class Content(NamedTuple):
 class BankOwner(Owner[Content | None]):
     """The bank is there, or not (None)."""
 
+    kind = "own"
     alone = ("save", "restore")  # a snapshot has the bank as of when saving began
     width = 2
     bank_spec = {"fixtures": "empty", "now": BEGINS, "clock": "frozen"}  # noqa: RUF012 - nobody changes it
@@ -65,7 +66,8 @@ class BankOwner(Owner[Content | None]):
         if word == "advance":
             return [(state._replace(hours=state.hours + 1), (200, state.hours + 1))]
         if word == "save":
-            return [(state._replace(saved=state.hours), (201 if state.saved is None else 200, None))]
+            done = [(state._replace(saved=state.hours), (201 if state.saved is None else 200, None))]
+            return [*done, (state, (409, None))] if self.silent() else done  # one is under way
         if word == "restore":
             return [(state, (404, None)) if state.saved is None else (state._replace(hours=state.saved), (200, None))]
         return [(state, (200, state.hours))]
@@ -146,6 +148,8 @@ class SandboxOwner(Owner[Sandbox]):
             yield state._replace(progression="immediate"), (200, None)
         elif word == "save":
             yield state._replace(saved=state._replace(saved=None)), (200 if saved else 201, None)
+            if any(other[0] == "save" for _, other in self.silent()):  # which is under way
+                yield state, (409, None)
         elif word == "restore":
             yield (saved._replace(saved=saved), (200, None)) if saved else (state, (404, None))
         elif word == "state":

@@ -12,7 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.assemble.homes import Homes
+from emulator.bank import fixtures, snapshots
+from emulator.bank.payment import progression
 from emulator.cli.main import run
+from emulator.control import interface
+from emulator.control.operations import scenarios
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.postgres.log import Commits, PostgresLog
@@ -111,7 +115,24 @@ def advertised_at(port: int) -> None:
     Leases.__init__ = init  # type: ignore[method-assign]
 
 
+def hasty() -> None:
+    """What takes steps, threads and files of its own with much data does so with little."""
+    for module, limits in {
+        fixtures: {"LARGE": 20_000},
+        snapshots: {"LARGE": 20_000},
+        interface: {"_LARGE": 200},
+        scenarios: {"LARGE": 200},
+        progression: {"PIECE": 2},
+        log: {"CHECKPOINT": 100_000, "PART": 20_000, "AT_ONCE": 2},
+    }.items():
+        for name, value in limits.items():
+            if not hasattr(module, name):
+                raise AttributeError(name)
+            setattr(module, name, value)
+
+
 if __name__ == "__main__":
+    hasty()
     FAULTS[sys.argv[1]]()
     advertised_at(int(sys.argv[2]))
     sys.exit(run(sys.argv[3:]))

@@ -42,14 +42,15 @@ from tests.postgres.history import (
     judge_payments,
     judge_walks,
 )
-from tests.postgres.owner import Owner, Site
+from tests.postgres.owner import OwnBank, Site
+from tests.postgres.pushes import PushOwner
 from tests.postgres.server import PostgreSQL, own_folder, pgbouncer
 from tests.postgres.signing import SigningOwner
 
 ACCOUNT = "99901000014"
 PRODUCT = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 CLIENTS = 16
-OWNERS: tuple[type[Owner[Any]], ...] = (BankOwner, SandboxOwner, ConsentOwner, SigningOwner)
+OWNERS: tuple[type[OwnBank], ...] = (BankOwner, SandboxOwner, ConsentOwner, SigningOwner, PushOwner)
 RECENT = 12  # payments that all clients work on at a time
 PAGE = 40  # transactions
 SERVICE = 5.0  # seconds from the end of a fault until every process takes writes again
@@ -57,6 +58,7 @@ QUIET = 1.5  # seconds between the recovery from a fault and the next one
 ANSWER = 20.0  # seconds until a client gives up; the balancer does before
 SLOWEST = 8  # times as long a run may take on a machine that has much else to do
 LAST = 20.0  # seconds until every event stream shows what was done last
+FLAGS = ("--allow-notify", "127.0.0.1")
 OPTIONS = ("wal_retrieve_retry_interval=200ms", "max_wal_senders=5")
 
 # How often a client does what, of 100.
@@ -436,6 +438,26 @@ class Nemesis:
         self.server = self.standby
         self.follow()
 
+    @contextmanager
+    def pair(self) -> Iterator[None]:
+        """A process is killed, stopped or ended, and PostgreSQL or a network fails, one after the other or together."""
+        node, ends = self.node(), self.chooser.choice(("kill", "stop", "end"))
+        other = self.chooser.choice(("crash", "cut", "stall", "restart", "refuse", "part", "hold"))
+        early = self.chooser.random() < 0.5
+        with ExitStack() as again, ExitStack() as meanwhile:
+            if early:
+                meanwhile.enter_context(getattr(self, other)())
+            if ends == "stop":
+                node.send(signal.SIGSTOP)
+                again.callback(node.send, signal.SIGCONT)
+            else:
+                node.kill() if ends == "kill" else node.end()
+                again.callback(node.start)
+            sleep(self.chooser.uniform(0, 1))
+            if not early:
+                meanwhile.enter_context(getattr(self, other)())
+            yield
+
     def follow(self) -> None:
         """A new synchronous standby of the server."""
         self.standby = self.server.standby(self.ending.enter_context(own_folder()))
@@ -449,7 +471,7 @@ class Nemesis:
 # Seconds that each fault lasts.
 FAULTS: dict[str, float] = {
     "kill": 0.5, "stop": 6.0, "crash": 1.0, "cut": 0.0, "stall": 4.0, "promote": 0.5, "restart": 0.5, "refuse": 2.0,
-    "part": 0.0, "hold": 3.0, "end": 0.2,
+    "part": 0.0, "hold": 3.0, "end": 0.2, "pair": 4.0,
 }  # fmt: skip
 
 
@@ -482,7 +504,7 @@ def run(
     seed: int = 1,
     fault: str = "none",
     clients: int = CLIENTS,
-    owners: Sequence[type[Owner[Any]]] = OWNERS,
+    owners: Sequence[type[OwnBank]] = OWNERS,
     say: Callable[[str], None] = lambda text: None,
     least: int = 0,
     pooled: bool = False,
@@ -499,7 +521,9 @@ def run(
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
         url = server.database()
         port = ending.enter_context(pgbouncer(server)) if pooled else server.port
-        running = ending.enter_context(cluster(folder, url.replace(f":{server.port}/", f":{port}/"), fault=fault))
+        running = ending.enter_context(
+            cluster(folder, url.replace(f":{server.port}/", f":{port}/"), *FLAGS, fault=fault)
+        )
         nemesis = Nemesis(running, server, chooser, ending)
         if "promote" in faults:
             nemesis.follow()
@@ -514,7 +538,7 @@ def run(
         own = [kind(n, site, seed) for n, kind in enumerate(owners)]
         watchers = [Watcher(node, notes) for node in running.nodes]
         for one in own:
-            one.began()
+            one.begin()
         for thread in (*threads, *own, *watchers):
             thread.start()
         last: list[str] = []
@@ -526,6 +550,8 @@ def run(
             notes.over.set()
             for thread in (*threads, *own):
                 thread.join(ANSWER + 10)
+            for one in own:
+                one.end()
             last = _shown(Client(clients, running, notes, session, seed), watchers)
         finally:
             notes.over.set()

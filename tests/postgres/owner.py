@@ -50,15 +50,11 @@ class Site:
     over: threading.Event
 
 
-class Owner(threading.Thread, ABC, Generic[State]):
-    """Asks any process, and notes what no bank of its own can have answered."""
+class OwnBank(threading.Thread, ABC):
+    """Asks any process for things about a bank that nobody else asks for; notes what is wrong in `problems`."""
 
-    kind = "own"
+    kind: str
     bank_spec: Mapping[str, Any] = {"fixtures": "known-state", "now": BEGINS, "clock": "frozen"}
-    reads: Collection[str] = ("read",)  # the words of requests that change nothing
-    alone: Collection[str] = ()  # the words of requests that are not sent together with others
-    width = 1  # requests that are sent together, at most
-    pause = 0.0  # seconds between two requests
 
     def __init__(self, number: int, site: Site, seed: int) -> None:
         self.bank = f"{self.kind}-{number}"
@@ -70,65 +66,27 @@ class Owner(threading.Thread, ABC, Generic[State]):
         self.site = site
         self._clients: dict[str, TppClient] = {}
         self._session: Mapping[str, str] | None = None
-        self._worlds: set[World[State]] = set()
-        self._silent: dict[int, tuple[float, Kind]] = {}  # by number: when a request got no answer, and its kind
         self._done: list[str] = []
-        self._pool = ThreadPoolExecutor(self.width)
 
     @abstractmethod
-    def prepare(self) -> State:
-        """Make the bank, before anything fails; the first state."""
+    def begin(self) -> None:
+        """Make the bank, before anything fails."""
 
     @abstractmethod
-    def weights(self, states: set[State]) -> Mapping[Kind, float]:
-        """What may be asked for next, and how often, given what the bank may be."""
+    def turn(self) -> None:
+        """The next requests."""
 
-    @abstractmethod
-    def request(self, kind: Kind) -> Answer:
-        """Send a request; OSError, HTTPException, ValueError where no answer came."""
-
-    @abstractmethod
-    def step(self, state: State, kind: Kind) -> Iterable[tuple[State, Answer]]:
-        """What a request may make of the bank, and the answer to each."""
-
-    def unanswered(self, state: State, kind: Kind) -> Iterable[tuple[State, Kind | None]]:
-        """What a request without an answer may make of the bank, and what is left to do of it, None for nothing."""
-        return [(after, None) for after, _ in self.step(state, kind)]
-
-    def began(self) -> None:
-        """Prepare, and begin with the first state."""
-        self._worlds = {(self.prepare(), frozenset())}
+    def end(self) -> None:
+        """What is to be judged once nothing fails any more."""
 
     def run(self) -> None:
-        """One request after the other until it is over."""
+        """One turn after the other until it is over."""
         try:
             while not self.site.over.is_set():
                 self.turn()
-                self.site.over.wait(self.pause)
         except Exception as error:  # of the test itself
             self.failure = f"{self.name}: {type(error).__name__}: {error}"
             raise
-
-    def turn(self) -> None:
-        """The next requests."""
-        weights = self.weights(self.states())
-        number = self.chooser.randint(1, self.width)
-        kinds = self.chooser.choices(list(weights), list(weights.values()), k=number)
-        self.do(next(([kind] for kind in kinds if kind[0] in self.alone), kinds))
-
-    def states(self) -> set[State]:
-        """What the bank may be."""
-        return {state for state, _ in self._worlds}
-
-    def silent(self) -> Collection[tuple[float, Kind]]:
-        """The requests that may still be carried out, and when they were sent."""
-        return self._silent.values()
-
-    def change(self, how: Callable[[State], State]) -> None:
-        """What only this client knows has changed."""
-        self._worlds = {(how(state), waiting) for state, waiting in self._worlds}
-
-    # Requests
 
     @property
     def url(self) -> str:
@@ -197,7 +155,62 @@ class Owner(threading.Thread, ABC, Generic[State]):
                 break
         return None
 
-    # Judgement
+
+class Owner(OwnBank, Generic[State]):
+    """Notes what no bank of its own can have answered."""
+
+    reads: Collection[str] = ("read",)  # the words of requests that change nothing
+    alone: Collection[str] = ()  # the words of requests that are not sent together with others
+    width = 1  # requests that are sent together, at most
+
+    def __init__(self, number: int, site: Site, seed: int) -> None:
+        super().__init__(number, site, seed)
+        self._worlds: set[World[State]] = set()
+        self._silent: dict[int, tuple[float, Kind]] = {}  # by number: when a request got no answer, and its kind
+        self._pool = ThreadPoolExecutor(self.width)
+
+    @abstractmethod
+    def prepare(self) -> State:
+        """Make the bank, before anything fails; the first state."""
+
+    @abstractmethod
+    def weights(self, states: set[State]) -> Mapping[Kind, float]:
+        """What may be asked for next, and how often, given what the bank may be."""
+
+    @abstractmethod
+    def request(self, kind: Kind) -> Answer:
+        """Send a request; OSError, HTTPException, ValueError where no answer came."""
+
+    @abstractmethod
+    def step(self, state: State, kind: Kind) -> Iterable[tuple[State, Answer]]:
+        """What a request may make of the bank, and the answer to each."""
+
+    def unanswered(self, state: State, kind: Kind) -> Iterable[tuple[State, Kind | None]]:
+        """What a request without an answer may make of the bank, and what is left to do of it, None for nothing."""
+        return [(after, None) for after, _ in self.step(state, kind)]
+
+    def begin(self) -> None:
+        """Prepare, and begin with the first state."""
+        self._worlds = {(self.prepare(), frozenset())}
+
+    def turn(self) -> None:
+        """The next requests."""
+        weights = self.weights(self.states())
+        number = self.chooser.randint(1, self.width)
+        kinds = self.chooser.choices(list(weights), list(weights.values()), k=number)
+        self.do(next(([kind] for kind in kinds if kind[0] in self.alone), kinds))
+
+    def states(self) -> set[State]:
+        """What the bank may be."""
+        return {state for state, _ in self._worlds}
+
+    def silent(self) -> Collection[tuple[float, Kind]]:
+        """The requests that may still be carried out, and when they were sent."""
+        return self._silent.values()
+
+    def change(self, how: Callable[[State], State]) -> None:
+        """What only this client knows has changed."""
+        self._worlds = {(how(state), waiting) for state, waiting in self._worlds}
 
     def do(self, kinds: Sequence[Kind]) -> None:
         """These requests at the same time: which of the possible banks explain the answers?"""

@@ -27,8 +27,9 @@ from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
-from emulator.store.postgres.connection import OutcomeUnknown
+from emulator.store.postgres.connection import OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from tests.known_state import KARI
 from tests.ports import free_port
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
@@ -312,6 +313,7 @@ async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_dur
     ("statement", "method", "path"),
     [
         (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
+        (home_storage._TAKE_SNAPSHOT_BACK, "PUT", "snapshots/kept"),
         (home_storage._DROP_SNAPSHOTS, "DELETE", "snapshots/present"),
         (log.DELETE, "DELETE", "banks/{bank}"),
         (KEEP, "POST", "tpps"),
@@ -494,6 +496,20 @@ async def test_a_home_that_ends_leaves_request_log_and_counters(one: Process, tw
         assert [entry["id"] for entry in entries] == ["3", "2", "1"]
 
 
+async def test_what_a_home_has_left_waits_for_one_that_can_load_the_bank(
+    one: Process, two: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with process(one.url, tmp_path / "three") as three:
+        await three.control("PUT", "banks/heirloom", {"fixtures": "empty"}, status=201)
+        await three.send(Request("GET", "/banks/heirloom/v1/accounts", HEADERS))
+        await three.end()
+    async with commits_of(one, refused, (log.CHANGES,)):
+        await one.control("GET", "requests", bank="heirloom", status=503)
+    await eventually(lambda: "heirloom" not in one.leases.held)
+    for each in (two, one):
+        assert len((await each.control("GET", "requests", bank="heirloom"))["requests"]) == 1
+
+
 async def test_what_a_home_has_left_is_for_the_next_one_only(one: Process, two: Process, tmp_path: Path) -> None:
     """A home that is killed loses what it had in memory; what was left before it does not come back."""
     async with process(one.url, tmp_path / "three") as three:
@@ -595,7 +611,7 @@ async def test_a_bank_in_which_nothing_happens_rests_after_the_end_of_its_home(o
     await execute(one.url, "DELETE FROM {schema}.bank WHERE name = 'busy'")  # it is no real notification
 
 
-async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process, tmp_path: Path) -> None:
+async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process) -> None:
     await two.control("PUT", "banks/red", {"fixtures": "empty", "seed": 5}, status=201)
     assert "red" in [entry["name"] for entry in (await one.control("GET", "banks"))["banks"]]
     await one.control("PUT", "banks/red", {"fixtures": "empty", "seed": 6})
@@ -608,6 +624,9 @@ async def test_what_one_process_makes_the_others_show_at_once(one: Process, two:
     for each in (two, one):
         assert "shop" in [entry["name"] for entry in (await each.control("GET", "tpps"))["tpps"]]
     await two.control("POST", "tpps", {"name": "shop"}, status=409)
+    shop = (await two.control("POST", "tpps", {"name": "shop-of-two"}))["tppId"]
+    await one.control("POST", "sessions", {"tpp": "shop-of-two", "nationalId": KARI})
+    assert [consent["tpp"] for consent in (await one.control("GET", "consents"))["consents"]] == [shop]
 
 
 async def test_requests_that_come_together_look_together_for_what_others_have_made(one: Process, bank: str) -> None:
@@ -619,9 +638,10 @@ async def test_requests_that_come_together_look_together_for_what_others_have_ma
         return await look
 
     async with commits_of(one, slowly, (homes._DIRECTORY,)):
-        asked = [one.ask("GET", "clock", bank=bank) for _ in range(50)]
+        await one.control("GET", "clock", bank=bank)
+        asked = [one.ask("GET", "banks", bank=bank) for _ in range(50)]
         await eventually(lambda: looks)
-        asked += [one.ask("GET", "clock", bank=bank) for _ in range(50)]
+        asked += [one.ask("GET", "tpps", bank=bank) for _ in range(50)]
         first.set()
         assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
     assert len(looks) <= 4, "the task that looks around each second may be among them"
@@ -1064,6 +1084,20 @@ async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQ
         postgresql.drop(url)
         with postgresql.admin() as admin:
             admin.execute("DROP ROLE narrow")
+
+
+async def test_statements_wait_for_a_connection_in_the_loop_that_serves_as_in_that_of_the_start(one: Process) -> None:
+    server = Server(one.url, "bank_emulator", connections=1)
+
+    async def two() -> list[list[Any]]:
+        server.open()
+        try:
+            return await asyncio.gather(server.rows("SELECT 1"), server.rows("SELECT 2"))
+        finally:
+            await server.close()
+
+    for _ in range(2):
+        assert await asyncio.to_thread(asyncio.run, two()) == [[(1,)], [(2,)]]
 
 
 async def test_a_bank_whose_change_cannot_be_undone_is_taken_again_and_loaded(one: Process, bank: str) -> None:

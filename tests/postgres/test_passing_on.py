@@ -244,13 +244,20 @@ async def test_another_process_at_the_address_of_the_home_is_told_apart(one: Pro
     assert f"at {two.leases.address} is another process than the home: is --advertise the same?" in str(answer)
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "_emulator/clock", 200),
+        ("POST", "_emulator/clock/advance", None),
+        ("GET", "v1/accounts/a/balances", None),  # without the customer, which is counted
+        ("GET", "v1/accounts", 400),
+    ],
+)
 async def test_a_request_whose_connection_breaks_is_sent_again_if_it_only_reads(
-    one: Process, two: Process, bank: str, method: str
+    one: Process, two: Process, bank: str, method: str, path: str, status: int | None
 ) -> None:
     """Another one may have been carried out: its client is told nothing, and sends it again."""
     await two.control("GET", "clock", bank=bank)
-    path = "clock" if method == "GET" else "clock/advance"
     entrance = one.homes._entrance
     assert entrance is not None
     here, broken = entrance._here, []
@@ -265,11 +272,11 @@ async def test_a_request_whose_connection_breaks_is_sent_again_if_it_only_reads(
 
     entrance._here = first_breaks
     try:
-        answer = await two.ask(method, path, {"by": "PT1H"}, bank=bank)
+        answer = await two.send(Request(method, f"/banks/{bank}/{path}", HEADERS, b'{"by": "PT1H"}'))
     finally:
         entrance._here = here
     assert isinstance(answer, Response)
-    assert (answer.status, answer.delivery.disconnect) == ((200, None) if method == "GET" else (503, "after"))
+    assert (answer.status, answer.delivery.disconnect) == ((503, "after") if status is None else (status, None))
     assert len(broken) == 1
 
 
@@ -323,7 +330,7 @@ async def test_a_home_that_cannot_read_the_store_says_so_to_whoever_asked_it(
     await two.control("GET", "clock", bank=bank)
     monkeypatch.setattr(one.homes, "refresh", away)
     for each in (one, two):
-        answer = await each.control("GET", "clock", bank=bank, status=503)
+        answer = await each.control("GET", "banks", bank=bank, status=503)
         assert "nothing was changed: PostgreSQL: away" in str(answer)
 
 

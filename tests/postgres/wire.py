@@ -225,15 +225,13 @@ class Proxy:
             return
         pair = (writer, onward)
         self._pairs.add(pair)
+        there = asyncio.create_task(self._carry(reader, onward))
+        back = asyncio.create_task(self._carry(onward_reader, writer, self.delay))
         try:
-            await asyncio.wait(
-                [
-                    asyncio.create_task(self._carry(reader, onward)),
-                    asyncio.create_task(self._carry(onward_reader, writer, self.delay)),
-                ],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            await asyncio.wait([there, back], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            there.cancel()
+            back.cancel()
             self._pairs.discard(pair)
             for end in pair:
                 end.transport.abort()

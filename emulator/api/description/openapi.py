@@ -15,13 +15,13 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from emulator.api import headers, render
+from emulator.api import header_matrix, headers, render
 from emulator.api.description import examples
 from emulator.api.description.writer import JsonObject, Writer, content, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
-from emulator.api.operation import SCA_APPROACH, Operation, Params, Route
+from emulator.api.operation import PATH_VALUES, SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import PRODUCT, OperationVariant, table, variants
 from emulator.api.query import QueryParameter, parse
 from emulator.api.router import split_target
@@ -195,7 +195,7 @@ def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies
 def _path(form: _Variant) -> list[JsonObject]:
     entries = []
     for name in _PARAMETER.findall(form.path):
-        values: Sequence[str] = form.row.values.get(name, ())
+        values: Sequence[str] = PATH_VALUES.get(name, ())
         if name == "payment-product":
             values = sorted({product for _, product in products.table()})
         entries.append(path_parameter(name, values=values, example=examples.PATH.get(name)))
@@ -207,7 +207,7 @@ def _is_reserved(name: str) -> bool:
     return name in ("Accept", "Host") or name.startswith("Accept-")
 
 
-_LISTED = [name for name in (*headers.MATRIX, "Date") if not _is_reserved(name)]
+_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not _is_reserved(name)]
 
 
 def _component(name: str) -> str:
@@ -224,7 +224,7 @@ def _headers(form: _Variant, apart: frozenset[str], *, demand: bool) -> tuple[li
         name
         for name in _LISTED
         if name not in apart and name not in required
-        if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
+        if any(header_matrix.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
     ]
     return required, [*optional, *(NOTIFICATION_HEADERS if operation.notifies else ())]
 
@@ -242,7 +242,7 @@ def _header(name: str) -> JsonObject:
         "in": "header",
         "required": False,
         "description": examples.HEADER_TEXTS[name],
-        "schema": dict(NOTIFICATION_HEADERS.get(name) or headers.schema_of(name)),
+        "schema": dict(NOTIFICATION_HEADERS.get(name) or header_matrix.schema_of(name)),
         "example": examples.HEADERS[name],
     }
 

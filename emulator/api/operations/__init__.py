@@ -11,7 +11,7 @@ from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.bank.problems import unknown
 from emulator.bank.products import Product
-from emulator.discovery import instances
+from emulator.discovery import discover
 
 PRODUCT = "{payment-service}/{payment-product}"
 
@@ -19,7 +19,7 @@ PRODUCT = "{payment-service}/{payment-product}"
 @cache
 def table() -> tuple[Operation, ...]:
     """All operations, in the order of the file names."""
-    return instances(__path__, __name__, Operation, names=lambda row: (row.id,))
+    return discover(__path__, __name__, Operation, names=lambda row: (row.id,))
 
 
 @dataclass(frozen=True, slots=True)

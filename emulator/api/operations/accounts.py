@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
-from emulator.api.render import (
-    GROUPED_BATCHES,
-    ISO_ACCOUNT_TYPE,
-    RENDERERS,
-    Fixes,
-    amounts,
-    fixes,
-    list_renderer,
-)
+from emulator.api.render import GROUPED_BATCHES, ISO_ACCOUNT_TYPE, RENDERERS, Fixes, amounts, fixes, list_renderer
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.api.operation import Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, account_links, balances_shown, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
-from emulator.api.render import (
-    LONGER_NAMES,
-    RENDERERS,
-    SWITCHED_AMOUNTS,
-    Fixes,
-    amounts,
-    fixes,
-    list_renderer,
-)
+from emulator.api.render import LONGER_NAMES, RENDERERS, SWITCHED_AMOUNTS, Fixes, amounts, fixes, list_renderer
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import shared_cards

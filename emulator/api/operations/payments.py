@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.gates import approach_of
-from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
+from emulator.api.header_matrix import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import amounts, content_language, fixes, message_body
@@ -31,11 +31,10 @@ PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
 
 _PRODUCTS = products.table()
-_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
 _ANSWERS = "emulator.api.shapes.answers"
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
-_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, values=_SERVICES, tag="Payments")
+_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments")
 _authorisation = partial(_operation, manual="sca#authorisations")
 
 

@@ -153,7 +153,7 @@ class DriftingFeed:
         booked = date.fromisoformat(one.entry["bookingDate"])
         renumbered_at = stamp(datetime.combine(booked + timedelta(days=effect.days), time(0), OSLO))
         return [
-            replace(one, until=_earlier(one.until, renumbered_at)),
+            replace(one, until=min(one.until or renumbered_at, renumbered_at)),
             replace(one, entry=self._renamed(one, effect.effect), since=max(one.since or "", renumbered_at)),
         ]
 
@@ -198,7 +198,3 @@ def _came(entry: Entry) -> str:
 def _after(one: Shown, by: timedelta) -> str:
     """The moment `by` after an entry is first shown."""
     return later(one.since or _came(one.entry), by)
-
-
-def _earlier(until: str | None, moment: str) -> str:
-    return moment if until is None else min(until, moment)

@@ -11,15 +11,7 @@ from emulator.bank.accounts.accounts import holder, reference
 from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import (
-    Account,
-    AccountRef,
-    BatchEntry,
-    Price,
-    Texts,
-    TransactionDetails,
-    TransactionMembers,
-)
+from emulator.bank.documents import Account, AccountRef, Price, Texts, TransactionDetails, TransactionMembers
 from emulator.bank.formats import digits_of
 from emulator.bank.money import exchange_member, plain
 from emulator.bank.products import Product
@@ -201,14 +193,15 @@ def batch(
         "bankTransactionCode": product.issued,
         "proprietaryBankTransactionCode": product.code,
         "paymentId": payment_id,
-        "batch": {"entries": [_batch_entry(shown, amount, currency) for shown, amount in items]},
+        "batch": {
+            "entries": [
+                {"amount": plain(-amount, currency), "currency": currency, **batch_texts(shown)}
+                for shown, amount in items
+            ]
+        },
     }
     if debtor_name is not None:
         members["debtorName"] = debtor_name
     if information_id:
         members["endToEndId"] = information_id[:35]
     return members
-
-
-def _batch_entry(shown: Texts, amount: Decimal, currency: str) -> BatchEntry:
-    return {"amount": plain(-amount, currency), "currency": currency, **batch_texts(shown)}

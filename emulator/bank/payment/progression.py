@@ -178,14 +178,9 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
     lifecycle.change(bank, payment, first, at, reasons=reasons if first == natural else ())
     schedule(bank, payment, at)
     if status is None:
-        _run_on(bank, payment, at)
-
-
-def _run_on(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Take the steps of this document that are due by `at`."""
-    until = stamp(at)
-    while payment.get("due") and payment["due"] <= until:
-        _step(bank, payment, moment(payment["due"]))
+        until = stamp(at)
+        while payment.get("due") and payment["due"] <= until:
+            _step(bank, payment, moment(payment["due"]))
 
 
 def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) -> None:

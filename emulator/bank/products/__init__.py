@@ -1,4 +1,4 @@
-"""The payment products: each module of this package defines one `PRODUCT`; a malformed one stops the start.
+"""The payment products: each module of this package defines one `Product`; a malformed one stops the start.
 
 The body that it names is in `api/shapes/payments.py`, the rules in `bank/scheme/rules.py`, and the flow, with the table
 of its statuses, in `bank/payment/flows`.
@@ -75,9 +75,7 @@ class Product:
     instant_headers: bool = False
 
 
-def _problem(product: object) -> str | None:
-    if not isinstance(product, Product):
-        return "has no PRODUCT of the class Product"
+def _problem(product: Product) -> str | None:
     if product.service not in SERVICES:
         return f"names the service {product.service}; the services are {', '.join(SERVICES)}"
     if not _NAME.fullmatch(product.name):
@@ -93,13 +91,11 @@ def _problem(product: object) -> str | None:
     return None
 
 
-def _name(product: Product) -> str:
-    return f"{product.service}/{product.name}"
-
-
 def load(folder: list[str], package: str) -> dict[tuple[str, str], Product]:
     """The products of the modules in `folder`, by service and name; raises MalformedModule."""
-    products = discover(folder, package, "PRODUCT", name=_name, problem=_problem).values()
+    products = discover(
+        folder, package, Product, names=lambda product: (f"{product.service}/{product.name}",), problem=_problem
+    )
     return {(product.service, product.name): product for product in products}
 
 

@@ -14,13 +14,7 @@ from emulator.bank.bank import Bank, progress_event
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Account, Card, CardTransaction, Customer, SandboxIdentity, Transaction
 from emulator.bank.errors import BankError, Message
-from emulator.bank.kinds import (
-    CONSENT,
-    CUSTOMER,
-    QUOTA,
-    TRANSACTION,
-    EntryKind,
-)
+from emulator.bank.kinds import CONSENT, CUSTOMER, QUOTA, TRANSACTION, EntryKind
 from emulator.store import Kind
 
 Body = Mapping[str, Any]

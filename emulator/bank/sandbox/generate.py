@@ -127,16 +127,23 @@ class _Generator:
             raise BankError("CONFLICT", text)
 
     def delete(self) -> Iterator[int]:
-        """Delete the generated customers one by one, in pieces; yields the number that is left."""
+        """Delete the generated customers one by one, in pieces; yields the number that is left.
+
+        A customer goes at once, with at most BATCH transactions: what a killed process leaves is complete.
+        """
         documents = self._documents
         while self._customers:
             customer_id, person_id = self._customers[-1]
-            for account in documents.find(ACCOUNT, customerId=customer_id):
-                for _ in self._empty(account):
-                    yield len(self._customers)
+            accounts = documents.find(ACCOUNT, customerId=customer_id)
+            counts = [documents.count(TRANSACTION, accountId=account["id"]) for account in accounts]
+            if sum(counts) > BATCH:
+                self._empty(accounts[counts.index(max(counts))])
+                yield len(self._customers)
+                continue
             self._customers.pop()
             with documents.transaction():
-                for account in documents.find(ACCOUNT, customerId=customer_id):
+                for account in accounts:
+                    self._empty(account)
                     documents.delete(ACCOUNT, account["id"])
                 for agreement in documents.find(AGREEMENT, owner=customer_id):
                     documents.delete(AGREEMENT, agreement["id"])
@@ -144,22 +151,23 @@ class _Generator:
                 documents.delete(PERSON, person_id)
             yield len(self._customers)
 
-    def _empty(self, account: Account) -> Iterator[None]:
-        """Delete the transactions of an account, newest first; in between it is as if they had never been made."""
+    def _empty(self, account: Account) -> None:
+        """Delete up to BATCH transactions of an account, newest first; then it is as if they had never been made."""
         documents = self._documents
-        while batch := documents.find(TRANSACTION, accountId=account["id"], limit=BATCH, newest_first=True):
-            with documents.transaction():
-                for transaction in batch:
-                    documents.delete(TRANSACTION, transaction["id"])
-                booked = Decimal(account["booked"]) - sum(Decimal(transaction["amount"]) for transaction in batch)
-                account["booked"] = f"{booked:.2f}"
-                documents.put(ACCOUNT, account)
-            yield
+        batch = documents.find(TRANSACTION, accountId=account["id"], limit=BATCH, newest_first=True)
+        with documents.transaction():
+            documents.delete_several(TRANSACTION, [transaction["id"] for transaction in batch])
+            booked = Decimal(account["booked"]) - sum(Decimal(transaction["amount"]) for transaction in batch)
+            account["booked"] = f"{booked:.2f}"
+            documents.put(ACCOUNT, account)
 
     def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
         """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
         corporate = number % COMPANIES == COMPANIES - 1
-        person: Person = {"id": self._national_number(), "name": self._pools.person(self._draw)}
+        person: Person = {
+            "id": self._new(synthetic_national_number, self._is_person),
+            "name": self._pools.person(self._draw),
+        }
         customer: Customer = {
             "id": self._customer_id(person["id"]),
             "customerNumber": person["id"],
@@ -168,7 +176,7 @@ class _Generator:
             "created": self._created,
         }
         if corporate:
-            organisation = self._organisation_number()
+            organisation = self._new(synthetic_organisation_number, self._is_customer)
             customer = {
                 "id": self._customer_id(organisation),
                 "customerNumber": organisation,
@@ -198,9 +206,6 @@ class _Generator:
 
     # Numbers that no customer of the bank has or has had, because ids are derived from numbers.
 
-    def _national_number(self) -> str:
-        return self._new(synthetic_national_number, self._is_person)
-
     def _is_person(self, number: str) -> bool:
         return self._documents.exists(PERSON, number) or self._is_customer(number)
 
@@ -213,9 +218,6 @@ class _Generator:
 
     def _account_id(self, bban: str) -> str:
         return self._bank.ids.fixed(f"account:{bban}")
-
-    def _organisation_number(self) -> str:
-        return self._new(synthetic_organisation_number, self._is_customer)
 
     def _account_number(self, bank_code: str) -> str:
         def draw(below: Callable[[int], int]) -> str:

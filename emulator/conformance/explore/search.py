@@ -18,15 +18,7 @@ from emulator.bank.ids import random_uuid
 from emulator.conformance.explore.faults import FaultKind, NumberedFault, Pick, kinds
 from emulator.conformance.explore.house import House
 from emulator.conformance.explore.judge import Finding, RunOutcome, TestedTpp, play
-from emulator.conformance.explore.schedule import (
-    BEGINS,
-    BEHAVIOURS,
-    MOST_TASKS,
-    REQUESTS,
-    FaultSchedule,
-    Task,
-    of,
-)
+from emulator.conformance.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 from emulator.conformance.program import RunFailed
 
 AHEAD = 2  # schedules that are drawn ahead for each job

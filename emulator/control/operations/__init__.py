@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from emulator.control.operation import ControlOperation
-from emulator.discovery import instances
+from emulator.discovery import discover
 
 
 @cache
 def table() -> tuple[ControlOperation, ...]:
     """All operations, in the order of the file names."""
-    return instances(__path__, __name__, ControlOperation, names=lambda row: (row.id, f"{row.method} {row.path}"))
+    return discover(__path__, __name__, ControlOperation, names=lambda row: (row.id, f"{row.method} {row.path}"))

@@ -192,7 +192,7 @@ def clear_requests(call: ControlCall[Any]) -> None:
 )
 def count_requests(call: ControlCall[Any]) -> Work:
     """Count the requests in the log that match; match is as when in a rule, and may also have a status."""
-    from emulator.scenario.matching import Facts
+    from emulator.scenario.facts import Facts
 
     fits, exchanges = call.body.match.matcher.fits, list(call.service.log.newest())
 

@@ -64,15 +64,11 @@ def inside(change: Callable[[Script], Script]) -> Effect:
     return Effect(before)
 
 
-def _problem(effect: object) -> str | None:
-    return (
-        None if isinstance(effect, EffectKind) and effect.name else "has no EFFECT of the class EffectKind with a name"
-    )
-
-
 def load(folder: Iterable[str], package: str) -> dict[str, EffectKind]:
     """The effects of the modules in `folder`, by name; raises MalformedModule."""
-    return discover(folder, package, "EFFECT", name=lambda effect: effect.name, problem=_problem)
+    return {
+        effect.name: effect for effect in discover(folder, package, EffectKind, names=lambda effect: (effect.name,))
+    }
 
 
 @cache

@@ -10,10 +10,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from emulator.bank.conditions import ABSENT, Nested, Single, compiled
+from emulator.bank.condition_forms import Nested, Single, compiled
+from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, filled, refuse, validate
-from emulator.discovery import discover
+from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As, Persona
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.variables import NAME
@@ -83,14 +84,10 @@ class Scene:
     expect: Mapping[str, Any] | None
 
 
-def _problem(kind: object) -> str | None:
-    return None if isinstance(kind, type) and issubclass(kind, Step) else "has no STEP that is a subclass of Step"
-
-
 @cache
 def step_kinds() -> dict[str, type[Step]]:
     """Every kind of step by its word."""
-    return discover(__path__, __name__, "STEP", name=lambda kind: kind.word, problem=_problem)
+    return {module.STEP.word: module.STEP for module in modules(__path__, __name__)}
 
 
 def differences(expected: Mapping[str, Any] | None, answer: ReceivedAnswer) -> list[str]:

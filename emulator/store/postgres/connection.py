@@ -69,8 +69,8 @@ class Server:
         self.url = url
         self.schema = schema
         self._free: list[AsyncConnection[TupleRow]] = []
-        self._places = asyncio.Semaphore(connections)
-        self._long = asyncio.Semaphore(max(1, connections - 1))
+        self._connections = connections
+        self._limit()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sql: dict[str, str] = {}
         self.closed = False
@@ -171,9 +171,14 @@ class Server:
             with suppress(psycopg.Error):
                 await self._free.pop().close()
 
+    def _limit(self) -> None:
+        self._places = asyncio.Semaphore(self._connections)
+        self._long = asyncio.Semaphore(max(1, self._connections - 1))
+
     def open(self) -> None:
         """From now on keep connections open, in the running event loop."""
         self.closed = False
+        self._limit()  # once somebody has waited for a semaphore, it belongs to the loop of that time
         self._loop = asyncio.get_running_loop()
 
 

@@ -44,7 +44,7 @@ from datetime import datetime
 
 import orjson
 
-from emulator.store.postgres.connection import Server
+from emulator.store.postgres.connection import LOADING, Server
 from emulator.store.postgres.errors import StoredDataDamaged
 
 LASTS = 3.0  # seconds of the database's clock
@@ -55,14 +55,13 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _UNTIL = f"now() + interval '{LASTS:g} seconds'"
 _TAKE = (
-    "WITH free AS (SELECT name, memory FROM {schema}.bank"
+    "WITH free AS (SELECT name FROM {schema}.bank"
     " WHERE name = %s AND (until < now() OR home = %s) AND (sequence > 0 OR %s) FOR UPDATE), taken AS ("
-    f" UPDATE {{schema}}.bank b SET home = %s, address = %s, epoch = epoch + 1, until = {_UNTIL}, memory = NULL"
-    " FROM free WHERE b.name = free.name RETURNING epoch, sequence, checkpoint, written, made, free.memory)"
-    " SELECT true, NULL, NULL, epoch, sequence, checkpoint, written, made, memory FROM taken UNION ALL"
+    f" UPDATE {{schema}}.bank b SET home = %s, address = %s, epoch = epoch + 1, until = {_UNTIL}"
+    " FROM free WHERE b.name = free.name RETURNING epoch, sequence, checkpoint, written, made)"
+    " SELECT true, NULL, NULL, epoch, sequence, checkpoint, written, made FROM taken UNION ALL"
     " SELECT false, CASE WHEN until < now() THEN NULL ELSE address END, home, epoch, sequence, checkpoint, written,"
-    " made, NULL"
-    " FROM {schema}.bank WHERE name = %s AND NOT EXISTS (SELECT FROM taken)"
+    " made FROM {schema}.bank WHERE name = %s AND NOT EXISTS (SELECT FROM taken)"
 )
 _MAKE = "INSERT INTO {schema}.bank (name) VALUES (%s) ON CONFLICT DO NOTHING"
 _NAMED = "name IN (SELECT json_array_elements_text(%s::json))"
@@ -72,11 +71,14 @@ _RETAKE = (
     " RETURNING name, epoch, sequence"
 )
 _GIVE_BACK = (
-    "UPDATE {schema}.bank b SET until = now() - interval '1 microsecond', memory = convert_to(r.memory, 'UTF8'),"
+    "UPDATE {schema}.bank b SET until = now() - interval '1 microsecond',"
+    " memory = coalesce(convert_to(r.memory, 'UTF8'), b.memory),"
     " home = CASE WHEN r.active THEN b.home END"
     " FROM json_to_recordset(%s::json) r (name text, epoch bigint, active boolean, memory text)"
     " WHERE b.name = r.name AND b.epoch = r.epoch"
 )
+_MEMORY = "SELECT memory FROM {schema}.bank WHERE name = %s AND epoch = %s AND memory IS NOT NULL"
+_FORGET = "UPDATE {schema}.bank SET memory = NULL WHERE name = %s AND epoch = %s"
 _IS_HOME = "SELECT 1 FROM {schema}.bank WHERE name = %s AND home = %s AND until > now()"
 _ORPHANS = (
     "SELECT name FROM {schema}.bank WHERE home IS NOT NULL AND until < now() AND sequence > 0"
@@ -94,8 +96,8 @@ class Lease:
     """The right of this process to be the home of a bank; `until`: on the clock of `elapsed`, margin taken off.
 
     As the bank was taken: `sequence`: its last change, 0 for a bank that does not exist; `written`: real time of it in
-    microseconds; `made`: how often a bank of this name was deleted; `memory`: what its last home has left (see
-    `Leases.give_back`); `snapshots`: name and time of each; `damage`: why it cannot be loaded.
+    microseconds; `made`: how often a bank of this name was deleted; `snapshots`: name and time of each; `damage`: why
+    it cannot be loaded.
     """
 
     name: str
@@ -105,7 +107,6 @@ class Lease:
     checkpoint: int
     written: int
     made: int
-    memory: bytes | None
     snapshots: Sequence[tuple[str, datetime]] = ()
     damage: StoredDataDamaged | None = None
 
@@ -178,15 +179,25 @@ class Leases:
                 lease.epoch = max(lease.epoch, epoch)  # or even taken again after this
         return {name: sequence for name, _, sequence in rows}
 
-    async def give_back(self, left: Mapping[str, tuple[bytes, bool]]) -> None:
+    async def memory(self, lease: Lease) -> bytes | None:
+        """What the last home of a bank has left for this one alone, as JSON."""
+        rows = await self._server.rows(_MEMORY, lease.name, lease.epoch, within=LOADING)
+        if not rows:
+            return None
+        await self._server.rows(_FORGET, lease.name, lease.epoch)
+        memory: bytes = rows[0][0]
+        return memory
+
+    async def give_back(self, left: Mapping[str, tuple[bytes | None, bool]]) -> None:
         """End these leases, with what the next home is to have in memory, as JSON, and whether the bank is active: it
-        is then taken by another process although nobody asks for it.
+        is then taken by another process although nobody asks for it. None: what an earlier home has left stays.
         """
         rows = []
         for name, (memory, active) in left.items():
             if (lease := self.held.pop(name, None)) is not None:
                 lease.until = 0.0  # from now on another process may answer
-                rows.append({"name": name, "epoch": lease.epoch, "memory": memory.decode(), "active": active})
+                text = None if memory is None else memory.decode()
+                rows.append({"name": name, "epoch": lease.epoch, "memory": text, "active": active})
         await self._server.rows(_GIVE_BACK, orjson.dumps(rows).decode())
 
     async def is_home(self, name: str, home: str) -> bool:

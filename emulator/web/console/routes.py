@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
@@ -96,7 +96,6 @@ class _ConsoleRoute:
     method: str
     path: str
     view: Action
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def _rows() -> Iterator[_ConsoleRoute]:

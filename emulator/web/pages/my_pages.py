@@ -82,7 +82,8 @@ class _MyVisit:
             if len(segments) == 2 and segments[0] == "payments":
                 return self._decide(person, segments[1], form)
             if len(segments) == 2 and segments[0] == "consents":
-                return self._withdraw(person, segments[1])
+                self_service.withdraw(self._bank, person, segments[1])
+                return see_other(self._address("withdrawn"))
         except BankError as error:
             return self._overview(person, status=error.status or STATUS[error.code], wrong=self._reason(error.code))
         return self._visit.unknown()
@@ -206,10 +207,6 @@ class _MyVisit:
         if "code" in outcome or not done:
             return self._overview(person, status=409, wrong=self._reason(outcome.get("code", "")))
         return see_other(self._address(done))
-
-    def _withdraw(self, person: str, consent_id: str) -> Response:
-        self_service.withdraw(self._bank, person, consent_id)
-        return see_other(self._address("withdrawn"))
 
     def _reason(self, code: str) -> str:
         """The reason of a refusal in the language of the page, by its code and not by its English text."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.api.operation import Call, Operation, Reply, routes
-from emulator.api.router import MethodRefused, split_target
+from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.router import MethodRefused, Router, split_target
 from emulator.bank.errors import BankError
 
 
@@ -13,7 +13,7 @@ def _handler(call: Call) -> Reply[None]:
     return Reply(200, None)
 
 
-def _row(name: str, method: str, path: str, **more: object) -> Operation:
+def _row(name: str, method: str, path: str) -> Operation:
     return Operation(
         id=name,
         method=method,
@@ -23,7 +23,6 @@ def _row(name: str, method: str, path: str, **more: object) -> Operation:
         handler=_handler,
         column="details",
         answers={},
-        **more,
     )
 
 
@@ -32,9 +31,9 @@ ROWS = (
     _row("one", "GET", "/v1/accounts/{id}"),
     _row("special", "GET", "/v1/accounts/special"),
     _row("below", "GET", "/v1/accounts/{id}/balances"),
-    _row("create", "POST", "/v1/{service}/{product}", values={"service": ("payments", "bulk-payments")}),
+    _row("create", "POST", "/v1/{service}/{product}"),
 )
-router = routes(ROWS)
+router = Router(ROWS, Route.of, values={"service": ("payments", "bulk-payments")})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_head_is_answered_by_the_row_for_get_and_the_methods_of_a_path_are_named
 
 def test_two_rows_at_one_address_stop_the_start() -> None:
     with pytest.raises(ValueError, match="share the address"):
-        routes((*ROWS, _row("again", "GET", "/v1/accounts/{id}")))
+        Router((*ROWS, _row("again", "GET", "/v1/accounts/{id}")), Route.of)
 
 
 @pytest.mark.parametrize(

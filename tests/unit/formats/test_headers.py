@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.headers import (
+from emulator.api.header_matrix import (
     BASKET_GET,
     BASKET_POST,
     COLUMNS,
@@ -19,9 +19,8 @@ from emulator.api.headers import (
     MATRIX,
     SANDBOX,
     TRANSFER_POST,
-    Headers,
-    check_headers,
 )
+from emulator.api.headers import Headers, check_headers
 
 UUID = "99391c7e-ad88-49ec-a2ad-99ddcb1f7721"
 GOOD = {

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 from unittest.mock import Mock
 
@@ -304,6 +304,23 @@ def test_no_piece_draws_or_deletes_all_transactions_of_an_account(monkeypatch: p
     with pytest.raises(StoreUnwritable):
         deque((deleted() for _ in pieces), 0)
     assert all(before - after <= 1000 for before, after in pairwise(counts))
+    assert documents(filled) == documents(bank())
+
+
+def test_customers_are_complete_while_others_are_deleted() -> None:
+    """So are those that a process leaves which is killed then."""
+    filled = bank()
+    pieces = generate_in_pieces(filled, plan_of(4, 2, 20, 90, 1))
+    assert list(islice(pieces, 3)) == [1, 2, 3]
+    pieces.throw(StoreUnwritable("full"))
+
+    def complete() -> None:
+        customers, *others = (filled.documents.count(kind) for kind in (CUSTOMER, ACCOUNT, TRANSACTION))
+        assert others == [2 * customers, 40 * customers]
+
+    complete()
+    with pytest.raises(StoreUnwritable):
+        deque((complete() for _ in pieces), 0)
     assert documents(filled) == documents(bank())
 
 

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from emulator import manual
-from emulator.api.headers import MATRIX
+from emulator.api.header_matrix import MATRIX
 from emulator.api.operations import table
 from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES

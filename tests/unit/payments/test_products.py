@@ -55,8 +55,8 @@ def test_a_file_in_the_folder_is_a_product(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({"one": _good(), "two": _good()}, "two is a second payments/new-transfers"),
-        ({"one": "PRODUCT = 1"}, "one has no PRODUCT"),
-        ({"one": ""}, "one has no PRODUCT"),
+        ({"one": "PRODUCT = 1"}, "one has no Product"),
+        ({"one": ""}, "one has no Product"),
         ({"one": _good(name="New Transfers")}, "one has the name New Transfers"),
         ({"one": _good(code="PMNT")}, None),
         ({"one": _good(code="pmnt-icdt")}, "one has a bank transaction code"),

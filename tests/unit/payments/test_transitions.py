@@ -66,7 +66,7 @@ def test_the_table_of_the_manual_has_a_row_for_each_step() -> None:
 
 
 NEW = """
-from emulator.bank.payment.flows.dated import STEPS, Dated
+from emulator.bank.payment.flows.single import STEPS, Dated
 from emulator.bank.scheme.transitions import BOOKED, Transition
 
 
@@ -112,7 +112,7 @@ def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
     ("files", "message"),
     [
         ({"one": _new(), "two": _new()}, "two is a second checked"),
-        ({"one": "FLOW = 1"}, "one has no FLOW"),
+        ({"one": "FLOW = 1"}, "one has no Flow"),
         ({"one": _new(service="cheques")}, "one names the service cheques"),
         ({"one": _new(steps="*STEPS, BOOKED, BOOKED")}, "one has the same step twice"),
         ({"one": _new(steps='*STEPS, Transition("ACSP", "GONE", "lost")')}, "one names the status GONE"),

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from emulator.api.messages import Request
 from emulator.scenario import rules
-from emulator.scenario.matching import Facts
+from emulator.scenario.facts import Facts
 from emulator.scenario.rule import Rule
 
 WORDS = ["ACME", "Acme*", "*", "10", "10.00", "true"]

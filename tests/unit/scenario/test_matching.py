@@ -8,7 +8,8 @@ import pytest
 
 from emulator.api.messages import Request
 from emulator.api.operations import operation_ids
-from emulator.scenario.matching import Facts, When
+from emulator.scenario.facts import Facts
+from emulator.scenario.matching import When
 from tests.unit.effort import calls
 from tests.unit.scenario.reading import matcher
 

@@ -1,4 +1,4 @@
-"""The flows of payments: each module of this package defines one `FLOW`; a malformed one stops the start.
+"""The flows of payments: each module of this package defines one `Flow` or several; a malformed one stops the start.
 
 A product names its flow. `Flow` itself is the flow of a single payment that is executed once; other flows override
 what differs. No other module depends on which flow a payment has.
@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -194,9 +193,7 @@ class Flow:
         return {} if date is None else {"date": date}
 
 
-def _problem(flow: object) -> str | None:
-    if not isinstance(flow, Flow):
-        return "has no FLOW of the class Flow"
+def _problem(flow: Flow) -> str | None:
     if flow.service not in products.SERVICES:
         return f"names the service {flow.service}; the services are {', '.join(products.SERVICES)}"
     edges = [(step.start, step.end) for step in flow.transitions]
@@ -209,7 +206,8 @@ def _problem(flow: object) -> str | None:
 
 def load(folder: list[str], package: str) -> dict[str, Flow]:
     """The flows of the modules in `folder`, by name; raises MalformedModule."""
-    return discover(folder, package, "FLOW", name=attrgetter("name"), problem=_problem)
+    flows = discover(folder, package, Flow, names=lambda flow: (flow.name,), problem=_problem)
+    return {flow.name: flow for flow in flows}
 
 
 def by_product(

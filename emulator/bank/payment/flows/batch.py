@@ -10,7 +10,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment
-from emulator.bank.payment.flows.dated import STEPS, Dated
+from emulator.bank.payment.flows.single import STEPS, Dated
 from emulator.bank.products import BULK
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BOOKED, Transition

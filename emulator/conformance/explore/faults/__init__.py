@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 
 from emulator.api.operations import table
 from emulator.bank.validation import Model, one_of
-from emulator.discovery import instances
+from emulator.discovery import discover
 
 MOST = 1000  # the highest number of a request that a fault may name
 COUNTS = (1, 2, 3, 4)  # requests in sequence, as they are drawn
@@ -110,5 +110,5 @@ class FaultKind:
 @cache
 def kinds() -> dict[str, FaultKind]:
     """Every kind of fault by name, in the order in which they are drawn."""
-    every = instances(__path__, __name__, FaultKind, names=lambda kind: (kind.name,))
+    every = discover(__path__, __name__, FaultKind, names=lambda kind: (kind.name,))
     return {kind.name: kind for kind in sorted(every, key=attrgetter("name"))}

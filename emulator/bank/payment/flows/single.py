@@ -1,0 +1,72 @@
+"""Transfers, which are executed once.
+
+Domestic ones wait for their date and are executed at the run of a banking day
+(payments.md#when-a-payment-is-executed). SEPA and cross-border ones do the same, and are sent to another bank (ACWP)
+before they are booked. Instant ones (straks) are executed immediately, at any hour, and retried every minute without
+money.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from emulator.bank.bank import Bank
+from emulator.bank.booking import entries
+from emulator.bank.clock import stamp
+from emulator.bank.documents import Payment, PsuMessage
+from emulator.bank.payment.flows import AUTHORISED, SECOND, Flow, Planned
+from emulator.bank.products import PAYMENTS
+from emulator.bank.scheme import execution
+from emulator.bank.scheme.transitions import BOOKED, EXECUTED_ONCE, REJECTED, SIGNED, WAITS_FOR_A_DATE, Transition
+
+STEPS = (*SIGNED, *EXECUTED_ONCE, *WAITS_FOR_A_DATE)
+RETRY = timedelta(minutes=1)
+PATIENCE = timedelta(minutes=10)  # assumed: from the moment the execution was due, that is the approval
+
+
+class Dated(Flow):
+    """The flow of payments that may wait for an execution date."""
+
+    def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
+        run, moved = execution.first_run(bank, payment, at)
+        payment["executeAt"] = stamp(run)
+        initiations = payment["initiation"].get("payments") or [payment["initiation"]]
+        changed = any(entries.changes_text(initiation) for initiation in initiations)
+        reasons: list[PsuMessage] = [*(["dateChanged"] if moved else ()), *(["textChanged"] if changed else ())]
+        return ("ACWC", reasons) if reasons else AUTHORISED
+
+
+DATED = Dated("dated", words="domestic", service=PAYMENTS, steps=(*STEPS, BOOKED, REJECTED))
+
+
+class _Foreign(Dated):
+    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+        return "ACWP" if payment["status"] == "ACSP" else "ACSC"
+
+    def booked_after(self, status: str) -> timedelta:
+        return SECOND
+
+
+FOREIGN = _Foreign(
+    "foreign",
+    words="SEPA and cross-border",
+    service=PAYMENTS,
+    steps=(
+        *STEPS,
+        Transition("ACSP", "ACWP", "sent, not credited yet"),
+        Transition("ACWP", "ACSC", "booked"),
+        REJECTED,
+        Transition("ACWP", "RJCT", "rejected late, by a script"),
+    ),
+)
+
+
+class _Instant(Flow):
+    def retry(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
+        return at + RETRY
+
+    def last_try(self, bank: Bank, payment: Payment, first: datetime) -> datetime:
+        return first + PATIENCE
+
+
+INSTANT = _Instant("instant", words="straks", service=PAYMENTS, steps=(*SIGNED, *EXECUTED_ONCE, BOOKED, REJECTED))
