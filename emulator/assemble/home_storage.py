@@ -85,12 +85,14 @@ class HomeStorage(Storage):
         self._homes = homes
 
     def owed(self) -> Awaitable[None] | None:
-        """The storing of TPPs that were issued."""
-        return self._issued() if self._homes.authority.pending else None
+        """The storing of TPPs that were issued; it is taken on now, as another task stores what is pending, too."""
+        authority = self._homes.authority
+        return self._issued(authority.keep(self._homes.server.rows)) if authority.pending else None
 
-    async def _issued(self) -> None:
+    @staticmethod
+    async def _issued(stored: Awaitable[None]) -> None:
         try:
-            await self._homes.authority.keep(self._homes.server.rows)
+            await stored
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:
