@@ -464,7 +464,7 @@ async def test_a_bank_that_could_not_be_created_does_not_exist(one: Process, two
             asked[0].cancel()
         await refused(sent)
 
-    async with commits_of(one, fails, (log._COMMIT_ONE if how == "not-stored" else homes._DIRECTORY,)):
+    async with commits_of(one, fails, (log._COMMIT_ONE if how == "not-stored" else homes._LOOK,)):
         asked.append(one.ask("PUT", f"banks/{name}", {"fixtures": "empty"}))
         await asyncio.wait(asked)
         await eventually(lambda: name not in one.leases.held)
