@@ -8,9 +8,12 @@ BIN := $(VENV)/bin
 # a comma inside an argument of $(call)
 , := ,
 LOG := $(VENV)/install.log
-# $(call install,WHAT): what the package manager says goes to a log; its last lines are shown when it fails
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-compile
+# $(call install,WHAT): what the package manager says goes to a log; its last lines are shown when it fails.
+# It compiles modules one after another, compileall on each processor; ours too, before several processes of tests do.
 install = @echo "Installing into $(VENV) (log: $(LOG)) ..." >&2; \
-  $(BIN)/python -m pip install --disable-pip-version-check $(1) >$(LOG) 2>&1 || { tail -n 15 $(LOG) >&2; exit 1; }
+  $(PIP) $(1) >$(LOG) 2>&1 || { tail -n 15 $(LOG) >&2; exit 1; }; \
+  $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib emulator >/dev/null || true
 # Some machines ask Python to store no compiled modules; then each of the processes that tests start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 # The files in their order: the small ones of tests/unit come last, and no long one is left to a single process.
@@ -71,6 +74,7 @@ $(BIN)/activate:
 	  || { echo "Python 3.11 or later is needed (PYTHON=/path/to/python3 make ...)" >&2; exit 1; }
 	@"$(PYTHON)" -m venv --clear $(VENV) \
 	  || { rm -rf $(VENV); echo "python3-venv is needed: apt-get install python3-venv" >&2; exit 1; }
+	@$(PIP) --quiet --retries 1 --upgrade pip >/dev/null 2>&1 || true # that of an older Python resolves three times as long
 
 $(VENV)/installed: pyproject.toml $(BIN)/activate
 	$(call install,--editable .)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -17,14 +20,32 @@ if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
     from tests.postgres.server import PostgreSQL
 
+ROOT = Path(__file__).parents[1]
+
 # The same examples every time, however slow the machine; `.ci/run long` draws many others.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=15)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Modules and collected tests live to the end: the garbage collector need not look at them again and again, which took
-# a seventh of the processor time of all tests.
+# a seventh of the processor time of all tests. What tests leave behind it looks at seldom, as in a served bank.
 gc.disable()
+gc.set_threshold(100_000, 10, 10)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Begin with a part of the modules, each process of xdist with another: what one has compiled the others read.
+
+    In a new checkout pytest rewrites the assertions of each of them, which takes as long as the rest of the collection.
+    """
+    given = getattr(session.config, "workerinput", None)
+    if given is not None and session.config.args == session.config.getini("testpaths"):
+        modules = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py"))
+        for path in modules[int(given["workerid"].removeprefix("gw")) :: given["workercount"]]:
+            if path.with_name("__init__.py").exists():
+                with suppress(Exception, pytest.skip.Exception):  # which the collection tells
+                    import_module(".".join(path.with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

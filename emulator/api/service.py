@@ -82,20 +82,16 @@ class MatchedRules(Protocol):
     @property
     def names(self) -> Sequence[str]:
         """The names of the rules."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """Why rules that match do not act."""
-        ...
 
     def before(self, call: Call) -> Reply[Any] | None:
         """Act before the operation; a reply takes the place of its own."""
-        ...
 
     def after(self, response: Response) -> None:
         """Act on the answer."""
-        ...
 
 
 class Rules(Protocol):
@@ -104,11 +100,9 @@ class Rules(Protocol):
     @property
     def rules(self) -> Sequence[object]:
         """All rules."""
-        ...
 
     def match(self, call: Call, signed: bool) -> MatchedRules | None:
         """The rules that match a request, before (`signed` False) or after the check of its signature."""
-        ...
 
 
 class Observer(Protocol):
@@ -117,23 +111,18 @@ class Observer(Protocol):
     @property
     def on(self) -> bool:
         """Whether it observes anything."""
-        ...
 
     def request(self, exchange: Exchange) -> None:
         """Record a request that has been answered."""
-        ...
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
         """Record that a browser has opened an SCA page."""
-        ...
 
     def judge_some(self, most: int) -> int:
         """Process at most `most` recorded events; returns the number that is left."""
-        ...
 
     def forget(self) -> None:
         """Delete everything recorded, as after a reset."""
-        ...
 
 
 Sign = Callable[[Response], None]

@@ -88,7 +88,7 @@ class HomeStorage(Storage):
         self._homes = homes
 
     def owed(self) -> Awaitable[None] | None:
-        """The storing of TPPs that were issued."""
+        """The storing of TPPs that were issued; it is taken on now, as another task stores what is pending, too."""
         authority = self._homes.authority
         return self._issued(authority.keep(self._homes.server.rows)) if authority.pending else None
 

@@ -9,7 +9,8 @@ of these ways that is open, until one of them gives an answer:
 3. Nobody is: this process takes the lease, loads the bank and is the home.
 
 Nothing is answered twice: a change that was computed here and not stored is undone, and one whose outcome is unknown
-ends in a closed connection. PATIENCE bounds the search, which takes longer than a look only while a home is ending.
+ends in a closed connection. PATIENCE bounds the search, which takes longer than a look only while a home is ending; it
+is longer than a lease, as a start waits for that of a killed process.
 
 Two tasks go on while nobody asks: one renews the leases each second, the other takes over banks whose home has gone,
 so that their notifications and due steps go on.
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -36,7 +36,7 @@ from emulator.api.service import BankService, finish
 from emulator.assemble.forwarding import Broken, Entrance, NotDelivered, Ways
 from emulator.assemble.handover import memory_of, remember
 from emulator.assemble.registry import DEFAULT, BankRegistry, bank_of
-from emulator.assemble.stored_authority import StoredAuthority
+from emulator.assemble.stored_authority import READ, StoredAuthority
 from emulator.bank import notifications
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
@@ -58,12 +58,13 @@ SHORTEST, PAUSE = 0.002, 0.05  # seconds between two looks, of which the first i
 AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
 
-# of the control interface what names banks and TPPs, with sessions and repeated requests of a TPP; the whole console
-_ABOUT_ALL = re.compile(r"/_emulator/(?:banks|tpps|sessions|requests)(?=/|$)|/console(?=/|$)")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOST = "another process has the bank"
 NOWHERE = Elsewhere(None, None)
-_DIRECTORY = "SELECT name, address, CASE WHEN until > now() THEN home END FROM {schema}.bank WHERE sequence > 0"
+_LOOK = (
+    "SELECT NULL, name, 0, NULL, address, CASE WHEN until > now() THEN home END FROM {schema}.bank WHERE sequence > 0"
+    f" UNION ALL SELECT kind, name, version, body, NULL, NULL FROM ({READ}) secret"
+)
 _SNAPSHOTS = "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
 
 
@@ -415,9 +416,10 @@ class Homes:
     async def _look_up(self) -> None:
         async with self._looking:
             self._next_look = None
-            present = {name: Elsewhere(*where) for name, *where in await self.server.rows(_DIRECTORY)}
+            rows = await self.server.rows(_LOOK, self.authority.version)
+            present = {name: Elsewhere(*where) for kind, name, _, _, *where in rows if kind is None}
             before, self.known = self.known, present
-            issued = await self.authority.refresh(self.server)
+            issued = self.authority.learn([row[:4] for row in rows if row[0] is not None])
         # watchers hear of what is new
         for name in issued:
             self.registry.publish_to_all("tpps", name, "issued")
@@ -452,8 +454,9 @@ def _may_be_repeated(request: Request) -> bool:
 
 
 def _is_about_all(request: Request) -> bool:
-    """Whether an answer may show or need banks or TPPs that another process has made."""
-    return _ABOUT_ALL.search(request.target.partition("?")[0]) is not None
+    """Whether an answer may show banks or TPPs that another process has made, or that the store is away."""
+    path = request.target.partition("?")[0]
+    return "/_emulator" in path or path.endswith("/console") or "/console/" in path
 
 
 def _refused(request: Request, reason: str) -> Response:

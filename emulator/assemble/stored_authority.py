@@ -11,6 +11,7 @@ import logging
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,16 @@ class StoredAuthority(CertificateAuthority):
                 new.append(name)
         return new
 
-    async def refresh(self, server: Server) -> list[str]:
-        """Read what others have issued; the names of TPPs that are new here. StoreUnreachable."""
+    async def refresh(self, server: Server) -> None:
+        """Read what others have issued; StoreUnreachable."""
+        self.learn(await server.rows(READ, self.version))
+
+    def learn(self, secrets: Iterable[Secret]) -> list[str]:
+        """Add what others have issued; the names of TPPs that are new here."""
         new = []
-        for secret in await server.rows(READ, self.version):
+        for secret in sorted(secrets, key=itemgetter(2)):
             try:
-                if secret[2] > self.version:  # else read at the same time for another request
+                if secret[2] > self.version:  # else read at the same time for something else
                     new += self.take([secret])
             except StoredDataDamaged as error:  # one TPP is missing, and nothing else
                 logger.error("%s", error)

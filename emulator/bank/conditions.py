@@ -75,7 +75,6 @@ class Condition(Protocol):
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         """Where and why `value` (or ABSENT) does not fit; yields nothing if it fits."""
-        ...
 
 
 def fits(condition: Condition, value: Any) -> bool:

@@ -118,11 +118,9 @@ class Belief(Protocol):
     @property
     def text(self) -> str:
         """The claim and the truth, in a sentence."""
-        ...
 
     def holds(self, claim: Mapping[str, Any]) -> bool | None:
         """Whether it meets the `claim` of a check; None if that cannot be decided."""
-        ...
 
 
 @dataclass(slots=True, eq=False)

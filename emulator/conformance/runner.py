@@ -32,7 +32,6 @@ class BankControl(Protocol):
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of the answer; raises RunFailed if the bank refuses the request or cannot be reached."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

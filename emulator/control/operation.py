@@ -44,39 +44,30 @@ class Banks(Protocol):
 
     def names(self) -> list[str]:
         """The names of all banks, the default one first."""
-        ...
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
-        ...
 
     def find(self, name: str) -> BankService | None:
         """The bank with this name, or None; SYSTEM_ERROR (503) if it cannot be opened."""
-        ...
 
     def without_damage(self, name: str) -> AbstractContextManager[None]:
         """A `with` block in which a bank with damaged documents does not exist."""
-        ...
 
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         """Create or replace a bank, in steps between which other requests are answered."""
-        ...
 
     def deleting(self, name: str) -> Generator[object, None, None]:
         """Delete a bank, in steps; CONFLICT for the default one, RESOURCE_UNKNOWN if it does not exist."""
-        ...
 
     def home(self, name: str) -> str | None:
         """The address of the process that has the bank, if several share banks."""
-        ...
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Publish an event about the process at every watched bank."""
-        ...
 
     def transport(self) -> Transport:
         """A new, separate bank to play a story on."""
-        ...
 
 
 @dataclass(slots=True)

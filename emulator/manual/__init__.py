@@ -321,16 +321,12 @@ def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:
     for word in words:
         whole = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
         here = 0
-        if whole.search(title):
-            here += 20 + (20 if title == word else 0)
-        elif word in title:
-            here += 10
+        if word in title:
+            here += 10 if whole.search(title) is None else 20 + (20 if title == word else 0)
         if word in place:
             here += 4
-        if whole.search(text):
-            here += 6
-        elif word in text:
-            here += 2
+        if word in text:
+            here += 2 if whole.search(text) is None else 6
         matched += here > 0
         points += here
     return matched, points

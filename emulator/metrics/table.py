@@ -33,15 +33,12 @@ class MeasuredProcess(Protocol):
 
     def services(self) -> Iterator[BankService]:
         """The banks in memory."""
-        ...
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
-        ...
 
     def documents(self, name: str) -> Documents | None:
         """The documents of a bank in memory."""
-        ...
 
 
 Samples = Iterable[tuple[tuple[str, ...], float | Histogram]]

@@ -66,11 +66,9 @@ class Transport(Protocol):
 
     def send(self, prepared: Prepared) -> ReceivedAnswer:
         """Send a signed request."""
-        ...
 
     def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
-        ...
 
 
 @dataclass(slots=True)

@@ -358,7 +358,6 @@ class BankFactory(Protocol):
 
         Raises TypeError for an option that is not in BankOptions, and ValueError for a value that `serve` refuses.
         """
-        ...
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The HTTP server: passes requests from sockets to the core and writes answers. Only it and the client use aiohttp.
 
-    server.py        listening sockets, signals, the end
+    server.py        listening sockets, signals, the end; a loop in a thread for banks beside other work
     connection.py    bytes to complete requests, by aiohttp's parser; all time limits
     wire.py          the head of a request, read or refused before anybody is asked; an answer as bytes
     handler.py       a complete request to the application, in turns, and its answer back

@@ -17,7 +17,6 @@ class Leaving(Protocol):
 
     def leave(self) -> None:
         """End the stream, as the server stops."""
-        ...
 
 
 class Watching(Protocol):
@@ -25,11 +24,9 @@ class Watching(Protocol):
 
     def add(self, stream: Leaving, /) -> None:
         """One more."""
-        ...
 
     def discard(self, stream: Leaving, /) -> None:
         """One less."""
-        ...
 
 
 class Turn(Protocol):
@@ -46,14 +43,12 @@ class Turn(Protocol):
         A long operation returns Unfinished: it is stored as `request.unfinished`, and the request is passed in again in
         later turns.
         """
-        ...
 
     def end(self) -> Awaitable[Exception | None] | Exception | None:
         """Store the changes of the turn; returns the failure if some were rolled back.
 
         Answers that reported such changes have then been replaced by 503, in place: write answers after `end` only.
         """
-        ...
 
 
 class Application(Protocol):
@@ -61,7 +56,6 @@ class Application(Protocol):
 
     def turn(self) -> Turn:
         """Create the next turn."""
-        ...
 
     def around(self, local: Answering, watching: Watching) -> Answering:
         """What answers requests: `local`, which does it in turns, or something that may pass them on elsewhere.
@@ -73,7 +67,6 @@ class Application(Protocol):
 
     def refused(self, request: Request, response: Response) -> None:
         """Add to `response`, which refuses a request before its body was read, the headers that its bank adds."""
-        ...
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due; None if nothing does, or if no event stream is open."""
@@ -85,7 +78,6 @@ class Application(Protocol):
 
     def tls_context(self) -> SSLContext:
         """The settings for --tls-port: TLS 1.2 or higher with the bank's certificate."""
-        ...
 
     def start(self) -> None:
         """Called within the running event loop before the first request."""

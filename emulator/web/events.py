@@ -1,9 +1,9 @@
-"""Event streams, and a timer that applies due changes while a stream is open."""
+"""Event streams, and a task that applies due changes while a stream is open."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import logging
 
 from aiohttp.http import RawRequestMessage
 
@@ -11,6 +11,8 @@ from emulator.api.messages import Stream
 from emulator.web.application import Application, Leaving
 from emulator.web.connection import Connection
 from emulator.web.wire import CLOSE, head
+
+logger = logging.getLogger(__name__)
 
 _COMMENT = b": still here\n\n"
 _SHORTEST = 0.005  # a due time in the past must not become a busy loop
@@ -48,67 +50,54 @@ async def send_events(connection: Connection, message: RawRequestMessage, stream
 
 
 class Watchers:
-    """The open event streams, and one timer for the whole application while any is open."""
+    """The open event streams. While there are any, a task applies what falls due without a request."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
         self.open: set[Leaving] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._applying: asyncio.Future[None] | None = None
-        self._pause = _SHORTEST
+        self._changed = asyncio.Event()
+        self._waking: asyncio.Task[None] | None = None
 
     def add(self, stream: Leaving, /) -> None:
         """Add a new stream."""
         self.open.add(stream)
-        self.set_timer()
+        self.look_again()
 
     def discard(self, stream: Leaving, /) -> None:
         """Remove a stream that has ended."""
         self.open.discard(stream)
-        if not self.open:
-            self._cancel_timer()
+        self.look_again()
 
-    def set_timer(self) -> None:
-        """Set the timer again: a request may have changed what falls due next."""
-        self._cancel_timer()
-        seconds = self._application.next_due()
-        if seconds is not None:
-            seconds = min(max(seconds, self._pause), _LONGEST)
-            self._timer = asyncio.get_running_loop().call_later(seconds, self.ring)
+    def look_again(self) -> None:
+        """Find anew what falls due next, which a request may have changed."""
+        self._changed.set()
+        if self.open and self._waking is None:
+            self._waking = asyncio.get_running_loop().create_task(self._wake())
 
     def end(self) -> None:
         """End all streams, when the server stops."""
         for stream in tuple(self.open):
             stream.leave()
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def ring(self) -> None:
-        """Apply due changes and set the timer again."""
-        self._timer = None
-        if self._applying is not None:  # the timer is set again when that ends
-            return
-        applying: Awaitable[None] | None = None
+    async def _wake(self) -> None:
+        """Wait for what falls due next and apply it, until no stream is open."""
         try:
-            applying = self._application.apply_due()
+            pause = _SHORTEST
+            while self.open:
+                self._changed.clear()
+                seconds = self._application.next_due()
+                try:
+                    async with asyncio.timeout(None if seconds is None else min(max(seconds, pause), _LONGEST)):
+                        await self._changed.wait()
+                    continue
+                except TimeoutError:
+                    pass
+                try:
+                    applying = self._application.apply_due()
+                    if applying is not None:
+                        await applying
+                except Exception:
+                    logger.exception("what has fallen due could not be applied")
+                pause = min(pause * _SLOWER, _SLOWEST) if self._application.next_due() == 0 else _SHORTEST
         finally:
-            if applying is None:
-                self._after_applying()
-        if applying is not None:
-            self._applying = asyncio.ensure_future(applying)
-            self._applying.add_done_callback(self._finish_applying)
-
-    def _finish_applying(self, applying: asyncio.Future[None]) -> None:
-        self._applying = None
-        self._after_applying()
-        if not applying.cancelled():
-            applying.result()  # raises a failure, which the event loop reports
-
-    def _after_applying(self) -> None:
-        all_applied = self._application.next_due() != 0
-        self._pause = _SHORTEST if all_applied else min(self._pause * _SLOWER, _SLOWEST)
-        if self.open:
-            self.set_timer()
+            self._waking = None

@@ -117,7 +117,7 @@ class RequestQueue:
         self._crowded = False  # the last turn had several requests
         self._stopped = False
         self._scheduled = False  # a turn is scheduled
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._delivering: set[asyncio.Task[None]] = set()
 
     def answer(self, request: Request) -> asyncio.Future[Response | Stream]:
         """The core's answer, after all changes it reports are stored; or the exception that the core raised."""
@@ -159,9 +159,11 @@ class RequestQueue:
         if ended is None or isinstance(ended, Exception):
             self._deliver(batch, answers)
         else:
-            self._spawn(self._deliver_later(ended, batch, answers))
+            delivering = asyncio.ensure_future(self._deliver_later(ended, batch, answers))
+            self._delivering.add(delivering)
+            delivering.add_done_callback(self._delivering.discard)
         if self._watchers.open:
-            self._watchers.set_timer()
+            self._watchers.look_again()
 
     async def _deliver_later(
         self,
@@ -230,8 +232,3 @@ class RequestQueue:
                 loop.call_soon(loop.call_soon, self._next_turn)
             else:
                 loop.call_soon(self._next_turn)
-
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

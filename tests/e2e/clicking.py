@@ -60,18 +60,18 @@ def nameless(browser: Chrome) -> list[str]:
 
 # Only violations are wanted: collecting what passes takes axe half as long again.
 AXE = """
-const [done] = arguments;
-axe.run({resultTypes: ['violations']}).then(results => done(results.violations));
+const [part, done] = arguments;
+axe.run(part, {resultTypes: ['violations']}).then(results => done(results.violations));
 """
 
 
-def findings(browser: Chrome) -> list[str]:
-    """What axe-core finds wrong with the page: each rule with the first element that breaks it.
+def findings(browser: Chrome, part: str = "html") -> list[str]:
+    """What axe-core finds wrong with the page or a part of it: each rule with the first element that breaks it.
 
     Its rules are about the document, which is the same on each screen.
     """
     browser.execute_script(AXE_SCRIPT)
-    violations = browser.execute_async_script(AXE)
+    violations = browser.execute_async_script(AXE, part)
     return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
 
 
@@ -127,9 +127,12 @@ def awkward(browser: Chrome) -> list[str]:
 
 
 def faults(browser: Chrome, urls: Iterable[str]) -> dict[str, dict[str, object]]:
-    """What is wrong with pages, each on a desktop's screen and on a phone's."""
+    """What is wrong with pages, each on a desktop's screen and on a phone's.
+
+    What surrounds their content is the same on all of them, and is looked at on the first.
+    """
     wrong: dict[str, dict[str, object]] = {}
-    for url in urls:
+    for number, url in enumerate(urls):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.get(url)
         for phone in (False, True):
@@ -137,10 +140,10 @@ def faults(browser: Chrome, urls: Iterable[str]) -> dict[str, dict[str, object]]
                 browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
             seen = {
                 "complaints": complaints(browser),
-                "nameless": nameless(browser),
+                "nameless": nameless(browser) if phone else [],
                 "wide": is_too_wide(browser),
                 "awkward": awkward(browser),
-                "axe": [] if phone else findings(browser),
+                "axe": [] if phone else findings(browser, "main" if number else "html"),
             }
             if any(seen.values()):
                 wrong[f"{url} on a phone" if phone else url] = seen

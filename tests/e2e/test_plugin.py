@@ -237,6 +237,7 @@ def bank_says(bank: RunningBank, address: str) -> Any:
         return json.load(answer)
 
 
+@pytest.mark.filterwarnings("ignore::emulator.testing.running.UnmatchedRule")  # nothing is asked
 def test_a_reset_over_the_network_restores_settings_scenario_and_clock_of_the_marker(
     bank_factory: BankFactory,
 ) -> None:
@@ -365,6 +366,7 @@ def test_a_value_that_serve_would_refuse_is_refused(bank_factory: BankFactory, o
         bank_factory(**option)
 
 
+@pytest.mark.filterwarnings("ignore::emulator.testing.running.UnmatchedRule")  # nothing is asked
 def test_texts_stand_for_what_they_say(bank_factory: BankFactory) -> None:
     now, at = "2026-03-02T09:00:00+01:00", datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
     one = bank_factory(now=now, seed="7", scenario="slow-bank")

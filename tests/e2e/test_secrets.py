@@ -72,9 +72,9 @@ class Run:
         return text
 
     def walk(self) -> None:
-        """Every console page that is linked to from another, and every GET of the control interface."""
+        """Console pages, of each kind some that another links to, and every GET of the control interface."""
         waiting = ["/console", *(f"/console/{place}" for place, _ in PAGES if "{" not in place)]
-        while waiting and len(self.texts) < 120:
+        while waiting and len(self.texts) < 60:
             path = waiting.pop(0)
             if path in self.texts:
                 continue

@@ -40,14 +40,14 @@ class PushOwner(OwnBank):
     def turn(self) -> None:
         """Some payments, most of which are approved; then nothing for a while."""
         for _ in range(self.chooser.randint(1, 6)):
-            made = self.created(DOMESTIC, PAYMENT)
+            payment = self.created(DOMESTIC, PAYMENT)
             self.operations += 1
-            if made is not None:
+            if payment is not None:
                 with suppress(OSError, HTTPException, ValueError):
                     if self.chooser.random() < 0.8:
-                        self.control("POST", f"sca/{made['paymentId']}/approve")
+                        self.control("POST", f"sca/{payment['paymentId']}/approve")
                     else:
-                        self.signed("DELETE", f"{DOMESTIC}/{made['paymentId']}")
+                        self.signed("DELETE", f"{DOMESTIC}/{payment['paymentId']}")
         self.site.over.wait(self.chooser.uniform(0, SILENCE))
 
     def end(self) -> None:

@@ -74,12 +74,12 @@ class SigningOwner(Owner[Orders]):
         """Begin a round; whether it could be."""
         bulk = self.chooser.random() < 0.3
         bodies = [(BULK, MANY)] if bulk else [(STRAKS, SINGLE)] * TOGETHER
-        made = [self.created(*body) for body in bodies]
-        if None in made:
+        created = [self.created(*body) for body in bodies]
+        if None in created:
             return False  # what was made of it stays as it is
         name = f"{'bulk' if bulk else 'round'} {len(self._rounds)}"
-        self._rounds[name] = Named([one["paymentId"] for one in made])
-        begun = Round(name, ("RCVD",) * len(made))
+        self._rounds[name] = Named([one["paymentId"] for one in created])
+        begun = Round(name, ("RCVD",) * len(created))
         self.change(lambda state: state._replace(rounds=(*state.rounds, begun)))
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -464,7 +464,7 @@ async def test_a_bank_that_could_not_be_created_does_not_exist(one: Process, two
             asked[0].cancel()
         await refused(sent)
 
-    async with commits_of(one, fails, (log._COMMIT_ONE if how == "not-stored" else homes._DIRECTORY,)):
+    async with commits_of(one, fails, (log._COMMIT_ONE if how == "not-stored" else homes._LOOK,)):
         asked.append(one.ask("PUT", f"banks/{name}", {"fixtures": "empty"}))
         await asyncio.wait(asked)
         await eventually(lambda: name not in one.leases.held)
@@ -656,8 +656,7 @@ async def test_requests_that_come_together_look_together_for_what_others_have_ma
         await first.wait()
         return await look
 
-    async with commits_of(one, slowly, (homes._DIRECTORY,)):
-        await one.control("GET", "clock", bank=bank)
+    async with commits_of(one, slowly, (homes._LOOK,)):
         asked = [one.ask("GET", "banks", bank=bank) for _ in range(50)]
         await eventually(lambda: looks)
         asked += [one.ask("GET", "tpps", bank=bank) for _ in range(50)]
@@ -897,6 +896,14 @@ async def test_only_the_request_that_issued_a_tpp_fails_with_it(
         one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
     ]
     assert [(await answer).status for answer in asked] == [200, 503, 200]
+    turns = one.application.turn()
+    answer, ended = turns.handle(request("POST", "tpps", {"name": "homeless"}, bank=bank)), turns.end()
+    assert isinstance(ended, Awaitable)
+    with suppress(StoreUnreachable):
+        await one.homes._look_around()  # which stores what has been issued beside the process
+    await ended
+    assert isinstance(answer, Response)
+    assert answer.status == 503
     monkeypatch.undo()
     assert await now(one, bank) == before + timedelta(hours=2)
     assert "homeless" not in [tpp["name"] for tpp in (await one.control("GET", "tpps", bank=bank))["tpps"]]

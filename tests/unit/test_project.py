@@ -10,7 +10,6 @@ import tomllib
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,6 @@ def test_the_checks_have_parts_and_refuse_others() -> None:
 class Module:
     """What these tests ask of a module, which is parsed once for all of them."""
 
-    imports: list[ast.Import | ast.ImportFrom]
     classes: list[str]
     asked: list[tuple[str, str]]  # `"x" in mapping`: the name and the mapping
     variables: set[str]  # of functions
@@ -118,13 +116,11 @@ def modules(folder: str) -> dict[str, Module]:
 
 
 def looked_at(tree: ast.Module) -> Module:
-    module = Module([], [], [], set())
+    module = Module([], [], set())
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
         node, inside = waiting.pop()
         match node:
-            case ast.Import() | ast.ImportFrom():
-                module.imports.append(node)
             case ast.ClassDef(name=name):
                 module.classes.append(name.lstrip("_"))
             case ast.Compare(ast.Constant(str() as name), [ast.In() | ast.NotIn()], [mapping]):
@@ -137,23 +133,6 @@ def looked_at(tree: ast.Module) -> Module:
                 module.variables.add(node.name)
         waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
     return module
-
-
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Imports in functions and under TYPE_CHECKING count too, as they would only hide one."""
-    parsed = {
-        path.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): module
-        for path, module in modules("emulator").items()
-    }
-    imports = defaultdict(set)
-    for name, module in parsed.items():
-        for node in module.imports:
-            if isinstance(node, ast.Import):
-                imports[name].update(each.name for each in node.names)
-            elif node.module is not None:
-                below = (f"{node.module}.{each.name}" for each in node.names)
-                imports[name].update(each if each in parsed else node.module for each in below)
-    TopologicalSorter(imports).prepare()  # its CycleError names the modules
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -1,6 +1,7 @@
-"""Account information: lists, balances, transactions and their details (accounts.md).
+"""Account information: lists, balances and transactions of accounts and of card accounts (accounts.md).
 
-The members of the answers are declared in `shapes/account_answers.py`; their values come from `bank/accounts`.
+The members of an answer are put together here, the amounts come from `bank/accounts`. Accounts and cards show the same
+balances (`balances_shown`).
 """
 
 from __future__ import annotations
@@ -12,24 +13,38 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
-from emulator.api.render import GROUPED_BATCHES, ISO_ACCOUNT_TYPE, RENDERERS, Fixes, amounts, fixes, list_renderer
-from emulator.bank.accounts import accounts, transactions
+from emulator.api.render import (
+    GROUPED_BATCHES,
+    ISO_ACCOUNT_TYPE,
+    LONGER_NAMES,
+    RENDERERS,
+    SWITCHED_AMOUNTS,
+    Fixes,
+    amounts,
+    fixes,
+    list_renderer,
+)
+from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
-from emulator.bank.customers.access import Caller, shared_accounts
-from emulator.bank.documents import Account, Card, Transaction
+from emulator.bank.customers.access import Caller, shared_accounts, shared_cards
+from emulator.bank.documents import Account, AccountRef, Card, Transaction
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION
 from emulator.bank.money import plain
 
 if TYPE_CHECKING:
     from emulator.api.shapes import account_answers
     from emulator.api.shapes.parts import Link, Links
+    from emulator.api.shapes.payments import CardReference
 
 AISP = frozenset({"AISP"})
 
 _ANSWERS = "emulator.api.shapes.account_answers"
 _operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
+_card_operation = partial(_operation, resource=CARD, tag="Card accounts")
+_OLD_NAME_LENGTH = 35  # of a card account, before the fix longer-names
 
 
 def caller_of(call: Call) -> Caller:
@@ -136,17 +151,18 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
-    shelves: account_answers.TransactionShelves = {}
-    if transactions.BOOKED in page.texts:
-        shelves["booked"] = rendered(page.texts[transactions.BOOKED])
-    if transactions.PENDING in page.texts:
-        shelves["pending"] = rendered(page.texts[transactions.PENDING])
+    shelves: account_answers.TransactionShelves = _shelves(page, rendered)
     links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
     body: account_answers.Transactions = {
         "account": accounts.reference(account),
         "transactions": {**shelves, "_links": links},
     }
     return Reply(200, amounts(body, fix))
+
+
+def _shelves(page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any]) -> Any:
+    shelves = (transactions.BOOKED, transactions.PENDING)
+    return {shelf: rendered(page.texts[shelf]) for shelf in shelves if shelf in page.texts}
 
 
 @lru_cache(maxsize=RENDERERS)
@@ -202,3 +218,108 @@ def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDeta
         shown = {**shown, "entryDetails": details}
     body: account_answers.TransactionDetails = {"transactionsDetails": shown}
     return Reply(200, amounts(body, fixes(call)))
+
+
+# Card accounts
+
+
+@_card_operation("GET", "/v1/card-accounts", {200: f"{_ANSWERS}:CardAccounts"}, query=WITH_BALANCE)
+def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
+    """The card accounts that the PSU shares.
+
+    The card accounts that the customer shares with this TPP.
+    """
+    fix = fixes(call)
+    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call)))]
+    body: account_answers.CardAccounts = {"cardAccounts": shown}
+    return Reply(200, amounts(body, fix))
+
+
+@_card_operation("GET", "/v1/card-accounts/{id}", {200: f"{_ANSWERS}:CardAccountDetails"}, query=WITH_BALANCE)
+def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
+    """One card account."""
+    fix = fixes(call)
+    card = cards.find(call.bank, caller_of(call).resource)
+    body: account_answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
+    return Reply(200, amounts(body, fix))
+
+
+def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
+    shown = card_shown(call.bank, card, longer_names=LONGER_NAMES in fix)
+    if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
+        shown["balances"] = balances_shown(call.bank, card, cards.balances(call.bank, card))
+    shown["resourceId"] = caller_of(call).shown(call.bank, card["id"])
+    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{shown['resourceId']}")}
+
+
+def card_shown(bank: Bank, card: Card, *, longer_names: bool) -> account_answers.CardAccountMembers:
+    """The card account without balances and links.
+
+    `relatedAccount` is the account that payments from the card are debited to; its `other` is the form in which a
+    payment's debtorAccount names it.
+    """
+    name = card["name"]
+    shown: account_answers.CardAccountMembers = {
+        "resourceId": card["id"],
+        "maskedPan": card["maskedPan"],
+        "currency": card["currency"],
+        "name": name if longer_names else name[:_OLD_NAME_LENGTH],
+        "product": card["product"],
+        "status": card["status"].lower(),
+        "usage": card["usage"],
+        "creditLimit": {"amount": card["creditLimit"], "currency": card["currency"]},
+    }
+    number = card.get("accountNumber")
+    if number:
+        account = bank.documents.first(ACCOUNT, bban=number)
+        related: AccountRef = accounts.reference(account) if account is not None else {"bban": number}
+        other: CardReference = {"identification": number, "schemeNameProprietary": cards.CARD_SCHEME}
+        shown["relatedAccount"] = {**related, "other": other}
+    return shown
+
+
+def _card_reference(card: Card) -> account_answers.CardRef:
+    return {"maskedPan": card["maskedPan"], "currency": card["currency"]}
+
+
+@_card_operation("GET", "/v1/card-accounts/{id}/balances", {200: f"{_ANSWERS}:CardBalances"}, quota="balances")
+def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
+    """The balances of a card account."""
+    card = cards.find(call.bank, caller_of(call).resource)
+    body: account_answers.CardBalances = {
+        "cardAccount": _card_reference(card),
+        "balances": balances_shown(call.bank, card, cards.balances(call.bank, card)),
+    }
+    return Reply(200, amounts(body, fixes(call)))
+
+
+@_card_operation(
+    "GET",
+    "/v1/card-accounts/{id}/transactions",
+    {200: f"{_ANSWERS}:CardTransactions"},
+    query=TRANSACTION_LIST,
+    quota="transactions",
+)
+def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]:
+    """The transactions of a card account, page by page.
+
+    Newest first; dates and limit apply to pending ones too.
+    """
+    fix = fixes(call)
+    card = cards.find(call.bank, caller_of(call).resource)
+    requested = window(call)
+    page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
+    rendered = _card_renderer(fix)
+    shelves: account_answers.CardTransactionShelves = _shelves(page, rendered)
+    links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
+    body: account_answers.CardTransactions = {
+        "cardAccount": _card_reference(card),
+        "cardTransactions": {**shelves, "_links": links},
+    }
+    return Reply(200, amounts(body, fix))
+
+
+@lru_cache(maxsize=RENDERERS)
+def _card_renderer(fix: Fixes) -> Callable[[Sequence[bytes]], Any]:
+    swapped = SWITCHED_AMOUNTS not in fix
+    return list_renderer(lambda entry: amounts(cards.entry_view(entry, swapped=swapped), fix))

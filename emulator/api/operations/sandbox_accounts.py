@@ -1,18 +1,19 @@
-"""Sandbox data: accounts and their transactions (sandbox-data.md)."""
+"""Sandbox data: accounts and card accounts, and their transactions (sandbox-data.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.operation import Call, Reply, operation
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST, sandbox_window
-from emulator.bank.accounts import accounts, transactions
-from emulator.bank.documents import Account, AccountRef, Transaction
-from emulator.bank.kinds import ACCOUNT, TRANSACTION
+from emulator.bank.accounts import accounts, cards, transactions
+from emulator.bank.documents import Account, AccountRef, Card, CardTransaction, Transaction
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import data as sandbox
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ _ANSWERS = "emulator.api.shapes.sandbox_answers"
 _ALL = "/v1/sandbox/accounts"
 _ONE = "/v1/sandbox/accounts/{mockAccountId}"
 _ENTRIES = f"{_ONE}/transactions"
+_ALL_CARDS = "/v1/sandbox/card-accounts"
+_CARD = "/v1/sandbox/card-accounts/{mockCardAccountId}"
+_CARD_ENTRIES = f"{_CARD}/transactions"
 _operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
@@ -145,20 +149,27 @@ def _own_link(call: Call, transaction: Transaction) -> sandbox_answers.OwnLink:
     return {"self": call.link(f"{_ALL}/{transaction['accountId']}/transactions/{transaction['id']}")}
 
 
+def _created(
+    call: Call, create: Callable[..., Sequence[Any]], link: Callable[[Call, Any], sandbox_answers.OwnLink], *ids: str
+) -> Reply[Any]:
+    """Create the transactions of a body, an array or one object; returns the posted members, `ids` and `_links`."""
+    single = not isinstance(call.body, list)
+    bodies = [call.body] if single else call.body
+    shown = [
+        {**body, **{name: entry[name] for name in ids}, "_links": link(call, entry)}
+        for body, entry in zip(bodies, create(bodies, single=single), strict=True)
+    ]
+    return Reply(201, shown[0] if single else shown)
+
+
 @_operation("POST", _ENTRIES, {201: f"{_ANSWERS}:SandboxTransactions"}, body=f"{_BODY}:PostedTransactions")
 def create_sandbox_account_transactions(call: Call) -> Reply[sandbox_answers.SandboxTransactions]:
     """Create past transactions.
 
     From an array or one object; returns the posted members, each with `id` and `_links`.
     """
-    single = not isinstance(call.body, list)
-    bodies = [call.body] if single else call.body
-    created = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
-    shown: list[Any] = [
-        {**body, "id": transaction["id"], "_links": _own_link(call, transaction)}
-        for body, transaction in zip(bodies, created, strict=True)
-    ]
-    return Reply(201, shown[0] if single else shown)
+    create = partial(sandbox_accounts.create_transactions, call.bank, call.params["mockAccountId"])
+    return _created(call, create, _own_link, "id")
 
 
 @_operation(
@@ -190,3 +201,121 @@ def get_sandbox_account_transaction(call: Call) -> Reply[sandbox_answers.Sandbox
 def delete_sandbox_account_transactions(call: Call) -> Reply[None]:
     """Remove the transactions of an account."""
     return Reply.after(sandbox_accounts.deleting_transactions(call.bank, call.params["mockAccountId"]))
+
+
+# Card accounts
+
+
+def _card_id(call: Call) -> str:
+    return call.params["mockCardAccountId"]
+
+
+def _card_shown(call: Call, card: Card) -> sandbox_answers.SandboxCardAccount:
+    """The card account in answers: the posted members, with the current balance."""
+    path = f"{_ALL_CARDS}/{card['id']}"
+    posted = card.get("posted", {})
+    return {
+        "customerNumber": sandbox.number_of(call.bank, card["customerId"]),
+        "maskedPan": card["maskedPan"],
+        "currency": card["currency"],
+        "creditLimit": posted.get("creditLimit", card["creditLimit"]),
+        "balances": balances_shown(posted.get("balances"), card["booked"], card["currency"]),
+        "cardId": card.get("cardId", ""),
+        "cardIdVNo": card.get("cardIdVNo", ""),
+        "accountNumber": card.get("accountNumber", ""),
+        "expiry": card.get("expiry", ""),
+        "name": card["name"],
+        "product": card["product"],
+        "status": card["status"],
+        "resourceId": card["id"],
+        "_links": {
+            "self": call.link(path, "GET", "PUT", "DELETE"),
+            "transactions": call.link(f"{path}/transactions", "GET", "POST", "DELETE"),
+        },
+    }
+
+
+@_operation(
+    "POST",
+    _ALL_CARDS,
+    {201: f"{_ANSWERS}:SandboxCardAccount"},
+    gives=("mockCardAccountId", "resourceId"),
+    body=f"{_BODY}:PostedCardAccount",
+)
+def create_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCardAccount]:
+    """Create a card account.
+
+    Returns the posted members, `resourceId` and `_links`.
+    """
+    return Reply(201, _card_shown(call, sandbox_cards.create_card(call.bank, call.body)))
+
+
+@_operation("GET", _ALL_CARDS, {200: f"{_ANSWERS}:SandboxCardAccountList"})
+def list_sandbox_card_accounts(call: Call) -> Reply[sandbox_answers.SandboxCardAccountList]:
+    """All card accounts."""
+    return Reply(200, [_card_shown(call, card) for card in sandbox.list_documents(call.bank, CARD)])
+
+
+@_operation("GET", _CARD, {200: f"{_ANSWERS}:SandboxCardAccount"})
+def get_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCardAccount]:
+    """One card account."""
+    return Reply(200, _card_shown(call, cards.find(call.bank, _card_id(call))))
+
+
+@_operation("PUT", _CARD, {200: f"{_ANSWERS}:SandboxCardAccount"}, body=f"{_BODY}:PostedCardAccount")
+def update_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCardAccount]:
+    """Replace a card account."""
+    return Reply(200, _card_shown(call, sandbox_cards.replace_card(call.bank, _card_id(call), call.body)))
+
+
+@_operation("DELETE", _CARD, {204: None})
+def delete_sandbox_card_account(call: Call) -> Reply[None]:
+    """Remove a card account and its transactions."""
+    return Reply.after(sandbox_cards.deleting_card(call.bank, _card_id(call)))
+
+
+def _card_entry_link(call: Call, entry: CardTransaction) -> sandbox_answers.OwnLink:
+    return {"self": call.link(f"{_ALL_CARDS}/{entry['cardId']}/transactions/{entry['id']}")}
+
+
+def _card_entry_shown(call: Call, entry: CardTransaction) -> Any:  # most of its members come from a table in `cards`
+    return {"id": entry["id"], **cards.entry_view(entry, swapped=False), "_links": _card_entry_link(call, entry)}
+
+
+@_operation(
+    "POST",
+    _CARD_ENTRIES,
+    {201: f"{_ANSWERS}:SandboxCardTransactions"},
+    body=f"{_BODY}:PostedCardTransactions",
+)
+def create_sandbox_card_account_transactions(call: Call) -> Reply[sandbox_answers.SandboxCardTransactions]:
+    """Create past card transactions.
+
+    From an array or one object; returns the posted members, each with `id` and `_links`.
+    """
+    create = partial(sandbox_cards.create_transactions, call.bank, _card_id(call))
+    return _created(call, create, _card_entry_link, "cardTransactionId", "id")
+
+
+@_operation("GET", _CARD_ENTRIES, {200: f"{_ANSWERS}:SandboxCardTransactionList"}, query=SANDBOX_TRANSACTION_LIST)
+def list_sandbox_card_account_transactions(call: Call) -> Reply[sandbox_answers.SandboxCardTransactionList]:
+    """The transactions of a card account.
+
+    Newest first.
+    """
+    card = cards.find(call.bank, _card_id(call))
+    entries = sandbox.list_entries(call.bank, CARD_TRANSACTION, card["id"], **sandbox_window(call))
+    return Reply(200, [_card_entry_shown(call, entry) for entry in entries])
+
+
+@_operation("GET", f"{_CARD_ENTRIES}/{{transactionId}}", {200: f"{_ANSWERS}:SandboxCardTransaction"})
+def get_sandbox_card_account_transaction(call: Call) -> Reply[sandbox_answers.SandboxCardTransaction]:
+    """One card transaction."""
+    entry = sandbox_cards.find_transaction(call.bank, _card_id(call), call.params["transactionId"])
+    return Reply(200, _card_entry_shown(call, entry))
+
+
+@_operation("DELETE", _CARD_ENTRIES, {204: None})
+def delete_sandbox_card_account_transactions(call: Call) -> Reply[None]:
+    """Remove the transactions of a card account."""
+    return Reply.after(sandbox_cards.deleting_transactions(call.bank, _card_id(call)))

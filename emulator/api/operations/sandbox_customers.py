@@ -1,4 +1,4 @@
-"""Sandbox data: initialize, and customers (sandbox-data.md)."""
+"""Sandbox data: initialize, customers, their agreements and engagements (sandbox-data.md)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from emulator.api.operation import Call, Reply, operation
 from emulator.api.operations.sandbox_accounts import account_shown
-from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import QueryParameter
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts
 from emulator.bank.customers import people
-from emulator.bank.documents import Customer
+from emulator.bank.documents import Agreement, Customer, Engagement
 from emulator.bank.kinds import AGREEMENT, CUSTOMER
+from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
 
@@ -29,6 +29,8 @@ INCLUDED = (
 )
 _ALL = "/v1/sandbox/customers"
 _ONE = "/v1/sandbox/customers/{customerId}"
+_AGREEMENTS = "/v1/sandbox/agreements"
+_AGREEMENT = "/v1/sandbox/agreements/{agreementId}"
 _operation = partial(operation, column="sandbox", tag="Sandbox")
 
 
@@ -98,3 +100,116 @@ def update_sandbox_customer(call: Call) -> Reply[sandbox_answers.SandboxCustomer
 def delete_sandbox_customer(call: Call) -> Reply[None]:
     """Remove a customer and everything that depends on it."""
     return Reply.after(sandbox_customers.deleting_customer(call.bank, call.params["customerId"]))
+
+
+# Agreements
+
+
+def agreement_shown(call: Call, agreement: Agreement) -> sandbox_answers.SandboxAgreement:
+    """The agreement in answers; `owner` is a customerNumber."""
+    path = f"/v1/sandbox/agreements/{agreement['id']}"
+    shown: sandbox_answers.AgreementMembers = {
+        "agreementId": agreement["id"],
+        "owner": sandbox.number_of(call.bank, agreement["owner"]),
+        "name": agreement["name"],
+    }
+    if agreement["signatures"] > 1:
+        shown["signatures"] = agreement["signatures"]
+    engagements = sandbox_agreements.engagements(call.bank, agreement)
+    return {
+        **shown,
+        "engagements": [_engagement_shown(call, agreement["id"], engagement) for engagement in engagements],
+        "_links": {
+            "self": call.link(path, "GET", "DELETE"),
+            "engagements": call.link(f"{path}/engagements", "GET", "POST"),
+        },
+    }
+
+
+def _engagement_shown(call: Call, agreement_id: str, engagement: Engagement) -> sandbox_answers.SandboxEngagement:
+    path = f"/v1/sandbox/agreements/{agreement_id}/engagements/{engagement['id']}"
+    shown: sandbox_answers.EngagementMembers = {
+        "engagementId": engagement["id"],
+        "customer": sandbox.number_of(call.bank, engagement["customer"]),
+        "account": {"iban": engagement["iban"]},
+        "roles": engagement["roles"],
+    }
+    for name in sandbox_agreements.LIMITS:
+        if name in engagement:
+            shown[name] = engagement[name]
+    own = call.link(path) if engagement.get("joined") else call.link(path, "GET", "DELETE")
+    return {**shown, "_links": {"self": own}}
+
+
+@_operation(
+    "POST",
+    _AGREEMENTS,
+    {201: f"{_ANSWERS}:SandboxAgreement"},
+    gives=("agreementId", "agreementId"),
+    body=f"{_BODY}:PostedAgreement",
+)
+def create_sandbox_agreement(call: Call) -> Reply[sandbox_answers.SandboxAgreement]:
+    """Create an agreement."""
+    return Reply(201, agreement_shown(call, sandbox_agreements.create_agreement(call.bank, call.body)))
+
+
+@_operation("GET", _AGREEMENTS, {200: f"{_ANSWERS}:SandboxAgreementList"})
+def list_sandbox_agreements(call: Call) -> Reply[sandbox_answers.SandboxAgreementList]:
+    """All agreements."""
+    listed = sandbox.list_documents(call.bank, AGREEMENT)
+    return Reply(200, [agreement_shown(call, agreement) for agreement in listed])
+
+
+@_operation("GET", _AGREEMENT, {200: f"{_ANSWERS}:SandboxAgreement"})
+def get_sandbox_agreement(call: Call) -> Reply[sandbox_answers.SandboxAgreement]:
+    """One agreement."""
+    return Reply(200, agreement_shown(call, sandbox_agreements.find_agreement(call.bank, _agreement_id(call))))
+
+
+@_operation("DELETE", _AGREEMENT, {204: None})
+def delete_sandbox_agreement(call: Call) -> Reply[None]:
+    """Remove an agreement.
+
+    The consents and sessions under it are removed too.
+    """
+    sandbox_agreements.delete_agreement(call.bank, _agreement_id(call))
+    return Reply(204, None)
+
+
+def _agreement_id(call: Call) -> str:
+    return call.params["agreementId"]
+
+
+@_operation(
+    "POST",
+    f"{_AGREEMENT}/engagements",
+    {201: f"{_ANSWERS}:SandboxEngagement"},
+    gives=("engagementId", "engagementId"),
+    body=f"{_BODY}:PostedEngagement",
+)
+def create_sandbox_engagement(call: Call) -> Reply[sandbox_answers.SandboxEngagement]:
+    """Add an engagement to an agreement."""
+    engagement = sandbox_agreements.add_engagement(call.bank, _agreement_id(call), call.body)
+    return Reply(201, _engagement_shown(call, _agreement_id(call), engagement))
+
+
+@_operation("GET", f"{_AGREEMENT}/engagements", {200: f"{_ANSWERS}:SandboxEngagementList"})
+def list_sandbox_engagements(call: Call) -> Reply[sandbox_answers.SandboxEngagementList]:
+    """The engagements of an agreement."""
+    agreement = sandbox_agreements.find_agreement(call.bank, _agreement_id(call))
+    listed = sandbox_agreements.engagements(call.bank, agreement)
+    return Reply(200, [_engagement_shown(call, agreement["id"], engagement) for engagement in listed])
+
+
+@_operation("GET", f"{_AGREEMENT}/engagements/{{engagementId}}", {200: f"{_ANSWERS}:SandboxEngagement"})
+def get_sandbox_engagement(call: Call) -> Reply[sandbox_answers.SandboxEngagement]:
+    """One engagement."""
+    engagement = sandbox_agreements.find_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
+    return Reply(200, _engagement_shown(call, _agreement_id(call), engagement))
+
+
+@_operation("DELETE", f"{_AGREEMENT}/engagements/{{engagementId}}", {204: None})
+def delete_sandbox_engagement(call: Call) -> Reply[None]:
+    """Remove an engagement."""
+    sandbox_agreements.delete_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
+    return Reply(204, None)

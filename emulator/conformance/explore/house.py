@@ -40,4 +40,3 @@ class House(Protocol):
 
     def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> RunBank:
         """A new bank in its known state, whose clock stands still."""
-        ...

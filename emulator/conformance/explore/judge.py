@@ -50,15 +50,12 @@ class TestedTpp(Protocol):
     @property
     def restarts(self) -> bool:
         """Whether it can be killed and started again."""
-        ...
 
     def play(self, run: Run) -> Ending:
         """Let the TPP do the tasks of the run until it has ended or the run is over."""
-        ...
 
     def claims(self, run: Run) -> Claims | None:
         """What the TPP claims; None if it has no address for that."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

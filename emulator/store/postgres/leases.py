@@ -1,7 +1,8 @@
 """Who is the home of a bank: leases in the database, each with an epoch.
 
 A bank has one home at a time, the process that has its documents in memory and answers for it. A home holds a lease of
-LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`.
+LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`. PATIENCE (homes.py) and UNKNOWN
+(log.py) are longer than LASTS; the times are in postgresql.md, too.
 
     a row is                becomes   by
     free: `until` is past   held      `take`: epoch + 1 (`locate` in homes.py, for a request or an orphan)

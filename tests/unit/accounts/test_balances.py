@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from emulator.api.operations.accounts import balances_shown
-from emulator.api.operations.cards import card_shown
+from emulator.api.operations.accounts import balances_shown, card_shown
 from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION

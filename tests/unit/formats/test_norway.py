@@ -165,7 +165,7 @@ def test_every_identity_number_that_stdnum_knows_is_one(born, rest, d_number):
 
 @pytest.mark.parametrize("added", [0, 40, 65, 80])
 def test_the_synthetic_series_count_with_both_check_digits(added):
-    nines = (f"01{added + 1:02}80{individual:03}" for individual in range(500))
+    nines = (f"01{added + 1:02}80{individual:03}" for individual in range(30))
     numbers = [
         nine + f"{check:02}" for nine in nines for check in range(100) if is_national_number(nine + f"{check:02}")
     ]

@@ -40,6 +40,14 @@ def test_the_start_page_leads_to_every_page_and_to_the_operations(browser: Visit
     assert 'href="/docs/control"' in source
 
 
+def needs_no_script(source: str) -> None:
+    """Nor styles of its own; it begins with its title, and can be linked to by each id."""
+    assert "<script" not in source
+    assert " style=" not in source
+    assert re.findall("<h([1-4])", source)[0] == "1"
+    assert re.findall(' id="[^"]* [^"]*"', source) == []
+
+
 @pytest.mark.parametrize("address", manual.pages())
 def test_every_page_is_served_with_links_that_lead_somewhere(
     browser: Visitor, status_of: Callable[[str], int], address: str
@@ -49,8 +57,7 @@ def test_every_page_is_served_with_links_that_lead_somewhere(
     assert f"<title>{manual.pages()[address].title}" in page.source
     for target in re.findall(r'(?:href|src)="(/docs[^"#?]*)', page.source):
         assert status_of(target) == 200, target
-    assert "<script" not in page.source
-    assert " style=" not in page.source
+    needs_no_script(page.source)
 
 
 @pytest.mark.parametrize("book", ["operations", "control"])
@@ -62,6 +69,7 @@ def test_every_operation_has_a_page(browser: Visitor, book: str) -> None:
         page = browser.get(f"/docs/{book}/{row.id}")
         assert page.status == 200, row.id
         assert row.path in page.source
+        needs_no_script(page.source)
 
 
 def test_a_language_model_reads_the_manual_as_markdown(browser: Visitor) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from emulator.web.events import Watchers
+from tests.unit.web.peer import turn
 
 
 class Bank:
@@ -17,73 +18,97 @@ class Bank:
     def __init__(self) -> None:
         self.due: float | None = 0.0
         self.stuck = True
+        self.broken = False
         self.shared: asyncio.Future[None] | None = None
+        self.applied = 0
 
     def next_due(self) -> float | None:
         return self.due
 
     def apply_due(self) -> Awaitable[None] | None:
+        self.applied += 1
+        if self.broken:
+            raise OSError("no room")
         if not self.stuck:
-            self.due = 0.01
+            self.due = 3600.0
         return self.shared
 
 
+class Pauses:
+    """The seconds of each wait; each is over when `ring` says so."""
+
+    def __init__(self) -> None:
+        self.seen: list[float | None] = []
+        self._waits: list[asyncio.Timeout] = []
+
+    def __call__(self, seconds: float | None) -> asyncio.Timeout:
+        self.seen.append(seconds)
+        self._waits.append(asyncio.Timeout(None))
+        return self._waits[-1]
+
+    async def ring(self) -> None:
+        self._waits[-1].reschedule(0)
+        await turn()
+
+
 @pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds of each timer that is set; none of them rings by itself."""
-    seen: list[float] = []
-
-    class Loop:
-        def call_later(self, seconds: float, ring: Any) -> asyncio.TimerHandle:
-            seen.append(seconds)
-            return cast(Any, asyncio.Handle(ring, (), cast(Any, self)))
-
-        def get_debug(self) -> bool:
-            return False
-
-    monkeypatch.setattr(asyncio, "get_running_loop", Loop)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    seen = Pauses()
+    monkeypatch.setattr(asyncio, "timeout", seen)
     return seen
 
 
-def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes(pauses: list[float]) -> None:
-    bank = Bank()
+async def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes(pauses: Pauses) -> None:
+    bank, stream = Bank(), cast(Any, object())
     watchers = Watchers(cast(Any, bank))
-    watchers.add(cast(Any, object()))
+    watchers.add(stream)
+    await turn()
     for _ in range(10):
-        watchers.ring()
-    assert pauses == [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
-    watchers.set_timer()  # a request changes nothing about that
-    assert pauses[-1] == 60
+        await pauses.ring()
+    assert pauses.seen == [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
+    watchers.look_again()  # a request changes nothing about that
+    await turn()
+    assert pauses.seen[-1] == 60
     bank.stuck = False
-    watchers.ring()
+    await pauses.ring()
     bank.due = 0.0
-    watchers.set_timer()
-    assert pauses[-2:] == [0.01, 0.005]
+    watchers.look_again()
+    await turn()
+    assert pauses.seen[-2:] == [3600, 0.005]
+    watchers.discard(stream)
 
 
-async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    timers: list[asyncio.TimerHandle] = []
-    loop = asyncio.get_running_loop()
-    call_later = loop.call_later
-
-    def set_timer(seconds: float, ring: Any) -> asyncio.TimerHandle:
-        timers.append(call_later(seconds, ring))
-        return timers[-1]
-
-    monkeypatch.setattr(loop, "call_later", set_timer)
-    bank = Bank()
-    bank.due, bank.stuck = 3600.0, False
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(pauses: Pauses, fails: bool) -> None:
+    bank, stream = Bank(), cast(Any, object())
+    bank.stuck, bank.broken = False, fails
     bank.shared = asyncio.get_running_loop().create_future()
     watchers = Watchers(cast(Any, bank))
-    watchers.add(cast(Any, object()))
-    timers.pop().cancel()
-    watchers.ring()
-    assert timers == []
-    bank.shared.set_result(None)
-    for _ in range(3):
-        await asyncio.sleep(0)
-    [timer] = timers
-    assert not timer.cancelled()
-    for watcher in tuple(watchers.open):
-        watchers.discard(watcher)
-    assert timer.cancelled()
+    watchers.add(stream)
+    await turn()
+    await pauses.ring()
+    if not fails:
+        watchers.look_again()
+        await turn()
+        assert pauses.seen == [0.005]
+        bank.shared.set_result(None)
+        await turn()
+    assert pauses.seen == [0.005, 0.02 if fails else 3600]
+    assert bank.applied == 1
+    watchers.discard(stream)
+
+
+async def test_nothing_is_applied_when_the_last_stream_has_ended(pauses: Pauses) -> None:
+    bank, streams = Bank(), [cast(Any, object()), cast(Any, object())]
+    watchers = Watchers(cast(Any, bank))
+    for stream in streams:
+        watchers.add(stream)
+    await turn()
+    watchers.discard(streams[0])
+    await turn()
+    await pauses.ring()
+    assert bank.applied == 1
+    waits = len(pauses.seen)
+    watchers.discard(streams[1])
+    await turn()
+    assert (len(pauses.seen), bank.applied) == (waits, 1)
