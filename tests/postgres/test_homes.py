@@ -622,6 +622,26 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
 
 
 @pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
+async def test_a_process_that_loses_a_bank_while_it_loads_it_does_not_say_that_there_is_none(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it has not heard of that bank before."""
+    await one.homes._give_back([bank])
+    one.homes.drop(bank)
+    read = homes.content_of
+
+    async def lost(*asked: Any) -> Any:
+        one.homes.drop(bank)
+        one.homes.known.pop(bank, None)
+        return await read(*asked)
+
+    with monkeypatch.context() as losing:
+        losing.setattr(homes, "content_of", lost)
+        answer = await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))
+    assert answer.status == 503
+    assert (await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))).status == 400  # it is not signed
+
+
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, same: bool
 ) -> None:
