@@ -431,9 +431,7 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     desk.do("POST", "/generate", {"customers": 1})
     desk.do("DELETE", "/requests")
     desk.do("DELETE", "/snapshots/one")
-    desk.do("POST", "/tpps", {"name": "acme"})
-    desk.do("PUT", "/banks/second")
-    desk.do("DELETE", "/banks/second")
+    desk.do("POST", "/tpps", {"name": "heard"})
     desk.do("PUT", "/banks/default")
     stop()
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
@@ -450,11 +448,22 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("customers", "default", "generated"),
         ("requests", "default", "cleared"),
         ("snapshots", "default", "deleted"),
-        ("tpps", "acme", "issued"),
-        ("banks", "second", "created"),
-        ("banks", "second", "deleted"),
+        ("tpps", "heard", "issued"),
         ("reset", "default", "reset"),
         ("banks", "default", "created"),
+    ]
+
+
+@pytest.mark.inside  # a bank that another process creates is not told of
+def test_events_tell_of_the_other_banks_of_the_process(desk: ControlDesk) -> None:
+    pushed: list[bytes | None] = []
+    desk.events().subscribe(pushed.append)
+    desk.do("PUT", "/banks/second")
+    desk.do("DELETE", "/banks/second")
+    events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
+    assert [(event["type"], event["id"], event["status"]) for event in events] == [
+        ("banks", "second", "created"),
+        ("banks", "second", "deleted"),
     ]
 
 

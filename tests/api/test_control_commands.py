@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,7 +229,7 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
     assert run("rules", "remove", "slow")[0] == 0
     assert run("rules", "remove", "slow")[2] == "bank-emulator: There is no rule slow.\n"
     assert run("rules", "clear")[0] == 0
-    assert run("banks", "make", "cli-1", "--seed", "3")[1] == "http://127.0.0.1:8080/banks/cli-1\n"
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/banks/cli-1\n", run("banks", "make", "cli-1", "--seed", "3")[1])
     assert "cli-1" in run("banks", "list")[1]
     assert run("banks", "delete", "cli-1")[0] == 0
     consent = json.loads(run("consents", "list", "--output", "json")[1])[0]["consentId"]
@@ -425,7 +426,7 @@ def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path)
     for command in ("check", "apply"):
         status, out, err = run("scenario", command, str(file))
         assert status != 0
-        assert "A body has at most 1048576 bytes" in out + err
+        assert "1048576 bytes" in out + err
 
 
 STORY = """\

@@ -110,6 +110,7 @@ def test_location_leads_back_to_the_bank_that_was_asked(
     registry.make("other")
     other = registry.find("other")
     assert other is not None
+    other.bank.change_settings({"links": "relative"})
     client = DeskClient(other, authority, prefix="/banks/other").log_in(KARI)
     path, body = SEPA, BODIES[SEPA]
     answer = client.post(path, json=body)

@@ -77,7 +77,8 @@ class Wire(Inside):
                 connection.putheader("Content-Length", str(len(request.body)))
             connection.endheaders(request.body or None)
             answer = connection.getresponse()
-            if (answer.getheader("Content-Type") or "").startswith("text/event-stream"):
+            streams = (answer.getheader("Content-Type") or "").startswith("text/event-stream")
+            if streams and request.method != "HEAD":
                 return Stream(answer.status, answer.getheaders(), lambda push: self._follow(answer, push))
             return Response(answer.status, answer.getheaders(), answer.read())
         except (http.client.HTTPException, ConnectionError):

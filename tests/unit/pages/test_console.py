@@ -522,10 +522,11 @@ def test_a_certificate_is_issued_with_its_key_shown_once(browser: Visitor) -> No
 
 def test_a_tpp_is_issued_anew_where_the_form_says_so(browser: Visitor) -> None:
     page = browser.get("/console/tpps")
-    refused = press(browser, page, "/tpps", name="demo")
+    press(browser, page, "/tpps", name="twice")
+    refused = press(browser, page, "/tpps", name="twice")
     assert refused.status == 409
     issued = press(browser, refused, "/tpps", replace="true")
-    assert (issued.status, heading(issued)) == (200, "demo")
+    assert (issued.status, heading(issued)) == (200, "twice")
     assert "BEGIN PRIVATE KEY" in issued.source
     assert "BEGIN PRIVATE KEY" not in refused.source
 
