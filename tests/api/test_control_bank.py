@@ -18,7 +18,6 @@ from emulator.assemble import assemble
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
-from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.kinds import BANK
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
@@ -26,7 +25,7 @@ from emulator.control.operation import BankSpec
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
-from tests.api.desk import BASE, NOW, DeskClient
+from tests.api.desk import BASE, NOW, DeskClient, ok
 from tests.known_state import DOMESTIC, KARI, PAYMENT
 
 
@@ -77,7 +76,7 @@ def test_bank_time_goes_back_only_by_a_reset(
 
 
 def test_the_moment_that_the_clock_shows_is_no_step_back(desk: ControlDesk) -> None:
-    fixtures.reset(desk.service.bank, "known-state", now=NOW + timedelta(seconds=0.75), mode="frozen")
+    desk.do("PUT", "/clock", {"now": (NOW + timedelta(seconds=0.75)).isoformat()})
     shown = desk.get("/clock")
     before = desk.service.bank.clock.now()
     assert desk.do("PUT", "/clock", shown) == shown
@@ -148,9 +147,11 @@ def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
     assert desk.ask("GET", "/tpps?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
-def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, registry: BankRegistry) -> None:
+def test_people_banks_and_rules_are_lists_with_a_limit(
+    desk: ControlDesk, registry: BankRegistry, tpp: DeskClient
+) -> None:
     nina = {"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"}
-    fixtures.add(desk.service.bank, Additions.model_validate({"customers": [nina]}))
+    ok(tpp.post("/v1/sandbox/customers", json=nina), 201)
     everybody = [person["name"] for person in desk.get("/people")["people"]]
     assert everybody == ["Nina Ny", "Even Eksempel", "Kari Kladd", "Tor Testmann", "Siri Skisse"]
     assert [person["name"] for person in desk.get("/people?limit=2")["people"]] == everybody[:2]
@@ -166,6 +167,14 @@ def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, regist
         assert desk.ask("GET", f"{path}?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
+def test_reset_lets_a_clock_run_that_ran_at_first(authority: CertificateAuthority) -> None:
+    registry = registry_for(ServeSettings(ephemeral=True), authority)
+    desk = ControlDesk(Control(registry, authority), registry.default)
+    desk.do("PUT", "/clock", {"mode": "frozen"})
+    desk.do("POST", "/reset")
+    assert desk.get("/clock")["mode"] == "live"
+
+
 def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:
     pay(tpp)
     desk.do("PUT", "/settings", {"calendar": "norway"})
@@ -176,7 +185,6 @@ def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> N
     assert desk.get("/requests") == {"requests": []}
     assert desk.get("/rules")["rules"] == []
     assert desk.get("/settings")["calendar"] == "always-open"
-    assert desk.get("/clock")["mode"] == "live"
     assert [snapshot["name"] for snapshot in desk.get("/snapshots")["snapshots"]] == ["kept"]
 
 
