@@ -27,7 +27,7 @@ _SAVE_SNAPSHOT = (
 # a bank that was deleted while its snapshot was written must not leave it to the next one of its name
 _TAKE_SNAPSHOT_BACK = (
     "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
-    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
+    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.made = %s) RETURNING 1"
 )
 # not what the next home has saved: it waits for the row
 _DROP_SNAPSHOTS = (
@@ -55,7 +55,7 @@ class ServerSnapshots(StoredSnapshots):
         bank, now = self._lease.name, datetime.now(UTC)
         _execute(self._homes, _SAVE_SNAPSHOT, name, now, content, bank, self._lease.epoch)
         try:
-            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch)
+            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.made)
         except StoreUnwritable as error:
             raise StoreUncertain(f"the snapshot is stored: {error}") from error
         if gone:
@@ -134,6 +134,7 @@ class HomeStorage(Storage):
 
             def place() -> None:
                 homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
+                lease.made += lease.damage is not None  # as CLEAR counts a bank that was replaced
                 lease.sequence, lease.damage = documents.sequence, None
                 undo.pop_all()
 

@@ -296,9 +296,7 @@ class Homes:
         memory = await self.leases.memory(lease)
         self.commits.spawn(sweep(self.server, lease, content))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
-        if self.leases.held.get(name) is not lease:
-            return  # it was deleted meanwhile, or taken
-        if not lease.valid:
+        if self.leases.held.get(name) is not lease or not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
         service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response
 from emulator.assemble import homes
+from emulator.bank.notification_targets import allowed_host
 from emulator.client import Identity
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable
@@ -31,11 +32,13 @@ from tests.postgres.consents import ConsentOwner
 from tests.postgres.faulty import hasty
 from tests.postgres.owner import OwnBank, Site
 from tests.postgres.process import HEADERS, Process, execute, process, whole
+from tests.postgres.pushes import PushOwner
 from tests.postgres.server import PostgreSQL, own_folder
 from tests.postgres.signing import SigningOwner
 
 BASE = "http://127.0.0.1:8080"
-KINDS: tuple[type[OwnBank], ...] = (BankOwner, SandboxOwner, ConsentOwner, SigningOwner)
+KINDS: tuple[type[OwnBank], ...] = (BankOwner, SandboxOwner, ConsentOwner, SigningOwner, PushOwner)
+ALLOWED = (allowed_host("127.0.0.1"),)
 # of leases that this process has dropped; it may have taken the banks again meanwhile
 OVER = (
     "UPDATE {schema}.bank b SET until = now() - interval '1 s' FROM unnest(%s::text[], %s::bigint[]) d (name, epoch)"
@@ -57,7 +60,7 @@ class Service:
 
     async def start(self, number: int) -> None:
         stack = AsyncExitStack()
-        one = await stack.enter_async_context(process(self.url, self.folder / str(number)))
+        one = await stack.enter_async_context(process(self.url, self.folder / str(number), allow_notify=ALLOWED))
         self._break(one)
         self.processes[number : number + 1] = [one]
         self.contexts[number : number + 1] = [stack]
@@ -199,6 +202,8 @@ async def run(seconds: float, seed: int, rate: float, kinds: tuple[type[OwnBank]
             await nemesis
             for one in own:
                 await asyncio.to_thread(one.join)
+            for one in own:
+                await asyncio.to_thread(one.end)
             await asyncio.gather(*service.late, return_exceptions=True)
             for stack in service.contexts:
                 await stack.aclose()

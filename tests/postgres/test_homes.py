@@ -21,8 +21,9 @@ from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
-from emulator.bank.documents import Notification
+from emulator.bank.documents import Customer, Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
+from emulator.bank.payment import progression
 from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
@@ -394,6 +395,23 @@ async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_tak
     assert await snapshots(one) == ["second", "first"]
 
 
+async def test_a_snapshot_stays_where_the_bank_has_another_home_by_now(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stored in place of an earlier one."""
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+
+    async def late(statement: Any) -> Any:
+        with monkeypatch.context() as stopped:
+            await taken(one, two, bank, stopped)
+        await statement
+        raise OutcomeUnknown("the connection is lost")
+
+    async with commits_of(one, late, (home_storage._TAKE_SNAPSHOT_BACK,)):
+        await one.ask("PUT", "snapshots/kept", bank=bank)
+    await two.control("POST", "snapshots/kept/restore", bank=bank)
+
+
 async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_last_one(
     one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,6 +426,25 @@ async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_la
     async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
         await one.control("DELETE", "snapshots/kept", bank=bank, status=204)  # at the next home, after it was saved
     assert (await two.control("GET", "snapshots", bank=bank))["snapshots"] == []
+
+
+async def test_due_steps_that_could_not_be_stored_are_due_for_the_next_request(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that waits for them is answered as if they were not due yet."""
+    customers = one.registry.opened(bank).bank.documents  # type: ignore[union-attr]
+
+    def step(_: object, __: str) -> bool:
+        customers.put(CUSTOMER, cast(Customer, {"id": str(customers.count(CUSTOMER)), "customerNumber": "1"}))
+        return customers.count(CUSTOMER) < 2
+
+    monkeypatch.setattr(progression, "is_behind", lambda _: customers.count(CUSTOMER) < 2)
+    monkeypatch.setattr(progression, "run_piece", step)
+    async with commits_of(one, refused):
+        await one.control("GET", "settings", bank=bank)
+    assert customers.count(CUSTOMER) == 0
+    await one.control("GET", "settings", bank=bank)
+    assert customers.count(CUSTOMER) == 2
 
 
 async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
@@ -454,17 +491,18 @@ async def test_a_bank_whose_creation_could_not_be_stored_was_never_there(one: Pr
     assert [has(each, "green") for each in (one, two)] == [False, True]
 
 
-@pytest.mark.parametrize("how", ["not-looked", "not-stored", "given-up"])
+@pytest.mark.parametrize("how", ["not-looked", "not-stored", "lost", "given-up"])
 async def test_a_bank_that_could_not_be_created_does_not_exist(one: Process, two: Process, bank: str, how: str) -> None:
     """Nobody goes on to have its lease, and be asked for it."""
     name, asked = f"{bank}-new", list[asyncio.Task[Any]]()
+    lost = Sent(*[False] * log.TRIES)
 
     async def fails(sent: Any) -> Any:
         if how == "given-up":
             asked[0].cancel()
-        await refused(sent)
+        await (lost(sent) if how == "lost" else refused(sent))
 
-    async with commits_of(one, fails, (log._COMMIT_ONE if how == "not-stored" else homes._LOOK,)):
+    async with commits_of(one, fails, (log._COMMIT_ONE if how in ("not-stored", "lost") else homes._LOOK,)):
         asked.append(one.ask("PUT", f"banks/{name}", {"fixtures": "empty"}))
         await asyncio.wait(asked)
         await eventually(lambda: name not in one.leases.held)
@@ -584,6 +622,26 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
 
 
 @pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
+async def test_a_process_that_loses_a_bank_while_it_loads_it_does_not_say_that_there_is_none(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it has not heard of that bank before."""
+    await one.homes._give_back([bank])
+    one.homes.drop(bank)
+    read = homes.content_of
+
+    async def lost(*asked: Any) -> Any:
+        one.homes.drop(bank)
+        one.homes.known.pop(bank, None)
+        return await read(*asked)
+
+    with monkeypatch.context() as losing:
+        losing.setattr(homes, "content_of", lost)
+        answer = await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))
+    assert answer.status == 503
+    assert (await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))).status == 400  # it is not signed
+
+
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, same: bool
 ) -> None:
