@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.api.messages import Request, Response, Stream, finished
+from emulator.api.messages import Request, Response, finished
 from emulator.assemble import assemble
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
@@ -399,10 +399,8 @@ def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) 
 
 
 def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
-    stream = finished(desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),))))
-    assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
-    stop = stream.subscribe(pushed.append)
+    stop = desk.events().subscribe(pushed.append)
     payment = pay(tpp)
     desk.do("POST", f"/sca/{payment}/approve")
     desk.do("POST", "/clock/advance", {"by": "10s"})
@@ -419,10 +417,8 @@ def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: Desk
 
 
 def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
-    stream = finished(desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),))))
-    assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
-    stream.subscribe(pushed.append)
+    stop = desk.events().subscribe(pushed.append)
     desk.do("PUT", "/snapshots/one")
     desk.do("POST", "/scenario", {"name": "slow-bank"})
     desk.do("DELETE", "/scenario")
@@ -435,10 +431,9 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     desk.do("POST", "/generate", {"customers": 1})
     desk.do("DELETE", "/requests")
     desk.do("DELETE", "/snapshots/one")
-    desk.do("POST", "/tpps", {"name": "acme"})
-    desk.do("PUT", "/banks/second")
-    desk.do("DELETE", "/banks/second")
+    desk.do("POST", "/tpps", {"name": "heard"})
     desk.do("PUT", "/banks/default")
+    stop()
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
     assert [(event["type"], event["id"], event["status"]) for event in events] == [
         ("snapshots", "default", "saved"),
@@ -453,11 +448,22 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("customers", "default", "generated"),
         ("requests", "default", "cleared"),
         ("snapshots", "default", "deleted"),
-        ("tpps", "acme", "issued"),
-        ("banks", "second", "created"),
-        ("banks", "second", "deleted"),
+        ("tpps", "heard", "issued"),
         ("reset", "default", "reset"),
         ("banks", "default", "created"),
+    ]
+
+
+@pytest.mark.inside  # a bank that another process creates is not told of
+def test_events_tell_of_the_other_banks_of_the_process(desk: ControlDesk) -> None:
+    pushed: list[bytes | None] = []
+    desk.events().subscribe(pushed.append)
+    desk.do("PUT", "/banks/second")
+    desk.do("DELETE", "/banks/second")
+    events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
+    assert [(event["type"], event["id"], event["status"]) for event in events] == [
+        ("banks", "second", "created"),
+        ("banks", "second", "deleted"),
     ]
 
 
