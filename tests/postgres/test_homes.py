@@ -621,7 +621,6 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
     assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
 
 
-@pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
 async def test_a_process_that_loses_a_bank_while_it_loads_it_does_not_say_that_there_is_none(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -642,6 +641,7 @@ async def test_a_process_that_loses_a_bank_while_it_loads_it_does_not_say_that_t
     assert (await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))).status == 400  # it is not signed
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
 async def test_a_start_waits_for_the_lease_of_a_process_that_was_killed(
     store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, same: bool
 ) -> None:
