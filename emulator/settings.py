@@ -2,8 +2,10 @@
 BANK_EMULATOR_*.
 
 Each flag is declared once, as a member of ServeSettings: name, type, default, parser and help. The command line, its
-help, the variables and the manual's table come from it (`FLAGS`). `assemble/composition.py` and `cli/serve.py` hand the
-values to what uses them; `assemble/joining.py` lists those that processes of one store must have alike.
+help, the variables and the manual's table come from it (`FLAGS`). Read where
+they are used: what concerns a bank in `assemble/registry.py`, what concerns the process in the other modules of
+`assemble` and in `cli/serve.py`. One that processes of a store must have alike is in `SHARED` (`assemble/joining.py`),
+one that a test may set also in `testing/options.BankOptions`.
 """
 
 from __future__ import annotations

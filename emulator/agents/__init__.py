@@ -1,4 +1,5 @@
 """The bank for agents: a server of the Model Context Protocol, whose tools are made for the work of a TPP's developer.
 
-It stands on the command line and on the Python interface, and is imported by `bank-emulator mcp` alone.
+Its tools ask the control interface of a bank, use the command line and the Python interface, and are described in
+agents.md; it is imported by `bank-emulator mcp` alone.
 """

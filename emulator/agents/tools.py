@@ -1,4 +1,5 @@
-"""The tools, one method each: its docstring tells an agent when to use it, its answer is a short text.
+"""The tools, one method and one row of `TABLE` each: its docstring tells an agent when to use it, its answer is a short
+text. What the bank knows a tool asks the control interface for (`desk.ask`).
 
 An answer ends with the address where more stands. What loses data says so and asks for `confirm`.
 """

@@ -1,8 +1,8 @@
 """The form of an answer: refusals (errors.md), JSON, its language and compression, and x-accept-fix (accept-fix.md).
 
-The bank answers in JSON only, in English or Norwegian, gzip if the client accepts it and the answer is not signed:
-clients decompress before anybody can see the bytes, so the Digest of a signed answer is over a body that is sent as it
-is.
+The bank answers in JSON only; texts for customers are in English or Norwegian. It is gzip if the client accepts it and
+the answer is not signed: clients decompress before anybody can see the bytes, so the Digest of a signed answer is over
+a body that is sent as it is.
 """
 
 from __future__ import annotations

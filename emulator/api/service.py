@@ -183,13 +183,13 @@ class BankService:
             try:
                 with bank.documents.at_once():  # written separately, so that a failure does not affect the request
                     more = progression.run_piece(bank, until)
-            except StoreUnwritable as error:
+                if not more:
+                    return
+                yield
+            except StoreUnwritable as error:  # of this piece, or of its commit
                 # Reads still use the current state; a write answers 503.
                 logger.error("due steps cannot be written: %s", error)
                 return
-            if not more:
-                return
-            yield
 
     def answer(self, request: Request) -> Response:
         """Answer one request to `/v1`; what bank time has made due is applied already."""

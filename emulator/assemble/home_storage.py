@@ -12,7 +12,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import unwritable
 from emulator.store.postgres.errors import StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease
@@ -27,7 +27,7 @@ _SAVE_SNAPSHOT = (
 # a bank that was deleted while its snapshot was written must not leave it to the next one of its name
 _TAKE_SNAPSHOT_BACK = (
     "DELETE FROM {schema}.snapshot s WHERE bank = %s AND name = %s AND created = %s"
-    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.epoch = %s) RETURNING 1"
+    " AND NOT EXISTS (SELECT FROM {schema}.bank b WHERE b.name = s.bank AND b.made = %s) RETURNING 1"
 )
 # not what the next home has saved: it waits for the row
 _DROP_SNAPSHOTS = (
@@ -35,6 +35,12 @@ _DROP_SNAPSHOTS = (
     " gone AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name AND s.name = ANY(%s))"
     " SELECT name FROM own"
 )
+
+
+def _execute(homes: Homes, statement: str, *values: object) -> None:
+    """Have the store change something once, for a thread; StoreLost if it does not, as another process has the bank."""
+    if not homes.server.rows_in_thread(statement, *values, again=False):
+        raise StoreLost(LOST)
 
 
 class ServerSnapshots(StoredSnapshots):
@@ -46,21 +52,18 @@ class ServerSnapshots(StoredSnapshots):
         self._lease = lease
 
     def _write(self, name: str, content: bytes) -> None:
-        bank, epoch, now = self._lease.name, self._lease.epoch, datetime.now(UTC)
-        rows = self._homes.server.rows_in_thread
-        if not rows(_SAVE_SNAPSHOT, name, now, content, bank, epoch, again=False):
-            raise StoreLost(LOST)
+        bank, now = self._lease.name, datetime.now(UTC)
+        _execute(self._homes, _SAVE_SNAPSHOT, name, now, content, bank, self._lease.epoch)
         try:
-            gone = rows(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.epoch)
+            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.made)
         except StoreUnwritable as error:
             raise StoreUncertain(f"the snapshot is stored: {error}") from error
         if gone:
             raise StoreLost(LOST)
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
-        rows, asked = self._homes.server.rows_in_thread, (self._lease.name, self._lease.epoch, list(names))
-        if not (yield from in_thread(lambda: rows(_DROP_SNAPSHOTS, *asked, again=False), lasts=True)):
-            raise StoreLost(LOST)
+        asked = self._lease.name, self._lease.epoch, list(names)
+        yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)
 
     def _size(self, _name: str) -> int:
         return LARGE + 1  # it is read in a thread
@@ -90,9 +93,9 @@ class HomeStorage(Storage):
         return self._issued(authority.keep(self._homes.server.rows)) if authority.pending else None
 
     @staticmethod
-    async def _issued(stored: Awaitable[None]) -> None:
+    async def _issued(issue: Awaitable[None]) -> None:
         try:
-            await stored
+            await issue
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:
@@ -131,17 +134,23 @@ class HomeStorage(Storage):
 
             def place() -> None:
                 homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
+                lease.made += lease.damage is not None  # as CLEAR counts a bank that was replaced
                 lease.sequence, lease.damage = documents.sequence, None
                 undo.pop_all()
 
             yield documents, place
 
     def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
-        """Delete a bank of which this process is the home."""
+        """Delete a bank of which this process is the home; it is so no more until that is known to have failed."""
         homes, lease = self._homes, self._lease(name)
-        rows = homes.server.rows_in_thread
-        if not (yield from in_thread(lambda: rows(DELETE, name, lease.epoch, again=False), lasts=True)):
-            raise StoreLost(LOST)
+        lease.deleting = True
+        try:
+            yield from in_thread(lambda: _execute(homes, DELETE, name, lease.epoch), lasts=True)
+        except BaseException as error:
+            lease.deleting = isinstance(error, StoreVoid) or not isinstance(error, StoreUnwritable)
+            if lease.deleting and homes.leases.held.get(name) is lease:
+                homes.drop(name)
+            raise
         homes.known.pop(name, None)
         homes.leases.held.pop(name, None)
 

@@ -9,7 +9,8 @@ of these ways that is open, until one of them gives an answer:
 3. Nobody is: this process takes the lease, loads the bank and is the home.
 
 Nothing is answered twice: a change that was computed here and not stored is undone, and one whose outcome is unknown
-ends in a closed connection. PATIENCE bounds the search, which takes longer than a look only while a home is ending.
+ends in a closed connection. PATIENCE bounds the search, which takes longer than a look only while a home is ending; it
+is longer than a lease, as a start waits for that of a killed process.
 
 Two tasks go on while nobody asks: one renews the leases each second, the other takes over banks whose home has gone,
 so that their notifications and due steps go on.
@@ -182,15 +183,18 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        if _is_about_all(request):
-            try:
-                await self.refresh()
-            except StoreError as error:
-                return _refused(request, str(error))
-        answer = await self._local(request)
-        documents = self.registry.documents(name)
-        if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created in the end, or damaged
-            self.commits.spawn(self._give_back([name]))
+        refused = None
+        try:
+            if _is_about_all(request):
+                try:
+                    await self.refresh()
+                except StoreError as error:
+                    refused = _refused(request, str(error))
+            answer = refused or await self._local(request)
+        finally:
+            documents = self.registry.documents(name)
+            if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created, or damaged
+                self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer
@@ -249,7 +253,7 @@ class Homes:
                 await self.renew()
                 if self._serves(name):
                     return None
-                self._drop(name)
+                self.drop(name)
             lease = await self.leases.take(name, new=new)
             if isinstance(lease, Elsewhere):
                 self.known[name] = lease
@@ -292,9 +296,7 @@ class Homes:
         memory = await self.leases.memory(lease)
         self.commits.spawn(sweep(self.server, lease, content))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
-        if self.leases.held.get(name) is not lease:
-            return  # it was deleted meanwhile, or taken
-        if not lease.valid:
+        if self.leases.held.get(name) is not lease or not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
         service = self.registry.open(name, documents)
         self.known[name] = Elsewhere(self.leases.address, self.leases.home)
@@ -309,12 +311,12 @@ class Homes:
         documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
         if documents is None or documents.log is log:
             has_lease = log.ended is None and lease is log.lease  # a new bank that the store refused
-            self._drop(log.name)
+            self.drop(log.name)
             if has_lease:
                 self.leases.held[log.name] = log.lease
                 self.commits.spawn(self._give_back([log.name]))
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Forget a bank of which this process is not the home any more."""
         self.leases.held.pop(name, None)
         self.registry.end(name)
@@ -373,7 +375,7 @@ class Homes:
         """Renew all leases, and drop the banks that are lost; StoreUnreachable."""
         for name in await self.leases.renew():
             logger.info("another process is the home of bank %s now", name)
-            self._drop(name)
+            self.drop(name)
 
     async def _look_around(self) -> None:
         """Take over banks whose home has gone, follow what others make, and give back what nobody asks for."""

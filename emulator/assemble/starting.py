@@ -1,7 +1,8 @@
 """Answers requests while the documents are loaded: /health is 200, /ready 503 with the progress, the rest 503.
 
 After a kill, a start reads the journal, which takes seconds if it is large. Meanwhile `StartingApplication` answers at
-the listening address, and the progress is logged.
+the listening address, and the progress is logged. Afterwards /ready is `api/service.ready`, to which `homes` adds what
+a process of several has.
 """
 
 from __future__ import annotations

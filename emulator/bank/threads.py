@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from threading import Thread
 from typing import TypeVar
 
@@ -14,12 +15,13 @@ T = TypeVar("T")
 SLICE = 0.005  # seconds that a step waits for the work
 
 
-def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future[T], None, T]:
+def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future[T] | bool, None, T]:
     """Run `work` in a thread. Returns its result, or raises its exception.
 
     Yields the future of the result, which the caller waits for before the next step; an earlier step waits briefly. The
     work must not use data that is changed elsewhere meanwhile. When the generator is closed, the thread continues to
-    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then.
+    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then,
+    and is not done again where another process has the bank by now.
     """
     future: Future[T] = Future()
 
@@ -39,7 +41,11 @@ def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future
                 raise
         wait([future], SLICE)
     thread.join()  # at its end it has no more of the result
-    return future.result()
+    result = future.result()
+    if lasts:
+        with suppress(StoreUnwritable):
+            yield True  # from now on nobody may do it again
+    return result
 
 
 def run_to_end(steps: Generator[object, None, T]) -> T:

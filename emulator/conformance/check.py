@@ -1,5 +1,7 @@
 """The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
+Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`.
+
 `seen` describes the observation that is the occasion. `expect` has one or several clauses, each judged on its own:
 
     itself: MATCH        the occasion itself matches

@@ -1,7 +1,7 @@
 """The parts of the manual and the README that are generated from the code.
 
 `python -m tests.docs.sections` writes them: every block between `<!-- generated: NAME -->` and `<!-- end: NAME -->`,
-and the pictures that are drawn from tables.
+the pictures that are drawn from tables, and the schemas of scenarios and fixtures.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator import manual
+from emulator.bank.fixtures import schema as fixture_schema
+from emulator.scenario.model import scenario_schema
 from tests.docs.pictures import chart, packages_picture, statuses_picture
 
 if TYPE_CHECKING:
@@ -374,6 +376,8 @@ def main() -> None:
         after = renewed(before)
         if after != before:
             file.write_text(after)
+    for file, schema in {"scenarios/scenario": scenario_schema(), "fixtures/fixture": fixture_schema()}.items():
+        (ROOT / f"{file}.schema.json").write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

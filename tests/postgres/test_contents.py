@@ -47,7 +47,7 @@ async def moved(one: Process, two: Process, bank: str) -> None:
     """The second process becomes the home."""
     with pytest.MonkeyPatch.context() as stopped:
         await taken(one, two, bank, stopped)
-    one.homes._drop(bank)
+    one.homes.drop(bank)
 
 
 STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s ORDER BY sequence"
@@ -141,7 +141,7 @@ async def test_a_content_that_is_gone_is_named(one: Process, two: Process, bank:
     await restored(one, bank)
     [(content,)] = await execute(one.url, STAGED, bank)
     await one.homes._give_back([bank])
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await execute(one.url, "DELETE FROM {schema}.checkpoint WHERE bank = %s", bank)
     answer = await two.control("GET", "clock", bank=bank, status=503)
     assert f"content {content} of bank {bank} is damaged: it is missing" in str(answer)

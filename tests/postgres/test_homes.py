@@ -21,8 +21,9 @@ from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
 from emulator.bank.clock import LIVE
-from emulator.bank.documents import Notification
+from emulator.bank.documents import Customer, Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
+from emulator.bank.payment import progression
 from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
@@ -265,11 +266,11 @@ async def test_a_bank_may_be_lost_and_taken_again_while_a_commit_is_looked_up(
 
     async def overtaken(look_up: Any) -> Any:
         rows = None if again else await look_up
-        one.homes._drop(bank)
+        one.homes.drop(bank)
         await over(one, bank)
         await two.control("POST", "clock/advance", {"by": "PT1S"}, bank=bank)
         await two.homes._give_back([bank])
-        two.homes._drop(bank)
+        two.homes.drop(bank)
         if rows is not None:
             return rows
         assert await one.homes.locate(bank) is None
@@ -390,8 +391,25 @@ async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_tak
         replaced = await two.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
         assert (replaced.status, replaced.delivery.disconnect) == (503, "after"), "the bank is, but has snapshots"
     assert await snapshots(two) == ["second", "first"]
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     assert await snapshots(one) == ["second", "first"]
+
+
+async def test_a_snapshot_stays_where_the_bank_has_another_home_by_now(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stored in place of an earlier one."""
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+
+    async def late(statement: Any) -> Any:
+        with monkeypatch.context() as stopped:
+            await taken(one, two, bank, stopped)
+        await statement
+        raise OutcomeUnknown("the connection is lost")
+
+    async with commits_of(one, late, (home_storage._TAKE_SNAPSHOT_BACK,)):
+        await one.ask("PUT", "snapshots/kept", bank=bank)
+    await two.control("POST", "snapshots/kept/restore", bank=bank)
 
 
 async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_last_one(
@@ -408,6 +426,25 @@ async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_la
     async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
         await one.control("DELETE", "snapshots/kept", bank=bank, status=204)  # at the next home, after it was saved
     assert (await two.control("GET", "snapshots", bank=bank))["snapshots"] == []
+
+
+async def test_due_steps_that_could_not_be_stored_are_due_for_the_next_request(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that waits for them is answered as if they were not due yet."""
+    customers = one.registry.opened(bank).bank.documents  # type: ignore[union-attr]
+
+    def step(_: object, __: str) -> bool:
+        customers.put(CUSTOMER, cast(Customer, {"id": str(customers.count(CUSTOMER)), "customerNumber": "1"}))
+        return customers.count(CUSTOMER) < 2
+
+    monkeypatch.setattr(progression, "is_behind", lambda _: customers.count(CUSTOMER) < 2)
+    monkeypatch.setattr(progression, "run_piece", step)
+    async with commits_of(one, refused):
+        await one.control("GET", "settings", bank=bank)
+    assert customers.count(CUSTOMER) == 0
+    await one.control("GET", "settings", bank=bank)
+    assert customers.count(CUSTOMER) == 2
 
 
 async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
@@ -452,6 +489,26 @@ async def test_a_bank_whose_creation_could_not_be_stored_was_never_there(one: Pr
         await each.control("GET", "clock", bank="green", status=404)
     await two.control("PUT", "banks/green", {"fixtures": "empty"}, status=201)
     assert [has(each, "green") for each in (one, two)] == [False, True]
+
+
+@pytest.mark.parametrize("how", ["not-looked", "not-stored", "lost", "given-up"])
+async def test_a_bank_that_could_not_be_created_does_not_exist(one: Process, two: Process, bank: str, how: str) -> None:
+    """Nobody goes on to have its lease, and be asked for it."""
+    name, asked = f"{bank}-new", list[asyncio.Task[Any]]()
+    lost = Sent(*[False] * log.TRIES)
+
+    async def fails(sent: Any) -> Any:
+        if how == "given-up":
+            asked[0].cancel()
+        await (lost(sent) if how == "lost" else refused(sent))
+
+    async with commits_of(one, fails, (log._COMMIT_ONE if how in ("not-stored", "lost") else homes._LOOK,)):
+        asked.append(one.ask("PUT", f"banks/{name}", {"fixtures": "empty"}))
+        await asyncio.wait(asked)
+        await eventually(lambda: name not in one.leases.held)
+    for each in (one, two):
+        await each.control("GET", "clock", bank=name, status=404)
+        await each.control("DELETE", f"banks/{name}", status=404)
 
 
 async def test_banks_whose_home_is_gone_are_taken_over_without_a_request(
@@ -517,7 +574,7 @@ async def test_what_a_home_has_left_is_for_the_next_one_only(one: Process, two: 
         await three.send(Request("GET", "/banks/heir/v1/accounts", HEADERS))
         await three.end()
     assert len((await one.control("GET", "requests", bank="heir"))["requests"]) == 1
-    one.homes._drop("heir")  # as if it was killed
+    one.homes.drop("heir")  # as if it was killed
     await over(one, "heir")
     assert (await two.control("GET", "requests", bank="heir"))["requests"] == []
 
@@ -527,7 +584,7 @@ async def test_of_two_processes_that_take_a_bank_at_once_the_later_one_hears_who
 ) -> None:
     """Not that there is no such bank: the statement has read the row before the other one was first."""
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await over(one, bank)
     two.homes.known.pop(bank, None)
     async with await psycopg.AsyncConnection.connect(one.url) as holder:
@@ -551,7 +608,7 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
         await load(lease)
 
     monkeypatch.setattr(two.homes, "_load", slowly)
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await over(one, bank)
     two.homes.known.pop(bank, None)
     asked = [two.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))]
@@ -562,6 +619,26 @@ async def test_a_process_that_loads_a_bank_does_not_say_that_there_is_none(
     await asyncio.wait(asked[1:], timeout=0.05)
     goes_on.set()
     assert [(await answer).status for answer in asked] == [400, 400], "not signed, but known"
+
+
+async def test_a_process_that_loses_a_bank_while_it_loads_it_does_not_say_that_there_is_none(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it has not heard of that bank before."""
+    await one.homes._give_back([bank])
+    one.homes.drop(bank)
+    read = homes.content_of
+
+    async def lost(*asked: Any) -> Any:
+        one.homes.drop(bank)
+        one.homes.known.pop(bank, None)
+        return await read(*asked)
+
+    with monkeypatch.context() as losing:
+        losing.setattr(homes, "content_of", lost)
+        answer = await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))
+    assert answer.status == 503
+    assert (await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))).status == 400  # it is not signed
 
 
 @pytest.mark.parametrize("same", [False, True], ids=["another-address", "the-same-address"])
@@ -746,6 +823,47 @@ async def test_a_snapshot_has_no_change_that_was_taken_back(
     assert await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank) == []
 
 
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_process_does_not_answer_for_a_bank_of_which_others_know_that_it_is_deleted(
+    one: Process, two: Process, bank: str, answered: bool
+) -> None:
+    """Before it hears of that, or where it never does."""
+
+    async def gone(deletion: Any) -> Any:
+        rows = await deletion
+        for each in (two, one):
+            await each.control("GET", "clock", bank=bank, status=404)
+        if not answered:
+            raise OutcomeUnknown("the connection is lost")
+        return rows
+
+    async with commits_of(one, gone, (log.DELETE,)):
+        answer = await one.ask("DELETE", f"banks/{bank}")
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == (None if answered else "after")
+    for each in (two, one):
+        await each.control("GET", "clock", bank=bank, status=404)
+
+
+async def test_a_deletion_that_arrives_when_nobody_waits_for_it_any_more_deletes_nothing(
+    one: Process, two: Process, bank: str
+) -> None:
+    late: list[Any] = []
+
+    async def delayed(deletion: Any) -> Any:
+        late.append(deletion)
+        raise OutcomeUnknown("the connection is lost")
+
+    async with commits_of(one, delayed, (log.DELETE,)):
+        answer = await one.ask("DELETE", f"banks/{bank}")
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP
+    await two.control("GET", "clock", bank=bank)
+    assert await late[0] == []
+    for each in (one, two):
+        await each.control("GET", "clock", bank=bank)
+
+
 async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -797,6 +915,24 @@ async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: P
         two.ask("POST", "tpps", {"name": "both"}, bank="other"),
     ]
     assert sorted([(await answer).status for answer in asked]) == [201, 409]
+
+
+async def test_a_tpp_is_stored_by_the_request_that_issued_it(one: Process, two: Process, bank: str) -> None:
+    """Not by what goes on beside it, of which nobody would hear that another process was first."""
+
+    async def late(commit: Any) -> Any:
+        await two.control("POST", "tpps", {"name": "first"}, bank=other, status=201)
+        await one.homes._look_around()
+        return await commit
+
+    other = f"{bank}-other"
+    await two.control("PUT", f"banks/{other}", {"fixtures": "empty"}, status=201)
+    async with commits_of(one, late):
+        asked = [
+            one._queue.answer(request("PUT", "settings", {"progression": "manual"}, bank=bank)),
+            one._queue.answer(request("POST", "tpps", {"name": "first"}, bank=bank)),
+        ]
+        assert [(await answer).status for answer in asked] == [200, 409]
 
 
 async def test_only_the_request_that_issued_a_tpp_fails_with_it(
@@ -886,7 +1022,7 @@ async def test_a_damaged_row_is_named_until_it_is_restored(
 ) -> None:
     before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
     await one.homes._give_back([bank])
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await execute(one.url, damage, bank)
     for each in (one, two):
         answer = await each.control("GET", "settings", bank=bank, status=503)
@@ -902,7 +1038,7 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
 
     async def damage(home: Process) -> None:
         await home.homes._give_back([bank])
-        home.homes._drop(bank)
+        home.homes.drop(bank)
         await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
 
     await damage(one)
@@ -917,7 +1053,7 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
     people = (await one.control("GET", "people", bank=bank))["people"]
     assert people
     await two.homes._give_back([bank])
-    two.homes._drop(bank)
+    two.homes.drop(bank)
     assert (await one.control("GET", "people", bank=bank))["people"] == people
     await damage(one)
     await two.control("DELETE", f"banks/{bank}", status=204)
@@ -933,7 +1069,7 @@ async def test_what_a_home_has_left_is_left_out_where_it_cannot_be_read(
 ) -> None:
     before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
     await one.homes._give_back([bank])
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await execute(one.url, "UPDATE {schema}.bank SET memory = %s WHERE name = %s", memory.encode(), bank)
     assert await one.control("GET", "settings", bank=bank) == before
     assert f"bank {bank}: what its last home had in memory cannot be read: " in caplog.text
@@ -1014,7 +1150,7 @@ async def test_long_work_is_begun_again_by_a_process_that_has_lost_the_bank_and_
     headers = (HEADERS[0], ("Content-Type", "application/yaml"))
     asked = one.send(Request("POST", f"/banks/{bank}/_emulator/scenario", headers, scenario.encode()))
     await eventually(reading.is_set)
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await one.control("GET", "settings", bank=bank)
     goes_on.set()
     assert (await asked).status == 200
@@ -1043,12 +1179,19 @@ async def test_long_work_of_which_nobody_knows_what_is_stored_gets_no_answer(
     assert 0 < len((await one.control("GET", "people", bank=bank))["people"]) < 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "done"),
+    [
+        ("POST", "generate", [3, "old"]),
+        ("PUT", "snapshots/new", [0, "new", "old"]),
+        ("DELETE", "snapshots/old", [0]),
+    ],
+)
 async def test_long_work_whose_lease_is_over_when_it_ends_is_not_done_again(
-    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch, method: str, path: str, done: list[object]
 ) -> None:
     """Also where nobody has taken the bank, and this process goes on to be its home."""
-    service = one.registry.opened(bank)
-    assert service is not None
+    await one.control("PUT", "snapshots/old", bank=bank, status=201)
     lease = one.leases.held[bank]
     steps = Unfinished.step
 
@@ -1060,11 +1203,12 @@ async def test_long_work_whose_lease_is_over_when_it_ends_is_not_done_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(Unfinished, "step", over_at_the_end)
-        asked = one.ask("POST", "generate", {"customers": 3, "accountsPerCustomer": 1}, bank=bank)
-        answer = await asked
+        body = {"customers": 3, "accountsPerCustomer": 1} if path == "generate" else None
+        answer = await one.ask(method, path, body, bank=bank)
     assert isinstance(answer, Response)
     assert answer.delivery is HANG_UP
-    assert len((await one.control("GET", "people", bank=bank))["people"]) == 3
+    people, snapshots = [await one.control("GET", name, bank=bank) for name in ("people", "snapshots")]
+    assert [len(people["people"]), *sorted(each["name"] for each in snapshots["snapshots"])] == done
 
 
 async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQL, tmp_path: Path) -> None:

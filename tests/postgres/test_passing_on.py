@@ -139,7 +139,7 @@ async def test_an_event_stream_shows_what_happens_at_the_home_until_its_client_g
 async def test_an_event_stream_ends_with_its_home(one: Process, two: Process, bank: str) -> None:
     """Its client connects again, and is at the next home."""
     streams = [follow(await each.ask("GET", "events", bank=bank))[0] for each in (one, two)]
-    one.homes._drop(bank)
+    one.homes.drop(bank)
     await eventually(lambda: all(seen == [None] for seen in streams))
 
 

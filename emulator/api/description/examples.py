@@ -1,4 +1,7 @@
-"""Examples that work with the fixture known-state: shown in the OpenAPI document, and sent by the tests."""
+"""Examples that work with the fixture known-state: shown in the OpenAPI document, and sent by the tests.
+
+The answers are in `answers.json`, which `python -m tests.docs.answers` records from a bank.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Account information: lists, balances and transactions of accounts and of card accounts (accounts.md)."""
+"""Account information: lists, balances and transactions of accounts and of card accounts (accounts.md).
+
+The members of an answer are put together here, the amounts come from `bank/accounts`. Accounts and cards show the same
+balances (`balances_shown`).
+"""
 
 from __future__ import annotations
 

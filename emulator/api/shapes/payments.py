@@ -1,6 +1,7 @@
 """The bodies of payment initiation, one for each product (payments.md#members-of-a-body), and of signing baskets.
 
-Checks that need the bank's documents or clock (accounts, dates, limits), and check digits, belong to the products.
+Limits of length and number are here. Checks that need the bank's documents or clock (accounts, dates, amounts), and
+check digits, belong to the products.
 """
 
 from __future__ import annotations

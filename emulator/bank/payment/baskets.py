@@ -1,4 +1,6 @@
-"""Signing baskets: one SCA for up to ten payments, which are then independent of each other (baskets.md).
+"""Signing baskets: one SCA for several payments, which are then independent of each other (baskets.md).
+
+How many it takes is a matter of its body (`SigningBasket` in `api/shapes/payments.py`).
 
 A basket has no status of its own: it shows the worst of its payments (`lifecycle.basket_state`). It stores who owns it,
 its payments, the open SCA, and when it was first signed. A payment names its basket (`basketId`), so that it is in one

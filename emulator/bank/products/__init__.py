@@ -1,7 +1,8 @@
 """The payment products: each module of this package defines one `Product`; a malformed one stops the start.
 
 The body that it names is in `api/shapes/payments.py`, the rules in `bank/scheme/rules.py`, and the flow, with the table
-of its statuses, in `bank/payment/flows`.
+of its statuses, in `bank/payment/flows`. Nothing else lists the products: fee, header column and example follow from
+the members. The steps to add one: add-product.md.
 """
 
 from __future__ import annotations

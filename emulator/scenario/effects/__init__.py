@@ -1,7 +1,8 @@
 """The effects of a rule (`then`): their common form, and one file each in this folder.
 
 Each is drawn by a fault of `conformance/explore/faults`. One that acts inside the bank (`inside`) also needs a member
-of `bank/request.Script` and the place in the domain that reads it.
+of `bank/request.Script`, which `api/gates.py` (`sca`, `quota`), `api/notification_headers.py` (`notification`) or
+`bank/payment/initiation.py` (the others) reads. The steps to add one: add-effect.md.
 """
 
 from __future__ import annotations

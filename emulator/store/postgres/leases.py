@@ -1,7 +1,8 @@
 """Who is the home of a bank: leases in the database, each with an epoch.
 
 A bank has one home at a time, the process that has its documents in memory and answers for it. A home holds a lease of
-LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`.
+LASTS seconds in the bank's row, and renews it each second; taking one raises `epoch`. PATIENCE (homes.py) and UNKNOWN
+(log.py) are longer than LASTS; the times are in postgresql.md, too.
 
     a row is                becomes   by
     free: `until` is past   held      `take`: epoch + 1 (`locate` in homes.py, for a request or an orphan)
@@ -109,6 +110,7 @@ class Lease:
     made: int
     snapshots: Sequence[tuple[str, datetime]] = ()
     damage: StoredDataDamaged | None = None
+    deleting: bool = False  # the bank is being deleted, and may be gone: any other process may say so
 
     @property
     def replaces(self) -> bool:
@@ -118,7 +120,7 @@ class Lease:
     @property
     def valid(self) -> bool:
         """Whether no other process can be the home."""
-        return elapsed() < self.until
+        return not self.deleting and elapsed() < self.until
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,12 @@ from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import Change, Log, content_named
+from emulator.store.log import Log
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
-from emulator.store.table import Image, StoredContent
+from emulator.store.table import Change, Image, StoredContent, content_named
 
 logger = logging.getLogger(__name__)
 
@@ -423,9 +423,7 @@ class Commits:
                         batches.extend([one] for one in batch)  # the others need not suffer from the rows of one
                         continue
                     for log, _ in batch:
-                        log.refused(StoreUnwritable(str(error)))
-                        if not log.synced and log.ended is None:
-                            self._lost(log)
+                        self._refuse(log, error)
                 finally:
                     for log, _ in batch:
                         log.committing = 0
@@ -477,9 +475,15 @@ class Commits:
                 if again:
                     self._noted[log] = None
                 else:
-                    log.refused(StoreUnwritable(str(error)))
+                    self._refuse(log, error)
             else:
                 self._give_up(log, StoreUncertain("nobody knows whether the change was stored"))
+
+    def _refuse(self, log: PostgresLog, error: StoreUnreachable) -> None:
+        """Do without changes that are not stored, and without a bank of which nothing is."""
+        log.refused(StoreUnwritable(str(error)))
+        if not log.synced and log.ended is None:
+            self._lost(log)
 
     def drop(self, log: PostgresLog, error: StoreUnwritable) -> None:
         """Do without a bank from now on."""
