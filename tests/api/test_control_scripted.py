@@ -436,6 +436,7 @@ def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: Contr
     assert desk.get("/clock") == {"now": "2026-03-01T11:00:00+00:00", "mode": "frozen"}
 
 
+@pytest.mark.inside  # a story that is played without a server
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

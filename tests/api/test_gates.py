@@ -238,8 +238,8 @@ def test_ids_in_capitals_are_the_same_ids(
     )
     repeated = lower.post(DOMESTIC, json=body, headers={"X-Request-ID": again})
     assert (repeated.body, repeated.headers["x-request-id"]) == (paid.body, again)
-    newest = next(service.log.newest())
-    assert dict(newest.request.headers)["PSU-ID"] == tpp.psu_id
+    newest = next(service.log.newest()).detail()
+    assert dict(newest["request"]["headers"])["PSU-ID"] == tpp.psu_id
     verdicts = {row["check"]: row["verdict"] for row in desk.get("/conformance")["checks"]}
     assert (verdicts["takes-psu-id-and-session"], verdicts["keeps-the-corporate-id"]) == ("pass", "pass")
 

@@ -71,7 +71,7 @@ class Wire(Inside):
         try:
             connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
             for name, value in headers:
-                connection.putheader(name, value.encode("latin-1"))
+                connection.putheader(name, value.encode("utf-8" if max(value, default="") > "\xff" else "latin-1"))
             has_length = any(name.lower() == "content-length" for name, _ in headers)
             if not has_length and (request.body or request.method in ("POST", "PUT")):
                 connection.putheader("Content-Length", str(len(request.body)))
