@@ -410,8 +410,9 @@ def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, b
 
 
 def test_a_customer_who_leaves_by_a_rule_has_approved_nothing(emulator: Living, browser: Visitor) -> None:
-    about = {"tppName": "demo", "redirectUri": "https://tpp.example/back", "outcome": "abandon"}
-    token = authorisations.open_sca(emulator.service.bank, "PSDNO-SBX-demo", "access", about)
+    browser.send("POST", "/_emulator/rules", b'{"then": {"sca": "abandon"}}', Content_Type="application/json")
+    assert emulator.call("GET", "/v1/accounts").status == 401
+    [token] = [one["id"] for one in emulator.service.bank.documents.all(SCA)]
     ended = press(browser, browser.get("/console/sca"), token, nationalId=KARI, how="approve")
     assert heading(ended) == "The customer closed the page"
     assert "there is no redirect" in ended.text
