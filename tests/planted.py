@@ -372,7 +372,7 @@ FAULTS = (
         "unit/client/test_proxy.py",
     ),
     Fault(
-        "store/keys.py",
+        "store/kinds.py",
         "else (*head, high, _TOP))",
         "else (*head, high))",
         "the upper bound of a range is left out",

@@ -1,12 +1,14 @@
-"""What moves with a bank besides its documents when its home ends in order: request log and counters of rules, as JSON.
+"""What moves with a bank besides its documents when its home ends in order: request log and counters of rules.
 
-After a kill they are lost, as with a state directory.
+It is JSON, compressed, as the next home answers nothing before it has it: a full log has five megabytes, a tenth of
+that compressed. After a kill it is lost, as with a state directory.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import zlib
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NotRequired
@@ -39,13 +41,22 @@ def memory_of(service: BankService) -> bytes:
     """What the next home of a bank is to have in memory."""
     rules = service.rules.counters() if isinstance(service.rules, RuleSet) else {}
     requests = [(exchange.id, as_json(exchange).decode()) for exchange in reversed(list(service.log.newest()))]
-    return orjson.dumps({"rules": rules, "requests": requests, "following": service.log.following})
+    whole = {"rules": rules, "requests": requests, "following": service.log.following}
+    return zlib.compress(orjson.dumps(whole), level=1)
+
+
+def memory_read(memory: bytes) -> Any:
+    """The JSON of what a home has left; ValueError."""
+    try:
+        return orjson.loads(zlib.decompress(memory))
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
 
 
 def remember(service: BankService, memory: bytes) -> None:
     """Continue with what the last home has left; what cannot be read of it is left out."""
     try:
-        left = orjson.loads(memory)
+        left = memory_read(memory)
         if isinstance(service.rules, RuleSet):
             service.rules.count_from(left.get("rules", {}))
         read = reader(service.bank, service.router)

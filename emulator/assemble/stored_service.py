@@ -15,12 +15,12 @@ from time import monotonic, sleep, time_ns
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from emulator.assemble.copying import InUse, Missing, StoredFile, TargetHoldsBanks
+from emulator.assemble.handover import memory_read
 from emulator.assemble.storage import ENDING
 from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, files_of, secret_of
 from emulator.bank.kinds import KINDS
@@ -254,7 +254,7 @@ def _check_bank(stored: StoredService, name: str) -> Checked:
     if not 0 <= written <= _LATEST:
         checked.problems.append(f"the time {written} in the row of bank {name} is out of range")
     with checked.finding(f"what the last home of bank {name} had in memory"):
-        orjson.loads(memory or b"{}")
+        _ = memory and memory_read(memory)
     missing = sorted({*range(content.checkpoint + 1, content.sequence + 1)} - {number for number, _ in content.changes})
     if missing:
         checked.problems.append(f"{len(missing)} changes are missing, the first of them {missing[0]}")

@@ -1,11 +1,12 @@
 """Documents by kind in TinyDB, with indexes, a journal and a snapshot. Knows nothing of banking.
 
 `documents.py` has the documents in memory, with transactions and undoing, `loaded.py` what can be asked of them;
-`table.py` has those of one kind, with `keys.py`, its indexes and orders, and images of all. `log.py` says what a log is
-and what it is given. `journal_log.py` is the log in a directory, with its files in `journal.py` and `snapshot.py`, and
-`disk.py`; `check.py` verifies and repairs a directory. `postgres/` is the log that several processes share.
+`table.py` has those of one kind, images of all, and the difference between two moments; `kinds.py` what is declared of
+a kind, with its indexes and orders. `log.py` says what a log is. `journal_log.py` is the log in a directory, with its
+files in `journal.py` and `snapshot.py`, and `disk.py`; `check.py` verifies and repairs a directory. `postgres/` is the
+log that several processes share.
 
-A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `log.difference`,
+A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of the transaction `table.difference`,
 `JournalLog.append`. And back: `Recovered`, `snapshot.load`, `Documents.apply`, `DocumentTable.place`.
 """
 
@@ -25,8 +26,8 @@ from emulator.store.errors import (
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
 from emulator.store.loaded import DependentCache, LoadedDocuments
-from emulator.store.log import Change, Log
-from emulator.store.table import Image
+from emulator.store.log import Log
+from emulator.store.table import Change, Image
 
 __all__ = [
     "Change",

@@ -35,8 +35,8 @@ from typing import Any
 from emulator.store.errors import StoreUnwritable
 from emulator.store.kinds import D, Kind, encoded
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import Log, Replaced, Step, difference
-from emulator.store.table import DocumentTable, Image
+from emulator.store.log import Log
+from emulator.store.table import DocumentTable, Image, Replaced, Step, difference
 
 logger = logging.getLogger(__name__)
 

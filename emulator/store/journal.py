@@ -6,7 +6,7 @@
     documents.json.<id>.new        a snapshot that is being written
     lock                           names the process that has the directory open (disk.py)
 
-A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`log.Change`). Every byte
+A record is a line, `{"crc":"<8 hex>","change":<change>}`, with the CRC-32 of the change (`table.Change`). Every byte
 of it is either fixed by this form or covered by the checksum. With `power` the change states in `synced` which one was
 synced before it, by which a start tells a torn end from damage.
 
@@ -28,8 +28,8 @@ from zlib import crc32
 from emulator.store.disk import Disk, pieces, write_whole
 from emulator.store.errors import StoreDamaged
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import content_named
 from emulator.store.snapshot import load
+from emulator.store.table import content_named
 
 SNAPSHOT = "documents.json"
 _NUMBERS = re.compile(rb'\{"sequence":(\d{1,18}),(?:"synced":(\d{1,18}),)?')

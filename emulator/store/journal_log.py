@@ -41,9 +41,9 @@ from emulator.store.journal import (
 )
 from emulator.store.kinds import Kind
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import Change, Log
+from emulator.store.log import Log
 from emulator.store.snapshot import Tables, write_snapshot
-from emulator.store.table import Image, StoredContent
+from emulator.store.table import Change, Image, StoredContent
 
 logger = logging.getLogger(__name__)
 

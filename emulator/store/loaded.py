@@ -8,8 +8,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import orjson
 
-from emulator.store.keys import Value
-from emulator.store.kinds import D, Document, Kind, by_name, decoded, encoded
+from emulator.store.kinds import D, Document, Kind, Value, by_name, decoded, encoded
 from emulator.store.table import DocumentTable, Image, TableContent
 
 AT_ONCE = 256  # rows

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from emulator.api.description.writer import resolved as form
-from emulator.api.messages import Request, Response, finished
+from emulator.api.messages import Request, Response, Stream, finished
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.control import Control
@@ -73,14 +73,23 @@ class ControlDesk:
 
     def raw(self, method: str, path: str, *headers: tuple[str, str], body: bytes = b"") -> Response:
         """Send a request as it stands; the Host is a loopback name unless `headers` has one."""
+        response = self._answer(method, path, *headers, body=body)
+        assert isinstance(response, Response)
+        check_form(method, path, response)
+        return response
+
+    def events(self) -> Stream:
+        """The event stream."""
+        stream = self._answer("GET", "/events")
+        assert isinstance(stream, Stream)
+        return stream
+
+    def _answer(self, method: str, path: str, *headers: tuple[str, str], body: bytes = b"") -> Response | Stream:
         named = any(name.lower() == "host" for name, _ in headers)
         sent = headers if named else (("Host", "127.0.0.1:8080"), *headers)
         request = Request(method, f"{self._prefix}/_emulator{path}", sent, body, BASE, self._prefix)
         remote = isinstance(self.service, RemoteService)
-        response = finished(self.service.handle(request) if remote else self.control.handle(self.service, request))
-        assert isinstance(response, Response)
-        check_form(method, path, response)
-        return response
+        return finished(self.service.handle(request) if remote else self.control.handle(self.service, request))
 
     def ask(self, method: str, path: str, body: Any = None) -> Answer:
         """Send JSON; a change without a body sends an empty object."""

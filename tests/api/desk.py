@@ -13,8 +13,8 @@ from emulator.api.render import AMOUNT_AS_STRING, DEFAULT_FROM
 from emulator.api.service import BankService
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
-from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
+from emulator.bank.clock import Beginning
 from emulator.bank.customers import sessions
 from emulator.ca import CertificateAuthority
 from emulator.client.clients import ResponseHeaders, SendingTpp, TppResponse
@@ -31,12 +31,11 @@ NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
     """Banks in memory whose ids repeat."""
-    return registry_for(ServeSettings(ephemeral=True, seed=1), authority)
+    return registry_for(ServeSettings(ephemeral=True, seed=1), authority, Beginning(NOW, "frozen"))
 
 
 def monday(registry: BankRegistry) -> BankService:
     """The default bank in its known state, its clock standing on a Monday morning."""
-    fixtures.reset(registry.default.bank, "known-state", now=NOW, mode="frozen")
     return registry.default
 
 

@@ -322,31 +322,33 @@ def test_a_pending_transaction_is_booked_when_its_day_comes(kari: DeskClient, se
     assert balances[0]["balanceAmount"]["amount"] == "184093.50"
 
 
+def posted(client: DeskClient, account: str, **members: str) -> str:
+    """The id of a transaction of sandbox data."""
+    sent = {"amount": "-1.00", "currency": "NOK", **members}
+    return str(ok(client.post(f"/v1/sandbox/accounts/{account}/transactions", json=sent), 201)["id"])
+
+
 def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClient, service: BankService) -> None:
     own = account_id(kari)
     advance(service, minutes=30)
-    old = {**service.bank.documents.find(TRANSACTION, accountId=own)[0], "id": "old"}
-    old |= {"bookingDate": "2025-10-01", "valueDate": "2025-10-01", "order": "2025-10-01|2025-10-01"}
-    service.bank.documents.put(TRANSACTION, old)
+    old = posted(kari, own, bookingDate="2025-10-01", valueDate="2025-10-01")
     path = f"/v1/accounts/{own}/transactions"
-    assert entries(listed(kari, f"{path}?dateFrom=2025-09-01&limit=500"))[-1] == "old"
-    assert kari.get(f"{path}/old").status == 200
+    assert entries(listed(kari, f"{path}?dateFrom=2025-09-01&limit=500"))[-1] == old
+    assert kari.get(f"{path}/{old}").status == 200
     alone = {"headers": {"PSU-IP-Address": None}}
     body = listed(kari, f"{path}?dateFrom=2025-09-01&limit=500", **alone)
-    assert "old" not in entries(body)
+    assert old not in entries(body)
     assert "dateFrom=2025-12-02" in body["transactions"]["_links"]["self"]["href"]
-    hidden = kari.get(f"{path}/old", **alone)
+    hidden = kari.get(f"{path}/{old}", **alone)
     assert (hidden.status, messages(hidden)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
 
 
 @pytest.mark.parametrize(("booked", "status"), [("2025-12-02", 200), ("2025-12-01", 404)])
 def test_without_the_psu_details_are_told_of_what_was_booked_in_the_last_ninety_days(
-    kari: DeskClient, service: BankService, booked: str, status: int
+    kari: DeskClient, booked: str, status: int
 ) -> None:
     own = account_id(kari)
-    transaction = service.bank.documents.find(TRANSACTION, accountId=own)[0]
-    service.bank.documents.put(TRANSACTION, {**transaction, "bookingDate": booked, "valueDate": "2025-12-05"})
-    path = f"/v1/accounts/{own}/transactions/{transaction['id']}"
+    path = f"/v1/accounts/{own}/transactions/{posted(kari, own, bookingDate=booked, valueDate='2025-12-05')}"
     assert kari.get(path, headers={"PSU-IP-Address": None}).status == status
 
 

@@ -13,12 +13,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.api.messages import Request, Response, Stream, finished
+from emulator.api.messages import Request, Response, finished
 from emulator.assemble import assemble
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
-from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.kinds import BANK
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
@@ -26,7 +25,7 @@ from emulator.control.operation import BankSpec
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
-from tests.api.desk import BASE, NOW, DeskClient
+from tests.api.desk import BASE, NOW, DeskClient, ok
 from tests.known_state import DOMESTIC, KARI, PAYMENT
 
 
@@ -77,7 +76,7 @@ def test_bank_time_goes_back_only_by_a_reset(
 
 
 def test_the_moment_that_the_clock_shows_is_no_step_back(desk: ControlDesk) -> None:
-    fixtures.reset(desk.service.bank, "known-state", now=NOW + timedelta(seconds=0.75), mode="frozen")
+    desk.do("PUT", "/clock", {"now": (NOW + timedelta(seconds=0.75)).isoformat()})
     shown = desk.get("/clock")
     before = desk.service.bank.clock.now()
     assert desk.do("PUT", "/clock", shown) == shown
@@ -148,9 +147,11 @@ def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
     assert desk.ask("GET", "/tpps?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
-def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, registry: BankRegistry) -> None:
+def test_people_banks_and_rules_are_lists_with_a_limit(
+    desk: ControlDesk, registry: BankRegistry, tpp: DeskClient
+) -> None:
     nina = {"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"}
-    fixtures.add(desk.service.bank, Additions.model_validate({"customers": [nina]}))
+    ok(tpp.post("/v1/sandbox/customers", json=nina), 201)
     everybody = [person["name"] for person in desk.get("/people")["people"]]
     assert everybody == ["Nina Ny", "Even Eksempel", "Kari Kladd", "Tor Testmann", "Siri Skisse"]
     assert [person["name"] for person in desk.get("/people?limit=2")["people"]] == everybody[:2]
@@ -166,6 +167,14 @@ def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, regist
         assert desk.ask("GET", f"{path}?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
+def test_reset_lets_a_clock_run_that_ran_at_first(authority: CertificateAuthority) -> None:
+    registry = registry_for(ServeSettings(ephemeral=True), authority)
+    desk = ControlDesk(Control(registry, authority), registry.default)
+    desk.do("PUT", "/clock", {"mode": "frozen"})
+    desk.do("POST", "/reset")
+    assert desk.get("/clock")["mode"] == "live"
+
+
 def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:
     pay(tpp)
     desk.do("PUT", "/settings", {"calendar": "norway"})
@@ -176,7 +185,6 @@ def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> N
     assert desk.get("/requests") == {"requests": []}
     assert desk.get("/rules")["rules"] == []
     assert desk.get("/settings")["calendar"] == "always-open"
-    assert desk.get("/clock")["mode"] == "live"
     assert [snapshot["name"] for snapshot in desk.get("/snapshots")["snapshots"]] == ["kept"]
 
 
@@ -399,10 +407,8 @@ def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) 
 
 
 def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
-    stream = finished(desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),))))
-    assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
-    stop = stream.subscribe(pushed.append)
+    stop = desk.events().subscribe(pushed.append)
     payment = pay(tpp)
     desk.do("POST", f"/sca/{payment}/approve")
     desk.do("POST", "/clock/advance", {"by": "10s"})
@@ -419,10 +425,8 @@ def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: Desk
 
 
 def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
-    stream = finished(desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),))))
-    assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
-    stream.subscribe(pushed.append)
+    stop = desk.events().subscribe(pushed.append)
     desk.do("PUT", "/snapshots/one")
     desk.do("POST", "/scenario", {"name": "slow-bank"})
     desk.do("DELETE", "/scenario")
@@ -435,10 +439,9 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     desk.do("POST", "/generate", {"customers": 1})
     desk.do("DELETE", "/requests")
     desk.do("DELETE", "/snapshots/one")
-    desk.do("POST", "/tpps", {"name": "acme"})
-    desk.do("PUT", "/banks/second")
-    desk.do("DELETE", "/banks/second")
+    desk.do("POST", "/tpps", {"name": "heard"})
     desk.do("PUT", "/banks/default")
+    stop()
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
     assert [(event["type"], event["id"], event["status"]) for event in events] == [
         ("snapshots", "default", "saved"),
@@ -453,11 +456,22 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("customers", "default", "generated"),
         ("requests", "default", "cleared"),
         ("snapshots", "default", "deleted"),
-        ("tpps", "acme", "issued"),
-        ("banks", "second", "created"),
-        ("banks", "second", "deleted"),
+        ("tpps", "heard", "issued"),
         ("reset", "default", "reset"),
         ("banks", "default", "created"),
+    ]
+
+
+@pytest.mark.inside  # a bank that another process creates is not told of
+def test_events_tell_of_the_other_banks_of_the_process(desk: ControlDesk) -> None:
+    pushed: list[bytes | None] = []
+    desk.events().subscribe(pushed.append)
+    desk.do("PUT", "/banks/second")
+    desk.do("DELETE", "/banks/second")
+    events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
+    assert [(event["type"], event["id"], event["status"]) for event in events] == [
+        ("banks", "second", "created"),
+        ("banks", "second", "deleted"),
     ]
 
 

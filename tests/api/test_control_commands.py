@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,7 +121,6 @@ def test_the_latest_sca_of_a_tpp_or_a_kind_is_chosen(
     assert "--tpp and --for go with the TARGET latest" in run("sca", "approve", payment, "--for", "payment")[2]
 
 
-@pytest.mark.inside
 def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> None:
     pay(tpp)
     tpp.get("/v1/accounts", tamper="bit-flipped")
@@ -129,7 +129,8 @@ def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> N
     assert "BAD_REQUEST Signature" in lines[1]
     assert json.loads(run("requests", "tail", "--no-follow", "--last", "1", "--output", "json")[1])["status"] == 400
     assert "signature: refused" in run("requests", "show")[1]
-    assert "signature: valid" in run("requests", "show", "1")[1]
+    first = json.loads(run("requests", "tail", "--no-follow", "--output", "json")[1].splitlines()[0])
+    assert "signature: valid" in run("requests", "show", first["id"])[1]
     assert run("requests", "count", '{"status": 201}')[1] == "1\n"
     assert run("requests", "count", "{")[0] == 2
     assert run("requests", "clear")[0] == 0
@@ -222,14 +223,13 @@ def test_the_bank_is_reset_kept_and_brought_back(run: Run) -> None:
     assert run("settings", "calendar")[0] == 2
 
 
-@pytest.mark.inside
 def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClient) -> None:
     tpp.log_in(KARI)
     assert run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')[0] == 0
     assert run("rules", "remove", "slow")[0] == 0
     assert run("rules", "remove", "slow")[2] == "bank-emulator: There is no rule slow.\n"
     assert run("rules", "clear")[0] == 0
-    assert run("banks", "make", "cli-1", "--seed", "3")[1] == "http://127.0.0.1:8080/banks/cli-1\n"
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/banks/cli-1\n", run("banks", "make", "cli-1", "--seed", "3")[1])
     assert "cli-1" in run("banks", "list")[1]
     assert run("banks", "delete", "cli-1")[0] == 0
     consent = json.loads(run("consents", "list", "--output", "json")[1])[0]["consentId"]
@@ -418,7 +418,6 @@ def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tm
     assert run("scenario", "apply", str(file), "--yes")[0] == 0
 
 
-@pytest.mark.inside
 def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
     quotes = '"' * 600_000  # each of them has two bytes in JSON
@@ -427,7 +426,7 @@ def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path)
     for command in ("check", "apply"):
         status, out, err = run("scenario", command, str(file))
         assert status != 0
-        assert "A body has at most 1048576 bytes" in out + err
+        assert "1048576 bytes" in out + err
 
 
 STORY = """\

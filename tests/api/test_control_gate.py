@@ -27,6 +27,8 @@ from emulator.control.operations import table
 from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
 
+FLAGS = pytest.mark.inside  # a bank with flags of its own
+
 
 @pytest.fixture
 def desk(registry: BankRegistry, service: BankService, authority: CertificateAuthority) -> ControlDesk:
@@ -38,12 +40,11 @@ def guarded(registry: BankRegistry, service: BankService, authority: Certificate
     return ControlDesk(Control(registry, authority, token="s3cret"), service)
 
 
-@pytest.mark.inside
 @pytest.mark.parametrize(
     "host",
     [
         *("localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8080"),
-        *("bank.example:443", "[fd00::2]", "[FD00::2]:8080"),
+        *(pytest.param(name, marks=FLAGS) for name in ("bank.example:443", "[fd00::2]", "[FD00::2]:8080")),
     ],
 )
 def test_it_answers_to_its_names(desk: ControlDesk, host: str) -> None:
@@ -68,7 +69,7 @@ def test_a_foreign_host_name_is_refused(desk: ControlDesk, host: str) -> None:
     assert json.loads(response.body)["tppMessages"][0]["path"] == "Host"
 
 
-@pytest.mark.inside
+@FLAGS
 def test_a_token_is_demanded_where_there_is_one(guarded: ControlDesk) -> None:
     refused = guarded.raw("GET", "/clock")
     assert refused.status == 401
@@ -79,7 +80,7 @@ def test_a_token_is_demanded_where_there_is_one(guarded: ControlDesk) -> None:
         assert guarded.raw("GET", "/clock", ("Authorization", right)).status == 200
 
 
-@pytest.mark.inside
+@FLAGS
 def test_the_token_is_asked_for_before_anything_is_told(guarded: ControlDesk) -> None:
     assert guarded.raw("GET", "/nothing").status == 401
     assert guarded.raw("PATCH", "/clock").status == 401

@@ -612,7 +612,6 @@ def _for_every_payment(t: Traffic, name: str, source: Any, path: str) -> None:
         PAYMENTS[name](Order(t, path, context, form))
 
 
-@pytest.mark.inside  # a matrix of each product and form: one bank says as much as three processes
 @pytest.mark.parametrize("path", PRODUCTS, ids=[path.removeprefix("/v1/") for path in PRODUCTS])
 @pytest.mark.parametrize("name", PAYMENTS)
 def test_it_does_what_it_promises_to_every_payment_that_it_matches(traffic: Traffic, name: str, path: str) -> None:
@@ -629,9 +628,9 @@ def test_every_ready_scenario_promises_something_or_can_only_be_played() -> None
     assert {name for name in PROMISES if READY[name].resets} == set(RESETS)
 
 
-def inside_where_sent(name: str) -> Any:
+def inside_where_sent(name: str, *more: Any) -> Any:
     """A scenario of notifications is looked at where they are sent, in the bank's own process."""
-    return pytest.param(name, marks=pytest.mark.inside) if name.startswith("notifications-") else name
+    return pytest.param(name, *more, marks=[pytest.mark.inside] if name.startswith("notifications-") else [])
 
 
 @pytest.mark.parametrize("name", [inside_where_sent(name) for name in PROMISES])
@@ -654,8 +653,7 @@ def _parts() -> list[tuple[str, str, int]]:
     return parts
 
 
-@pytest.mark.inside
-@pytest.mark.parametrize("name, member, index", _parts())
+@pytest.mark.parametrize("name, member, index", [inside_where_sent(*part) for part in _parts()])
 def test_without_one_of_its_rules_or_changes_the_promise_is_broken(
     traffic: Traffic, name: str, member: str, index: int
 ) -> None:
@@ -702,12 +700,13 @@ def test_a_preview_changes_nothing_and_names_what_would_be_lost(traffic: Traffic
     traffic.desk.do("POST", "/rules", {"name": "mine", "then": {"delay": "1s"}})
     before = traffic.desk.service.bank.documents.dump()
     events: list[Any] = []
-    traffic.service.bank.watch(events.append)
+    stop = traffic.desk.events().subscribe(events.append)
     preview = traffic.desk.do("POST", "/scenario/preview", {"name": "accept-fix-before"})
+    stop()
     assert traffic.desk.service.bank.documents.dump() == before
     assert traffic.desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
     assert [count["name"] for count in traffic.desk.get("/rules")["counts"]] == ["mine"]
-    assert events == []
+    assert [event for event in events if b"data: " in event] == []
     assert (preview["reset"], preview["clock"]["mode"]) == (True, "frozen")
     assert {"4 customers", "1 payment", "the rules", "the request log"} <= set(preview["lost"])
 

@@ -436,6 +436,7 @@ def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: Contr
     assert desk.get("/clock") == {"now": "2026-03-01T11:00:00+00:00", "mode": "frozen"}
 
 
+@pytest.mark.inside  # a story that is played without a server
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -631,11 +632,9 @@ def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankR
     assert desk.ask("PUT", "/banks/a-1", {"scenario": "slow-bank"}).status == 200
     service = registry.find("a-1")
     assert service is not None
-    assert [rule["name"] for rule in ControlDesk(desk.control, service).get("/rules")["rules"]] == [
-        "every third read is slow"
-    ]
-    request = Request("GET", "/v1/accounts", (), b"")
-    assert service.handle(request).status == 400
+    other = ControlDesk(desk.control, service, prefix="/banks/a-1")
+    assert [rule["name"] for rule in other.get("/rules")["rules"]] == ["every third read is slow"]
+    assert service.handle(Request("GET", "/banks/a-1/v1/accounts", (), b"", prefix="/banks/a-1")).status == 400
     assert desk.get("/requests")["requests"] == []
     assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a-1"]
     assert desk.ask("DELETE", "/banks/a-1").status == 204

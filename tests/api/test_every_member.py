@@ -222,7 +222,6 @@ SETTINGS: dict[str, tuple[Any, Send]] = {
 }
 
 
-@pytest.mark.inside
 @pytest.mark.parametrize("name", TAKES)
 def test_each_setting_changes_something(world: World, name: str) -> None:
     value, probe = SETTINGS[name]

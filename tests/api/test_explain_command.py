@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -81,12 +82,12 @@ def test_the_verdict_as_json_is_that_of_the_log(run: Run, tpp: DeskClient) -> No
         assert verdict == entry["signature"]
 
 
-@pytest.mark.inside
 def test_a_request_whose_signature_nobody_looked_at_is_said_so(run: Run, tpp: DeskClient) -> None:
     tpp.get("/v1/nowhere")
     status, out, err = run("explain", "--request", "latest")
     assert (status, out) == (2, "")
-    assert err.startswith("bank-emulator: request 1 was answered 404 before its signature was checked: There is no")
+    about = r"bank-emulator: request \d+ was answered 404 before its signature was checked: There is no"
+    assert re.match(about, err)
     run("rules", "add", json.dumps({"unsigned": True, "then": {"answer": {"status": 503}}}))
     tpp.get("/v1/accounts")
     assert run("explain", "--request", "latest")[0] == 0, "a rule that answers first does not hide the signature"

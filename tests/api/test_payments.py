@@ -9,6 +9,7 @@ import pytest
 
 from emulator.api.description import examples
 from emulator.api.service import BankService
+from emulator.assemble.registry import BankRegistry
 from emulator.bank.accounts import ledger
 from emulator.bank.kinds import CARD, CUSTOMER, PAYMENT
 from emulator.bank.payment import baskets
@@ -102,17 +103,22 @@ def test_location_keeps_the_path_of_the_public_address(kari: DeskClient, monkeyp
     assert answer.json()["_links"]["self"]["href"] == f"{SEPA}/{answer.json()['paymentId']}"
 
 
-@pytest.mark.inside
-def test_location_leads_back_to_the_bank_that_was_asked(kari: DeskClient, authority: CertificateAuthority) -> None:
+def test_location_leads_back_to_the_bank_that_was_asked(
+    registry: BankRegistry, authority: CertificateAuthority
+) -> None:
     """A relative Location without the prefix would be resolved to the default bank."""
-    client = DeskClient(kari.service, authority, prefix="/banks/other").log_in(KARI)
+    registry.make("other")
+    other = registry.find("other")
+    assert other is not None
+    other.bank.change_settings({"links": "relative"})
+    client = DeskClient(other, authority, prefix="/banks/other").log_in(KARI)
     path, body = SEPA, BODIES[SEPA]
     answer = client.post(path, json=body)
     assert answer.headers["Location"] == f"/banks/other{path}/{answer.json()['paymentId']}"
     assert client.get(answer.json()["_links"]["self"]["href"]).status == 200
     basket = client.post("/v1/signing-baskets", json={"paymentIds": [answer.json()["paymentId"]]})
     assert basket.headers["Location"] == f"/banks/other/v1/signing-baskets/{basket.json()['basketId']}"
-    kari.service.bank.change_settings({"links": "absolute"})
+    other.bank.change_settings({"links": "absolute"})
     again = client.post(path, json=body)
     assert again.headers["Location"] == again.json()["_links"]["self"]["href"]
 

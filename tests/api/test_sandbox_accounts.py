@@ -9,8 +9,8 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.accounts import ledger
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
-from emulator.bank.sandbox.patterns import TRANSFER_OUT
 from emulator.bank.threads import run_to_end
+from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, approve, messages, ok
 from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 from tests.unit.payments.world import domestic
@@ -90,12 +90,12 @@ def test_its_balances_are_what_is_booked_once_money_has_moved(
     assert amounts == ["999.50", 999.5]
 
 
-def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, service: BankService) -> None:
+def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, desk: ControlDesk) -> None:
     for posted, shown in (("500.00", "900.00"), (500, 900)):
         path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**POSTED, 'creditLine': posted}), 201)['id']}"
         assert ok(tpp.get(path))["creditLine"] == posted
-        stored = service.bank.documents.get(ACCOUNT, path.rpartition("/")[2]) or {}
-        service.bank.documents.put(ACCOUNT, {**stored, "creditLine": "900.00"})
+        change = {"account": POSTED["iban"], "creditLine": "900.00"}
+        desk.do("POST", "/scenario", {"scenario": "more", "start": {"from": "current", "change": [change]}})
         assert ok(tpp.get(path))["creditLine"] == shown
         ok(tpp.delete(path), 204)
 
@@ -376,20 +376,23 @@ def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp
     assert shown == [one["transactionAmount"] for one in reversed(money)]
 
 
-def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, service: BankService) -> None:
-    bank = service.bank
-    held = bank.documents.find(ACCOUNT, bban="99901000022")[0]["id"]
-    members = {
-        "amount": "-25.50",
-        "creditorName": "Butikk",
-        "paymentId": "p",
-        "bankTransactionCode": TRANSFER_OUT,
-    }
-    pending = ledger.pend(bank, held, members)
-    shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]
-    assert (shown["amount"], shown["creditorName"], shown["bookingDate"]) == (-26, "Butikk", "")
-    ledger.book(bank, held, members, pending=pending)
-    assert ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]["bookingDate"] == "2026-03-02"
+def reserved(kari: DeskClient) -> str:
+    """The account of a payment of 25.50 that is approved and not booked."""
+    body = domestic(creditorName="Butikk", instructedAmount={"amount": "25.50", "currency": "NOK"})
+    approve(kari.service, ok(kari.post(DOMESTIC, json=body), 201)["paymentId"])
+    return str(kari.service.bank.documents.find(ACCOUNT, bban="99901000014")[0]["id"])
+
+
+def test_payments_show_in_the_listing_pending_and_then_booked(kari: DeskClient, service: BankService) -> None:
+    path = f"{ACCOUNTS}/{reserved(kari)}/transactions"
+
+    def shown() -> list[tuple[int, str]]:
+        listed = ok(kari.get(path))
+        return [(one["amount"], one["bookingDate"]) for one in listed if one["creditorName"] == "Butikk"]
+
+    assert shown() == [(-26, "")]
+    advance(service, seconds=10)
+    assert shown() == [(-26, "2026-03-02")]
 
 
 def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: DeskClient, service: BankService) -> None:
@@ -404,14 +407,12 @@ def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: De
     assert (shown["creditorAccount"], shown["debtorAccount"]) == (absent, {"iban": "", "bban": "1"})
 
 
-def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, service: BankService) -> None:
-    bank = service.bank
-    held = bank.documents.find(ACCOUNT, bban="99901000014")[0]["id"]
-    pending = ledger.pend(bank, held, {"amount": "-25.50", "paymentId": "p", "bankTransactionCode": TRANSFER_OUT})
-    ok(tpp.delete(f"{ACCOUNTS}/{held}/transactions"), 204)
-    assert [entry["id"] for entry in ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))] == [pending]
+def test_removing_transactions_leaves_what_payments_under_way_show(kari: DeskClient, service: BankService) -> None:
+    held = reserved(kari)
+    ok(kari.delete(f"{ACCOUNTS}/{held}/transactions"), 204)
+    assert [entry["creditorName"] for entry in ok(kari.get(f"{ACCOUNTS}/{held}/transactions"))] == ["Butikk"]
     advance(service, days=3)  # the fixture's pending ones are gone too
-    assert bank.documents.count(TRANSACTION, accountId=held) == 1
+    assert service.bank.documents.count(TRANSACTION, accountId=held) == 1
     assert balanced(service)
 
 

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from threading import Thread
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
 
-from emulator.api.messages import Delivery, Request, Response, Stream
+from emulator.api.messages import Delivery, Push, Request, Response, Stream, Unsubscribe
 from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
@@ -69,21 +71,45 @@ class Wire(Inside):
         try:
             connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
             for name, value in headers:
-                connection.putheader(name, value.encode("latin-1"))
+                connection.putheader(name, value.encode("utf-8" if max(value, default="") > "\xff" else "latin-1"))
             has_length = any(name.lower() == "content-length" for name, _ in headers)
             if not has_length and (request.body or request.method in ("POST", "PUT")):
                 connection.putheader("Content-Length", str(len(request.body)))
             connection.endheaders(request.body or None)
             answer = connection.getresponse()
-            if (answer.getheader("Content-Type") or "").startswith("text/event-stream"):
-                return Stream(answer.status, answer.getheaders(), lambda _: inside("what an event stream tells"))
+            streams = (answer.getheader("Content-Type") or "").startswith("text/event-stream")
+            if streams and request.method != "HEAD":
+                return Stream(answer.status, answer.getheaders(), lambda push: self._follow(answer, push))
             return Response(answer.status, answer.getheaders(), answer.read())
         except (http.client.HTTPException, ConnectionError):
             return Response(0, delivery=Delivery(disconnect="after"))
         except (UnicodeEncodeError, ValueError) as error:
             inside(f"what no client can send ({error})")
         finally:
-            connection.close()
+            connection.close()  # a response that is read to the end of the connection keeps its socket
+
+    def _follow(self, events: http.client.HTTPResponse, push: Push) -> Unsubscribe:
+        """Push events as they come. At the end all have come that were sent before: a last request is one of them."""
+        last = str(uuid4())
+
+        def read() -> None:
+            chunk = b""
+            while last.encode() not in chunk and (line := events.readline()):
+                chunk += line
+                if line == b"\n" and last.encode() not in chunk:
+                    push(chunk)
+                    chunk = b""
+
+        reader = Thread(target=read, daemon=True)
+        reader.start()
+
+        def end() -> None:
+            self.send(Request("GET", f"{self.prefix}/v1/{last}"))
+            reader.join(PATIENCE)
+            assert not reader.is_alive(), "the stream does not tell of a request"
+            events.close()
+
+        return end
 
     def control(self, method: str, path: str, body: Any = None, *, prefix: str = "") -> Any:
         """What the control interface answers, which must be fine."""

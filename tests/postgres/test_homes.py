@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import zlib
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -1063,14 +1064,19 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
     assert await execute(one.url, "SELECT FROM {schema}.change WHERE bank = %s", bank) == []
 
 
-@pytest.mark.parametrize("memory", ["x", "5", "[]", '{"requests": [[1, "{}"]]}', '{"requests": 5}'])
+@pytest.mark.parametrize("memory", ["", "x", "5", "[]", '{"requests": [[1, "{}"]]}', '{"requests": 5}'])
 async def test_what_a_home_has_left_is_left_out_where_it_cannot_be_read(
     one: Process, bank: str, memory: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = await one.control("PUT", "settings", {"progression": "manual"}, bank=bank)
     await one.homes._give_back([bank])
     one.homes.drop(bank)
-    await execute(one.url, "UPDATE {schema}.bank SET memory = %s WHERE name = %s", memory.encode(), bank)
+    await execute(
+        one.url,
+        "UPDATE {schema}.bank SET memory = %s WHERE name = %s",
+        zlib.compress(memory.encode()) if memory else b"not compressed",
+        bank,
+    )
     assert await one.control("GET", "settings", bank=bank) == before
     assert f"bank {bank}: what its last home had in memory cannot be read: " in caplog.text
 

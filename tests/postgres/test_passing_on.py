@@ -368,7 +368,9 @@ class Console(Visitor):
         return Page(answer)
 
 
-async def test_the_console_creates_and_deletes_banks_wherever_they_are(one: Process, two: Process, bank: str) -> None:
+async def test_the_console_creates_and_deletes_banks_and_snapshots_wherever_they_are(
+    one: Process, two: Process, bank: str
+) -> None:
     from urllib.parse import urlencode
 
     async def pressed(each: Process, page: Page, action: str, **values: str) -> Page:
@@ -384,6 +386,11 @@ async def test_the_console_creates_and_deletes_banks_wherever_they_are(one: Proc
         page = await pressed(each, page, "/banks", bank="shown")
         assert 'href="/banks/shown/console"' in (await Console(other).page("GET", "/console/banks")).source
         await other.control("GET", "clock", bank="shown")
+        page = await Console(each).page("GET", "/console/snapshots")
+        page = await pressed(each, page, "/snapshots", snapshot="once")
+        page = await pressed(each, page, "/snapshots/once/delete")
+        page = await pressed(each, page, "/snapshots/once/delete")
+        assert "No snapshots yet." in page.text
         page = await Console(other).page("GET", "/console/banks")
         page = await pressed(other, page, "/banks/shown/delete")
         page = await pressed(other, page, "/banks/shown/delete")  # yes, really

@@ -23,9 +23,9 @@ def source_of(name: str) -> dict[str, Any]:
     return dict(loader.named(name).source)
 
 
-def inside_where_sent(name: str) -> Any:
+def inside_where_sent(name: str, *more: Any, id: str | None = None) -> Any:
     """A story of notifications is told where they are sent, in the bank's own process."""
-    return pytest.param(name, marks=pytest.mark.inside) if name.startswith("notifications-") else name
+    return pytest.param(name, *more, id=id, marks=[pytest.mark.inside] if name.startswith("notifications-") else [])
 
 
 @pytest.mark.parametrize("name", [inside_where_sent(name) for name in LIBRARY])
@@ -117,8 +117,7 @@ MAKES_NO_DIFFERENCE = {
 }
 
 
-@pytest.mark.inside
-@pytest.mark.parametrize("name, what, mutant", [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in CASES])
+@pytest.mark.parametrize("name, what, mutant", [inside_where_sent(*case, id=f"{case[0]}: {case[1]}") for case in CASES])
 def test_it_turns_red_without_what_it_is_about(name: str, what: str, mutant: dict[str, Any], stage_play: Play) -> None:
     assert stage_play(mutant).passed is ((name, what) in MAKES_NO_DIFFERENCE)
 

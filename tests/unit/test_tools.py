@@ -26,7 +26,7 @@ def test_where_a_tool_is_missing_its_tests_are_left_out_and_counted(tmp_path: Pa
     done = subprocess.run(
         [*line, *(["--need-tools"] if needed else [])],
         cwd=ROOT,
-        env={**os.environ, "PYTEST_ADDOPTS": ""},
+        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=60,

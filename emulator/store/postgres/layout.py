@@ -24,7 +24,7 @@ TABLES: tuple[str, ...] = (
     # home, address: the process that has it, and where that is reached; epoch: raised when a lease is taken; until: the
     # end of the lease; made: how often a bank of this name was deleted; sequence: its last change, 0 for a bank that
     # does not exist; checkpoint: the last change in `checkpoint`; written: microseconds from 1970 to the last commit;
-    # memory: what the last home has left for the next one, as JSON
+    # memory: what the last home has left for the next one (handover.py)
     "CREATE TABLE {schema}.bank (name text PRIMARY KEY, home text, address text, epoch bigint NOT NULL DEFAULT 0,"
     " until timestamptz NOT NULL DEFAULT 'epoch', made bigint NOT NULL DEFAULT 0, sequence bigint NOT NULL DEFAULT 0,"
     " checkpoint bigint NOT NULL DEFAULT 0, written bigint NOT NULL DEFAULT 0, memory bytea)",

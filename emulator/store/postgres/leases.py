@@ -73,9 +73,9 @@ _RETAKE = (
 )
 _GIVE_BACK = (
     "UPDATE {schema}.bank b SET until = now() - interval '1 microsecond',"
-    " memory = coalesce(convert_to(r.memory, 'UTF8'), b.memory),"
+    " memory = coalesce(r.memory, b.memory),"
     " home = CASE WHEN r.active THEN b.home END"
-    " FROM json_to_recordset(%s::json) r (name text, epoch bigint, active boolean, memory text)"
+    " FROM unnest(%s::text[], %s::bigint[], %s::boolean[], %b::bytea[]) r (name, epoch, active, memory)"
     " WHERE b.name = r.name AND b.epoch = r.epoch"
 )
 _MEMORY = "SELECT memory FROM {schema}.bank WHERE name = %s AND epoch = %s AND memory IS NOT NULL"
@@ -182,7 +182,7 @@ class Leases:
         return {name: sequence for name, _, sequence in rows}
 
     async def memory(self, lease: Lease) -> bytes | None:
-        """What the last home of a bank has left for this one alone, as JSON."""
+        """What the last home of a bank has left for this one alone."""
         rows = await self._server.rows(_MEMORY, lease.name, lease.epoch, within=LOADING)
         if not rows:
             return None
@@ -191,16 +191,16 @@ class Leases:
         return memory
 
     async def give_back(self, left: Mapping[str, tuple[bytes | None, bool]]) -> None:
-        """End these leases, with what the next home is to have in memory, as JSON, and whether the bank is active: it
-        is then taken by another process although nobody asks for it. None: what an earlier home has left stays.
+        """End these leases, with what the next home is to have in memory, and whether the bank is active: it is then
+        taken by another process although nobody asks for it. None: what an earlier home has left stays.
         """
-        rows = []
+        ended = []
         for name, (memory, active) in left.items():
             if (lease := self.held.pop(name, None)) is not None:
                 lease.until = 0.0  # from now on another process may answer
-                text = None if memory is None else memory.decode()
-                rows.append({"name": name, "epoch": lease.epoch, "memory": text, "active": active})
-        await self._server.rows(_GIVE_BACK, orjson.dumps(rows).decode())
+                ended.append((name, lease.epoch, active, memory))
+        if ended:
+            await self._server.rows(_GIVE_BACK, *map(list, zip(*ended, strict=True)))
 
     async def is_home(self, name: str, home: str) -> bool:
         """Whether another process is the home of a bank."""

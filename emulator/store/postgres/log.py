@@ -41,12 +41,12 @@ from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import Change, Log, content_named
+from emulator.store.log import Log
 from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
 from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
-from emulator.store.table import Image, StoredContent
+from emulator.store.table import Change, Image, StoredContent, content_named
 
 logger = logging.getLogger(__name__)
 

@@ -152,12 +152,12 @@ def restore_snapshot(screen: Screen) -> Steps:
     return screen.go("snapshots", done="restored")
 
 
-def delete_snapshot(screen: Screen) -> Response:
+def delete_snapshot(screen: Screen) -> Steps:
     name = screen.params["name"]
     if not screen.confirmed:
         lost = [f"the snapshot {name}"]
         return screen.confirmation(f"Delete the snapshot {name}?", "Delete it", lost=lost, back=["snapshots"])
-    screen.control.ask("DELETE", f"snapshots/{quote_segment(name)}")
+    yield from screen.control.ask_in_steps("DELETE", f"snapshots/{quote_segment(name)}")
     return screen.go("snapshots", done="deleted")
 
 

@@ -31,13 +31,13 @@ def busy(emulator: Living, browser: Visitor) -> str:
     return str(json.loads(answer.body)["paymentId"])
 
 
-@pytest.mark.inside
 @pytest.mark.parametrize("address", [address for address, _, _ in routes.ACTIONS])
 def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the_form(
     emulator: Living, browser: Visitor, address: str
 ) -> None:
     payment = busy(emulator, browser)
-    identity = "1" if address.startswith("requests/{id}") else payment
+    newest = json.loads(browser.get("/_emulator/requests").source)["requests"][0]
+    identity = newest["id"] if address.startswith("requests/{id}") else payment
     page = browser.get(f"/console/{address.format(id=identity, name='lost-answer')}")
     if page.status == 303:
         page = browser.get(page.headers["location"])

@@ -139,11 +139,10 @@ def test_an_unknown_action_neither_approves_nor_declines(emulator: Living) -> No
     ("outcome", "text"), [("fail", "Et av bankens systemer svarer ikke"), ("expire", "Bekreftelsen er utløpt")]
 )
 def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome: str, text: str) -> None:
-    payment = pay(emulator)
-    bank = emulator.service.bank
-    [opened] = bank.documents.find(SCA, target=payment)
-    bank.documents.put(SCA, {**opened, "outcome": outcome})
     browser = emulator.visitor()
+    rule = json.dumps({"then": {"sca": outcome}}).encode()
+    assert browser.send("POST", "/_emulator/rules", rule, Content_Type="application/json").status == 201
+    payment = pay(emulator)
     page = log_in(browser)
     refused = browser.submit(page, form=form_for(page, payment), action="approve")
     assert refused.status == 409

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Documents, keys, open_store
+from emulator.store import Documents, kinds, open_store
 from tests.unit.store.making import BOOK, KINDS, book, disagreement
 
 
@@ -107,7 +107,7 @@ def test_many_under_one_value_come_and_go(store: Documents) -> None:
 def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "SORTED_FROM", 20)
+    monkeypatch.setattr(kinds, "SORTED_FROM", 20)
     store = open_store(directory, KINDS)
     with store.transaction():
         for number in range(60):

@@ -16,7 +16,7 @@ import pytest
 
 from emulator.store import StoreExhausted, loaded, open_store, snapshot
 from emulator.store.check import repair, verify
-from emulator.store.keys import Keys
+from emulator.store.kinds import Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Documents, Image, Kind, Ordered, keys, memory_store, open_store
+from emulator.store import Document, Documents, Image, Kind, Ordered, kinds, memory_store, open_store
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from tests.unit.store.making import disagreement
@@ -73,7 +73,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         super().__init__()
         # so that few documents are many under one value
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(keys, "SORTED_FROM", 5)
+        self.patch.setattr(kinds, "SORTED_FROM", 5)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()

@@ -24,12 +24,12 @@ from emulator.store import (
     StoreUnwritable,
     WriteGroup,
     documents,
-    keys,
+    kinds,
     memory_store,
     open_store,
     table,
 )
-from emulator.store.keys import Keys
+from emulator.store.kinds import Keys
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
 
@@ -87,7 +87,7 @@ CHANGES: dict[str, Callable[[Documents], object]] = {
 
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "SORTED_FROM", 8)
+    monkeypatch.setattr(kinds, "SORTED_FROM", 8)
 
 
 def filled(confirms: bool = False) -> tuple[Documents, Tape]:
@@ -176,8 +176,8 @@ STEPS: list[tuple[Any, str]] = [
     (DocumentTable, "place"),
     (Keys, "change"),
     (Keys, "of"),
-    (keys, "_add"),
-    (keys, "_remove"),
+    (kinds, "_add"),
+    (kinds, "_remove"),
     (table, "decoded"),
     (documents, "difference"),
     (DocumentTable, "changed"),
