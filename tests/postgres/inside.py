@@ -3,6 +3,7 @@
 `python -m tests.postgres.inside --seconds 60`: as `jepsen.py`, with a hundred times as many faults, of finer kinds: a
 statement is late, refused, or lost before or after it was executed; a lease is over; a connection between processes is
 cut; a process is killed. What only real processes have (signals, sockets, PostgreSQL's own crashes) is left to that.
+A seed draws the same requests and faults, but not the order in which the loop comes to them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response
 from emulator.assemble import homes
@@ -27,17 +28,15 @@ from emulator.bank.notification_targets import allowed_host
 from emulator.client import Identity
 from emulator.store.postgres.connection import OutcomeUnknown
 from emulator.store.postgres.errors import StoreUnreachable
-from tests.postgres.banks import BankOwner, SandboxOwner
-from tests.postgres.consents import ConsentOwner
 from tests.postgres.faulty import hasty
+from tests.postgres.history import Problem
+from tests.postgres.jepsen import OWNERS
 from tests.postgres.owner import OwnBank, Site
 from tests.postgres.process import HEADERS, Process, execute, process, whole
-from tests.postgres.pushes import PushOwner
 from tests.postgres.server import PostgreSQL, own_folder
-from tests.postgres.signing import SigningOwner
 
 BASE = "http://127.0.0.1:8080"
-KINDS: tuple[type[OwnBank], ...] = (BankOwner, SandboxOwner, ConsentOwner, SigningOwner, PushOwner)
+PROCESSES = 3
 ALLOWED = (allowed_host("127.0.0.1"),)
 # of leases that this process has dropped; it may have taken the banks again meanwhile
 OVER = (
@@ -48,17 +47,20 @@ ANSWER = 30.0  # seconds
 
 
 class Service:
-    """The processes, and what fails."""
+    """The processes, and what fails: `rate` of the statements, once it is set."""
 
-    def __init__(self, url: str, folder: Path, chooser: random.Random, rate: float) -> None:
-        self.url, self.folder, self.chooser, self.rate = url, folder, chooser, rate
+    rate = 0.0
+
+    def __init__(self, url: str, folder: Path, chooser: random.Random) -> None:
+        self.url, self.folder, self.chooser = url, folder, chooser
         self.processes: list[Process] = []
         self.contexts: list[AsyncExitStack] = []
         self.counts: Counter[str] = Counter()
         self.over = threading.Event()
-        self.late = set[asyncio.Task[Any]]()
+        self._late = set[asyncio.Task[Any]]()
 
     async def start(self, number: int) -> None:
+        """Start a process, the next one or in place of one that has ended."""
         stack = AsyncExitStack()
         one = await stack.enter_async_context(process(self.url, self.folder / str(number), allow_notify=ALLOWED))
         self._break(one)
@@ -77,7 +79,9 @@ class Service:
                 raise StoreUnreachable("PostgreSQL: refused")
             if fault in ("lost", "delayed"):
                 if fault == "delayed":
-                    self.spawn(self.delayed(rows(statement, *values, **options)))
+                    task = asyncio.ensure_future(self._delayed(rows(statement, *values, **options)))
+                    self._late.add(task)
+                    task.add_done_callback(self._late.discard)
                 raise OutcomeUnknown("lost")
             if fault == "early":
                 await asyncio.sleep(self.chooser.uniform(0, 0.2))
@@ -90,15 +94,10 @@ class Service:
 
         one.homes.server.rows = fragile  # type: ignore[method-assign]
 
-    def spawn(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self.late.add(task)
-        task.add_done_callback(self.late.discard)
-
-    async def delayed(self, work: Any) -> None:
+    async def _delayed(self, statement: Any) -> None:
         await asyncio.sleep(self.chooser.uniform(0, 0.5))
         with suppress(StoreUnreachable):
-            await work
+            await statement
 
     async def nemesis(self) -> None:
         """Leases are over, connections are cut, processes are killed or ended."""
@@ -128,7 +127,14 @@ class Service:
                 await self.contexts[number].aclose()
                 await self.start(number)
 
+    async def end(self) -> None:
+        """End all processes, once nothing is under way any more."""
+        await asyncio.gather(*self._late)
+        for context in self.contexts:
+            await context.aclose()
+
     async def send(self, asked: Request) -> tuple[int, bytes]:
+        """Status and body of the answer of some process; ConnectionResetError where it closes the connection."""
         one = self.chooser.choice(self.processes)
         answer = await one.send(asked)
         if not isinstance(answer, Response):
@@ -146,14 +152,7 @@ class Inside(OwnBank):
 
     def asked(self, url: str, method: str, body: Any = None) -> tuple[int, Any]:
         content = b"" if method == "GET" else json.dumps(body or {}).encode()
-        return self._inside(
-            Request(
-                method,
-                urlsplit(url).path + ("?" + urlsplit(url).query if urlsplit(url).query else ""),
-                HEADERS,
-                content,
-            )
-        )
+        return self._inside(Request(method, url.removeprefix(BASE), HEADERS, content))
 
     def signed(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
         prepared = self.tpp.prepare(method, path, **options)
@@ -165,34 +164,26 @@ class Inside(OwnBank):
             status, body = future.result(ANSWER)
         except TimeoutError as error:
             future.cancel()
-            self.problems.append(self.problem(f"no answer to {asked.method} {asked.target} within {ANSWER:g} s"))
+            text = f"{self.name}: no answer to {asked.method} {asked.target} within {ANSWER:g} s"
+            self.problems.append(Problem("answer", text))
             raise HTTPException from error
         return self._whole(status, json.loads(body) if body else None)
 
-    @staticmethod
-    def problem(text: str) -> Any:
-        from tests.postgres.history import Problem
 
-        return Problem("answer", text)
-
-
-async def run(seconds: float, seed: int, rate: float, kinds: tuple[type[OwnBank], ...]) -> tuple[list[Any], Service]:
-    chooser = random.Random(seed)
+async def run(seconds: float, seed: int, rate: float, kinds: Sequence[type[OwnBank]]) -> list[str]:
+    """Load and faults for so many seconds; what is wrong."""
     with own_folder() as folder, tempfile.TemporaryDirectory() as states:
         server = PostgreSQL.create(folder)
         try:
-            service = Service(server.database(), Path(states), chooser, 0.0)
-            for number in range(3):
+            service = Service(server.database(), Path(states), random.Random(seed))
+            for number in range(PROCESSES):
                 await service.start(number)
-            demo = Identity.from_folder(Path(states) / "0" / "tpps" / "demo")
-            loop = asyncio.get_running_loop()
-            site = Site(lambda: BASE, demo, service.over)
+            site = Site(lambda: BASE, Identity.from_folder(Path(states) / "0" / "tpps" / "demo"), service.over)
             own = []
             for number, kind in enumerate(kinds):
-                inside = type(kind.__name__, (Inside, kind), {"service": service, "loop": loop})
-                own.append(inside(number, site, seed))
-            for one in own:
-                await asyncio.to_thread(one.begin)
+                here = {"service": service, "loop": asyncio.get_running_loop()}
+                own.append(type(kind.__name__, (Inside, kind), here)(number, site, seed))
+                await asyncio.to_thread(own[-1].begin)
             service.rate = rate
             for one in own:
                 one.start()
@@ -202,34 +193,28 @@ async def run(seconds: float, seed: int, rate: float, kinds: tuple[type[OwnBank]
             await nemesis
             for one in own:
                 await asyncio.to_thread(one.join)
-            for one in own:
                 await asyncio.to_thread(one.end)
-            await asyncio.gather(*service.late, return_exceptions=True)
-            for stack in service.contexts:
-                await stack.aclose()
+            await service.end()
         finally:
             server.crash()
-    problems = [problem for one in own for problem in one.problems]
-    problems += [one.failure for one in own if one.failure]
     print({one.name: one.operations for one in own}, dict(service.counts))
-    return problems, service
+    return [*(str(problem) for one in own for problem in one.problems), *(one.failure for one in own if one.failure)]
 
 
 def main() -> int:
+    kinds = {kind.kind: kind for kind in OWNERS}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
-    parser.add_argument("--rate", type=float, default=0.03)
-    known = {kind.kind: kind for kind in KINDS}
-    parser.add_argument("--clients", choices=list(known))
+    parser.add_argument("--rate", type=float, default=0.1, help="of the statements fail")
+    parser.add_argument("--clients", choices=list(kinds), help="four of this kind")
     asked = parser.parse_args()
-    print("seed", asked.seed)
+    print(f"seed {asked.seed}")
     hasty()
     homes.RENEWING = 0.2
-    kinds = KINDS if asked.clients is None else (known[asked.clients],) * 4
-    problems, _ = asyncio.run(run(asked.seconds, asked.seed, asked.rate, kinds), debug=False)
-    for problem in problems:
-        print(problem)
+    chosen = OWNERS if asked.clients is None else (kinds[asked.clients],) * 4
+    problems = asyncio.run(run(asked.seconds, asked.seed, asked.rate, chosen))
+    print("\n".join([f"{len(problems)} problems", *problems]))
     return 1 if problems else 0
 
 

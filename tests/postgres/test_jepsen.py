@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -74,9 +76,17 @@ def test_nothing_is_wrong_through_pgbouncer_in_transaction_mode() -> None:
 
 @pytest.mark.long
 def test_nothing_is_wrong_whatever_fails() -> None:
-    notes = jepsen.run(60)
+    notes = jepsen.run(50)
     assert notes.problems == [], jepsen.report(notes)
     assert {fault for fault, _ in notes.recoveries} == set(jepsen.FAULTS)
+
+
+@pytest.mark.long
+def test_nothing_is_wrong_whichever_statements_fail() -> None:
+    """In a process of its own, whose limits are small."""
+    inside = [sys.executable, "-m", "tests.postgres.inside", "--seconds", "10"]
+    ran = subprocess.run(inside, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.long
