@@ -54,7 +54,7 @@ OWNERS: tuple[type[OwnBank], ...] = (BankOwner, SandboxOwner, ConsentOwner, Sign
 RECENT = 12  # payments that all clients work on at a time
 PAGE = 40  # transactions
 SERVICE = 5.0  # seconds from the end of a fault until every process takes writes again
-QUIET = 1.5  # seconds between the recovery from a fault and the next one
+QUIET = 1.0  # seconds between the recovery from a fault and the next one
 ANSWER = 20.0  # seconds until a client gives up; the balancer does before
 SLOWEST = 8  # times as long a run may take on a machine that has much else to do
 LAST = 20.0  # seconds until every event stream shows what was done last
@@ -471,7 +471,7 @@ class Nemesis:
 # Seconds that each fault lasts.
 FAULTS: dict[str, float] = {
     "kill": 0.5, "stop": 6.0, "crash": 1.0, "cut": 0.0, "stall": 4.0, "promote": 0.5, "restart": 0.5, "refuse": 2.0,
-    "part": 0.0, "hold": 3.0, "end": 0.2, "pair": 4.0,
+    "part": 0.0, "hold": 3.0, "end": 0.2, "pair": 3.2,
 }  # fmt: skip
 
 

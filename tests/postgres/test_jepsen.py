@@ -76,7 +76,7 @@ def test_nothing_is_wrong_through_pgbouncer_in_transaction_mode() -> None:
 
 @pytest.mark.long
 def test_nothing_is_wrong_whatever_fails() -> None:
-    notes = jepsen.run(50)
+    notes = jepsen.run(45)
     assert notes.problems == [], jepsen.report(notes)
     assert {fault for fault, _ in notes.recoveries} == set(jepsen.FAULTS)
 
@@ -84,7 +84,7 @@ def test_nothing_is_wrong_whatever_fails() -> None:
 @pytest.mark.long
 def test_nothing_is_wrong_whichever_statements_fail() -> None:
     """In a process of its own, whose limits are small."""
-    inside = [sys.executable, "-m", "tests.postgres.inside", "--seconds", "10"]
+    inside = [sys.executable, "-m", "tests.postgres.inside", "--seconds", "8"]
     ran = subprocess.run(inside, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
