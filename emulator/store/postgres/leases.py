@@ -31,6 +31,8 @@ to answer before anybody else may begin, and wrong clocks of the processes do no
   the bank meanwhile: what was carried out is not passed on.
 - A commit is lost on its way and executed later. Whoever wants to know its outcome takes the lease again, which raises
   the epoch: what comes later finds another one.
+- It deletes a bank, which makes the row free before it hears of that. From before the statement is sent it does not
+  answer for the bank (`Lease.deleting`), unless that is known to have failed.
 - It is killed. Its lease runs out; others look each second for leases that have, and take the bank over.
 - The clock of the database is set, or a standby with another clock takes over. As long as it is not more than MARGIN
   ahead, nothing; beyond that two homes could *read* for the rest. Writes are right all the same.
