@@ -39,7 +39,8 @@ class BankOwner(Owner[Content | None]):
     def weights(self, states: set[Content | None]) -> Mapping[Kind, float]:
         if None in states and self.chooser.random() < 0.3:
             return {("create",): 1}
-        return {("delete",): 6, ("advance",): 40, ("save",): 5, ("restore",): 5, ("read",): 40}
+        weights: dict[Kind, float] = {("delete",): 6, ("advance",): 40, ("restore",): 5, ("read",): 40}
+        return weights if restores(self) else {**weights, ("save",): 5}
 
     def request(self, kind: Kind) -> Answer:
         word = kind[0]
@@ -96,9 +97,11 @@ class SandboxOwner(Owner[Sandbox]):
 
     def weights(self, states: set[Sandbox]) -> Mapping[Kind, float]:
         del states
-        return {("generate", str(CUSTOMERS)): 20, ("advance",): 15, ("initialize",): 3, ("reset",): 3,
-                ("scenario",): 3, ("rule",): 10, ("unrule",): 5, ("immediate",): 10, ("state",): 10, ("ledger",): 20,
-                ("save",): 5, ("restore",): 5}  # fmt: skip
+        weights: dict[Kind, float] = {
+            ("generate", str(CUSTOMERS)): 20, ("advance",): 15, ("initialize",): 3, ("reset",): 3, ("scenario",): 3,
+            ("rule",): 10, ("unrule",): 5, ("immediate",): 10, ("state",): 10, ("ledger",): 20, ("restore",): 5,
+        }  # fmt: skip
+        return weights if restores(self) else {**weights, ("save",): 5}
 
     def request(self, kind: Kind) -> Answer:
         if kind[0] == "initialize":
@@ -163,6 +166,11 @@ class SandboxOwner(Owner[Sandbox]):
             yield from super().unanswered(state, kind)
         elif (left := int(kind[1])) > 0:
             yield state._replace(customers=state.customers + 1), ("generate", str(left - 1))
+
+
+def restores(owner: Owner[Any]) -> bool:
+    """Whether a restore may be under way: it has read the snapshot, and another one would not be what it restores."""
+    return any(kind[0] == "restore" for _, kind in owner.silent())
 
 
 def hours(now: str) -> int:
