@@ -31,9 +31,11 @@ class Server:
         self.bodies: list[bytes] = []
         self.connections = 0
         self.port = 0
+        self._open: dict[asyncio.Task[None] | None, asyncio.StreamWriter] = {}
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._open[asyncio.current_task()] = writer
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             self.heads.append(head)
@@ -48,6 +50,13 @@ class Server:
             pass
         finally:
             writer.close()
+            del self._open[asyncio.current_task()]
+
+    async def end(self) -> None:
+        """End the connections whose clients are silent."""
+        for writer in self._open.values():
+            writer.close()
+        await asyncio.gather(*filter(None, self._open))
 
 
 @asynccontextmanager
@@ -59,6 +68,7 @@ async def serving(answer: bytes | None, tls: ssl.SSLContext | None = None) -> As
         yield server
     finally:
         listening.close()
+        await server.end()
 
 
 class Names:
