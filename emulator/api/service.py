@@ -67,7 +67,7 @@ from emulator.bank.fixtures import FixtureError
 from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
-from emulator.store import Kind, StoreUnwritable
+from emulator.store import Kind, StoreUnwritable, StoreVoid
 
 logger = logging.getLogger(__name__)
 
@@ -186,6 +186,8 @@ class BankService:
                 if not more:
                     return
                 yield
+            except StoreVoid:  # another process has the bank: these documents are nobody's
+                raise
             except StoreUnwritable as error:  # of this piece, or of its commit
                 # Reads still use the current state; a write answers 503.
                 logger.error("due steps cannot be written: %s", error)
@@ -243,7 +245,7 @@ class BankService:
         """
         bank = self.bank
         if self._is_admitted(request):
-            with suppress(BankError, FixtureError, OSError, StoreUnwritable):
+            try:
                 request.prepared = yield from fixtures.prepare(
                     bank.documents,
                     fixtures.initial_state(bank),
@@ -251,6 +253,10 @@ class BankService:
                     ids_form=bank.ids.form,
                     report=reports_preparing(bank),
                 )
+            except StoreVoid:
+                raise
+            except (BankError, FixtureError, OSError, StoreUnwritable):
+                pass
         response = self.answer(request)
         request.prepared = None  # the log keeps the request
         return response

@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -126,7 +126,8 @@ class BankApplication(Application):
                 try:
                     self._continues(request, request.unfinished)
                 except StoreLost as lost:  # the work ends, unless it has done already what lasts
-                    request.unfinished.failed = lost
+                    begun = request.unfinished.begun
+                    request.unfinished.failed = StoreUncertain("a part of the work is stored") if begun else lost
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return _answer(self._registry.default, request)

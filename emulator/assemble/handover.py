@@ -48,7 +48,7 @@ def memory_of(service: BankService) -> bytes:
 def memory_read(memory: bytes) -> Any:
     """The JSON of what a home has left; ValueError."""
     try:
-        return orjson.loads(zlib.decompress(memory))
+        return orjson.loads(memory if memory.startswith(b"{") else zlib.decompress(memory))  # at first it was not
     except zlib.error as error:
         raise ValueError(str(error)) from error
 

@@ -77,7 +77,7 @@ class ServerSnapshots(StoredSnapshots):
 class HomeStorage(Storage):
     """The store as the registry sees it: banks are taken and opened before a turn begins.
 
-    A damaged bank stays as it is until it is deleted, or the first change of a new one is stored.
+    A damaged bank stays as it is until it is deleted, or the first change of a new one is being stored.
     """
 
     opens_default = False
@@ -86,6 +86,7 @@ class HomeStorage(Storage):
     def __init__(self, homes: Homes) -> None:
         super().__init__()
         self._homes = homes
+        self._aside: set[str] = set()
 
     def owed(self) -> Awaitable[None] | None:
         """The storing of TPPs that were issued; it is taken on now, as another task stores what is pending, too."""
@@ -103,7 +104,11 @@ class HomeStorage(Storage):
 
     def names(self) -> Set[str]:
         """Every bank, as of the last look."""
-        return self._homes.known.keys()
+        return self._homes.known.keys() - self._aside if self._aside else self._homes.known.keys()
+
+    def has(self, name: str) -> bool:
+        """Whether there was the bank at the last look."""
+        return name in self._homes.known and name not in self._aside
 
     def home(self, name: str) -> str | None:
         """The address of the bank's home."""
@@ -141,7 +146,10 @@ class HomeStorage(Storage):
             yield documents, place
 
     def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
-        """Delete a bank of which this process is the home; it is so no more until that is known to have failed."""
+        """Delete a bank of which this process is the home; it is so no more until that is known to have failed.
+
+        `end` is for the registry alone to call: until the last step nobody knows whether the bank is deleted.
+        """
         homes, lease = self._homes, self._lease(name)
         lease.deleting = True
         try:
@@ -151,17 +159,18 @@ class HomeStorage(Storage):
             if lease.deleting and homes.leases.held.get(name) is lease:
                 homes.drop(name)
             raise
-        homes.known.pop(name, None)
-        homes.leases.held.pop(name, None)
+        if homes.leases.held.get(name) is lease:  # else it was created again
+            homes.known.pop(name, None)
+            homes.leases.held.pop(name)
 
     @contextmanager
     def put_aside(self, name: str) -> Iterator[None]:
         """For as long as the block the bank is not listed."""
-        where = self._homes.known.pop(name)
+        self._aside.add(name)
         try:
             yield
         finally:
-            self._homes.known.setdefault(name, where)
+            self._aside.discard(name)
 
     def snapshots(self, name: str) -> Snapshots:
         """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""

@@ -210,7 +210,8 @@ class Homes:
             async with taking:
                 pass
         lease = self.leases.held.get(name)
-        whole = bank_of(request)[1] or (lease is not None and lease.damage is not None)
+        empty = lease is not None and (lease.damage is not None or not lease.sequence)  # or being created
+        whole = bank_of(request)[1] or empty
         return await self.here(name, request) if self._serves(name, whole=whole) else None
 
     async def _ready(self, request: Request) -> Response | Stream:
@@ -256,6 +257,8 @@ class Homes:
                 self.drop(name)
             lease = await self.leases.take(name, new=new)
             if isinstance(lease, Elsewhere):
+                if lease.home == self.leases.home:  # it is being created here, and does not exist yet
+                    return NOWHERE
                 self.known[name] = lease
                 if lease.address is None:
                     del self.known[name]
@@ -293,9 +296,9 @@ class Homes:
         name = lease.name
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
-        memory = await self.leases.memory(lease)
         self.commits.spawn(sweep(self.server, lease, content))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
+        memory = await self.leases.memory(lease)  # at last, as it is forgotten with that
         if self.leases.held.get(name) is not lease or not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
         service = self.registry.open(name, documents)

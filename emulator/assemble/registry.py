@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from time import monotonic
 from urllib.parse import unquote
 
@@ -341,9 +340,15 @@ class BankRegistry:
         _refuse_default(name)
         if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
+        service = self._open.get(name)
+
+        def end() -> None:
+            if self._open.get(name) is service:  # else it was created again
+                self.end(name)
+
         if self.storage.has(name):
-            yield from self.storage.delete(name, partial(self.end, name))
-        self.end(name)
+            yield from self.storage.delete(name, end)
+        end()
 
     def end(self, name: str) -> None:
         """Close an open bank, which is deleted or lost."""

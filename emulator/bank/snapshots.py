@@ -42,7 +42,7 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._saved: dict[str, SavedSnapshot] = {}
-        self._saving: set[str] = set()
+        self._under_way: set[str] = set()  # being saved or deleted
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """Save the bank's current state; a snapshot of the same name is replaced.
@@ -54,17 +54,16 @@ class Snapshots:
             raise BankError("FORMAT_ERROR", text, "name")
         if name not in self._saved and len(self._saved) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
-        if name in self._saving:
-            raise BankError("CONFLICT", f"The snapshot {name} is being saved.", "name")
+        self._refuse_while_under_way(name)
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
-        self._saving.add(name)
+        self._under_way.add(name)
         try:
             in_memory = yield from self._keep(name, image)
-            if name not in self._saving:
+            if name not in self._under_way:
                 yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         finally:
-            self._saving.discard(name)
+            self._under_way.discard(name)
         self._saved.pop(name, None)
         self._saved[name] = SavedSnapshot(real_now(), in_memory)
 
@@ -103,21 +102,30 @@ class Snapshots:
         return content
 
     def deleting(self, name: str) -> Iterator[object]:
-        """Delete a snapshot, in steps; RESOURCE_UNKNOWN."""
+        """Delete a snapshot, in steps; RESOURCE_UNKNOWN, CONFLICT."""
         self._find(name)
-        yield None  # what was changed before is stored by the next step, or that fails
-        yield from self._drop([name])
+        self._refuse_while_under_way(name)
+        self._under_way.add(name)
+        try:
+            yield None  # what was changed before is stored by the next step, or that fails
+            yield from self._drop([name])
+        finally:
+            self._under_way.discard(name)
         self._saved.pop(name, None)
+
+    def _refuse_while_under_way(self, name: str) -> None:
+        if name in self._under_way:
+            raise BankError("CONFLICT", f"The snapshot {name} is being saved or deleted.", "name")
 
     def clearing(self) -> Iterator[object]:
         """Delete all snapshots of a bank that was replaced, in steps."""
-        if self._saved or self._saving:
+        if self._saved or self._under_way:
             yield None  # as above
             try:
                 yield from self._drop(list(self._saved))
             except StoreUnwritable as error:
                 raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
-            self._saving.clear()
+            self._under_way.clear()
             self._saved.clear()
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:

@@ -20,8 +20,8 @@ def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future
 
     Yields the future of the result, which the caller waits for before the next step; an earlier step waits briefly. The
     work must not use data that is changed elsewhere meanwhile. When the generator is closed, the thread continues to
-    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then,
-    and is not done again where another process has the bank by now.
+    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then;
+    the last step, True, marks the request as begun, so that nobody does it again where another process has the bank.
     """
     future: Future[T] = Future()
 
@@ -44,7 +44,7 @@ def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future
     result = future.result()
     if lasts:
         with suppress(StoreUnwritable):
-            yield True  # from now on nobody may do it again
+            yield True
     return result
 
 

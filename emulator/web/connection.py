@@ -12,7 +12,6 @@ been written; what arrives meanwhile waits in `_behind`.
 | answering | the handler and its answer | no limit of the connection's | |
 | refused | the client, which reads the refusal and closes | `linger_seconds` | closed |
 | closing | the client, which reads the rest of an answer | `write_seconds` | aborted |
-
 """
 
 from __future__ import annotations

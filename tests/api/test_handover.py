@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from emulator.api.log import Exchange, RequestLog
 from emulator.api.render import encode
 from emulator.api.service import BankService
-from emulator.assemble.handover import as_json, reader
+from emulator.assemble.handover import as_json, memory_read, reader
 from emulator.metrics.counts import ProcessCounts
 from emulator.scenario.facts import Facts
 from tests.api.desk import DeskClient
@@ -102,3 +103,9 @@ def test_a_damaged_exchange_is_refused_or_can_be_shown(exchanges: list[Exchange]
             facts = Facts(one.request, one.call, one)
             assert facts.header("none") == facts.query("none") == ()
     assert refused > 500
+
+
+@pytest.mark.parametrize("stored", [b'{"following":4}', zlib.compress(b'{"following":4}')])
+def test_what_a_home_has_left_may_be_uncompressed(stored: bytes) -> None:
+    """As in stores of an earlier version."""
+    assert memory_read(stored) == {"following": 4}

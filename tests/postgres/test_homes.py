@@ -763,6 +763,47 @@ async def test_a_bank_that_could_not_be_deleted_goes_on(one: Process, bank: str)
     assert await one.control("GET", "requests", bank=bank) == before
 
 
+async def test_who_asks_for_a_bank_that_is_being_created_does_not_disturb_that(one: Process, two: Process) -> None:
+    """It does not exist before that is done, whichever process is asked."""
+    name = "unborn"
+    assert isinstance(await one.leases.take(name, new=True), leases.Lease)  # as `PUT` does at first
+    for each in (one, two):
+        await each.control("GET", "clock", bank=name, status=404)
+    assert not one.registry.exists(name)
+    await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+
+
+async def test_a_damaged_bank_that_is_being_replaced_is_not_there_whoever_looks(one: Process, bank: str) -> None:
+    one.registry.end(bank)
+    assert one.registry.exists(bank)
+    with one.registry.storage.put_aside(bank):
+        await one.homes.refresh()
+        assert not one.registry.exists(bank)
+    assert one.registry.exists(bank)
+
+
+async def test_a_bank_that_was_made_again_is_not_closed_by_the_deletion_before(one: Process, bank: str) -> None:
+    deleted = asyncio.Event()
+
+    async def late(deletion: Awaitable[Any]) -> Any:
+        rows = await deletion
+        await deleted.wait()
+        return rows
+
+    async with commits_of(one, late, (log.DELETE,)):
+        asked = one.ask("DELETE", f"banks/{bank}")
+        await eventually(lambda: one.leases.held[bank].deleting)
+        one.homes.drop(bank)  # as the next renewal does
+        await over(one, bank)
+        created = one.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
+        await eventually(lambda: has(one, bank))
+        again = one.registry.opened(bank)
+        deleted.set()
+        assert (await asked).status == 204
+    await created
+    assert one.registry.opened(bank) is again
+
+
 @pytest.mark.parametrize("own", [False, True], ids=["from-outside", "through-its-own-interface"])
 async def test_a_deletion_that_was_carried_out_is_answered_so_whatever_happens_meanwhile(
     one: Process, own: bool
@@ -793,6 +834,18 @@ async def test_a_deletion_that_was_carried_out_is_answered_so_whatever_happens_m
         goes_on.set()
         assert (await asked[1]).status == 204
     await one.control("GET", "clock", bank=name, status=404)
+
+
+@pytest.mark.parametrize("kinds", [("DELETE", "DELETE"), ("PUT", "DELETE"), ("DELETE", "PUT")])
+async def test_a_snapshot_is_saved_and_deleted_one_after_the_other(
+    one: Process, bank: str, kinds: tuple[str, str]
+) -> None:
+    await one.control("PUT", "snapshots/kept", bank=bank)
+    asked = [one.ask(kind, "snapshots/kept", bank=bank) for kind in kinds]
+    assert sorted([(await answer).status for answer in asked])[1] == 409
+    stored = await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank)
+    shown = (await one.control("GET", "snapshots", bank=bank))["snapshots"]
+    assert [snapshot["name"] for snapshot in shown] == [name for (name,) in stored]
 
 
 async def test_a_snapshot_has_no_change_that_was_taken_back(
