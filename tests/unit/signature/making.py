@@ -133,7 +133,8 @@ def _verdict(*args: Any, **more: Any) -> Any:
         verified = check(*args, **more)
     except SignatureRefused as refused:
         return refused.messages
-    return verified.tpp, verified.certificate, verified.notes, verified.signing_string
+    # the certificate itself: what was read of it may have been read twice
+    return verified.tpp, verified.certificate.certificate, verified.notes, verified.signing_string
 
 
 def encoded_word(text: str, *, charset: str = "utf-8", encoding: str = "B") -> str:
