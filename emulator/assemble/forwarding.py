@@ -45,7 +45,7 @@ from emulator.web.application import Watching
 logger = logging.getLogger(__name__)
 
 CONNECTING = 2.0  # seconds
-ENDING = 2.0  # seconds in which requests in progress are answered when the process ends
+ENDING = 1.0  # seconds in which requests in progress are answered when the process ends
 LINGERING = 0.1  # seconds in which others hear that this process is not the home any more
 LATE = 1.0  # seconds
 IDLE = 16  # connections to one address that are kept while nobody uses them

@@ -57,6 +57,7 @@ LOOKS = 3  # at a home that cannot be reached
 SHORTEST, PAUSE = 0.002, 0.05  # seconds between two looks, of which the first is at once
 AT_ONCE = 20  # banks without a home that are taken over at a time
 GIVEN_BACK = 50  # banks that are given back with one statement
+LEAVING = 2.0  # seconds for all of them: a process ends within ten, whether the store answers or not
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOST = "another process has the bank"
@@ -436,11 +437,12 @@ class Homes:
         self._ending = True
         for task in list(self._tasks):
             task.cancel()
-        await self.commits.settled()
-        names = [name for name in self.leases.held if self.registry.documents(name) is not None]
-        with suppress(StoreError):  # the leases run out by themselves
-            for at in range(0, len(names), GIVEN_BACK):
-                await self._give_back(names[at : at + GIVEN_BACK])
+        with suppress(StoreError, TimeoutError):  # the leases run out by themselves
+            async with asyncio.timeout(LEAVING):
+                await self.commits.settled()
+                names = [name for name in self.leases.held if self.registry.documents(name) is not None]
+                for at in range(0, len(names), GIVEN_BACK):
+                    await self._give_back(names[at : at + GIVEN_BACK])
         if self._entrance is not None:
             await self._entrance.close()
             self._ways.close()

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
-from emulator.assemble import home_storage, homes, registry
+from emulator.assemble import forwarding, home_storage, homes, registry
 from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
@@ -552,6 +552,26 @@ async def test_a_home_that_ends_leaves_request_log_and_counters(one: Process, tw
         assert (count["matched"], count["acted"]) == (3, 2)
         entries = (await one.control("GET", "requests", bank="left"))["requests"]
         assert [entry["id"] for entry in entries] == ["3", "2", "1"]
+
+
+async def test_a_process_ends_although_the_store_does_not_answer(
+    one: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = asyncio.Event()
+
+    async def unheard(sent: Any) -> Any:
+        sent.close()
+        silent.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(homes, "LEAVING", 0.05)
+    monkeypatch.setattr(forwarding, "ENDING", 0.05)
+    async with process(one.url, tmp_path / "three") as three:
+        await three.control("PUT", "banks/stuck", {"fixtures": "empty"}, status=201)
+        async with commits_of(three, unheard, (log._COMMIT_ONE, leases._GIVE_BACK)):
+            three.ask("PUT", "settings", {"progression": "manual"}, bank="stuck")
+            await silent.wait()
+            await asyncio.wait_for(three.homes.leave(), 10)
 
 
 async def test_what_a_home_has_left_waits_for_one_that_can_load_the_bank(
