@@ -73,7 +73,8 @@ class Server:
         self._limit()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sql: dict[str, str] = {}
-        self.closed = False
+        self._in_use: set[AsyncConnection[TupleRow]] = set()
+        self._cut = self.closed = False
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
     async def rows(self, statement: str, *values: Any, within: float = ANSWERING, again: bool = True) -> list[Any]:
@@ -102,6 +103,8 @@ class Server:
 
     async def _connection(self, *, new: bool = False) -> AsyncConnection[TupleRow]:
         self._loop = asyncio.get_running_loop()
+        if self._cut:
+            raise StoreUnreachable("this process is ending")
         while self._free and not new:
             connection = self._free.pop()
             if not connection.closed:
@@ -126,6 +129,7 @@ class Server:
             hang_up(connection)
 
         timer = asyncio.get_running_loop().call_later(within, cut)
+        self._in_use.add(connection)
         try:
             cursor = await connection.execute(sql, values, binary=True)
             rows = await cursor.fetchall() if cursor.description else []
@@ -142,6 +146,7 @@ class Server:
             raise
         finally:
             timer.cancel()
+            self._in_use.discard(connection)
         if self.closed:
             await connection.close()
         else:
@@ -163,6 +168,12 @@ class Server:
             return self.submit(self.rows(statement, *values, within=LOADING, again=again)).result()
         except StoreUnreachable as error:
             raise unwritable(error, again=again) from error
+
+    def cut(self) -> None:
+        """End what goes on, as the process ends. Cancelling it would take as long as the server does not answer."""
+        self._cut = True
+        for connection in self._in_use:
+            hang_up(connection)
 
     async def close(self) -> None:
         """Close the connections; those in use are closed after it."""
