@@ -48,7 +48,8 @@ def memory_of(service: BankService) -> bytes:
 def memory_read(memory: bytes) -> Any:
     """The JSON of what a home has left; ValueError."""
     try:
-        return orjson.loads(memory if memory.startswith(b"{") else zlib.decompress(memory))  # at first it was not
+        # an earlier version did not compress it
+        return orjson.loads(memory if memory.startswith(b"{") else zlib.decompress(memory))
     except zlib.error as error:
         raise ValueError(str(error)) from error
 

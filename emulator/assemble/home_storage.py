@@ -148,7 +148,7 @@ class HomeStorage(Storage):
     def delete(self, name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
         """Delete a bank of which this process is the home; it is so no more until that is known to have failed.
 
-        `end` is for the registry alone to call: until the last step nobody knows whether the bank is deleted.
+        `end` is not needed: the registry closes the bank after the last step, when it is known to be deleted.
         """
         homes, lease = self._homes, self._lease(name)
         lease.deleting = True

@@ -220,11 +220,12 @@ class Run:
         if operation in ("getPaymentStatus", "getPayment") and exchange.payment_id in self.ended:
             self.known.add(str(exchange.payment_id))
         account = exchange.call.params.get("id", "") if exchange.call is not None else ""
-        if operation not in ("getBalances", "getTransactions") or not bank.documents.exists(ACCOUNT, account):
+        stored = bank.documents.get(ACCOUNT, account)
+        if operation not in ("getBalances", "getTransactions") or stored is None:
             return
         truth = self.accounts.setdefault(account, AccountTruth())
         if operation == "getBalances":
-            truth.balances.append(Decimal(bank.documents.get(ACCOUNT, account)["booked"]))  # type: ignore[index]
+            truth.balances.append(Decimal(stored["booked"]))
             return
         fewest, most = _bookings(bank, account)
         truth.fewest = fewest if truth.fewest is None else min(truth.fewest, fewest)
