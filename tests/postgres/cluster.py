@@ -6,9 +6,10 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -173,12 +174,29 @@ def ask(url: str, method: str, path: str, body: Any = None, *, timeout: float = 
             return refused.code, json.loads(refused.read() or b"null")
 
 
+def fine(send: Callable[[], tuple[int, Any]]) -> Any:
+    """The body of an answer that must be fine.
+
+    A request without an answer is sent again: a process that the machine lets stand still loses its banks.
+    """
+    attempts = 3
+    while True:
+        try:
+            status, answer = send()
+            break
+        except (OSError, HTTPException):
+            attempts -= 1
+            if not attempts:
+                raise
+            sleep(1)
+    if status >= 300:
+        raise AssertionError(f"{status} {answer}")
+    return answer
+
+
 def control(url: str, method: str, path: str, body: Any = None) -> Any:
     """What the control interface answers, which must be fine."""
-    status, answer = ask(url, method, f"/_emulator/{path}", body)
-    if status >= 300:
-        raise AssertionError(f"{method} {path}: {status} {answer}")
-    return answer
+    return fine(lambda: ask(url, method, f"/_emulator/{path}", body))
 
 
 def eventually(true: Any, seconds: float = PATIENCE) -> float:

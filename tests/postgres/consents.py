@@ -45,7 +45,7 @@ class ConsentOwner(Owner[Access]):
     def prepare(self) -> Access:
         self.make_bank()
         self.log_in(KARI)
-        state = self.need(*self.control("GET", "state"))
+        state = self.needed("GET", "state")
         self._account = next(account["id"] for account in state["account"] if account["bban"] == "99901000014")
         self._consents = [consent["id"] for consent in state["consent"]]
         return Access(tuple((consent, "valid") for consent in self._consents))

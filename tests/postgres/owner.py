@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from emulator.client import Identity, TppClient
-from tests.postgres.cluster import ask
+from tests.postgres.cluster import ask, fine
 from tests.postgres.history import Problem
 
 State = TypeVar("State", bound=Hashable)
@@ -125,19 +125,15 @@ class OwnBank(threading.Thread, ABC):
 
     def make_bank(self) -> None:
         """Make the bank anew."""
-        self.need(*self.asked(f"{self.site.url()}/_emulator/banks/{self.bank}", "PUT", dict(self.bank_spec)))
+        fine(lambda: self.asked(f"{self.site.url()}/_emulator/banks/{self.bank}", "PUT", dict(self.bank_spec)))
 
     def log_in(self, national_id: str) -> None:
         """A session and a consent of this customer."""
-        session = self.control("POST", "sessions", {"tpp": "demo", "nationalId": national_id})
-        self._session = self.need(*session)
+        self._session = self.needed("POST", "sessions", {"tpp": "demo", "nationalId": national_id})
 
-    @staticmethod
-    def need(status: int, answer: Any) -> Any:
-        """The body of an answer that must be fine."""
-        if status >= 300:
-            raise AssertionError(f"{status} {answer}")
-        return answer
+    def needed(self, method: str, path: str, body: Any = None) -> Any:
+        """What the bank's control interface answers, which must be fine."""
+        return fine(lambda: self.control(method, path, body))
 
     def created(self, path: str, body: Any = None, *, attempts: int = 8) -> Any:
         """What a POST of the TPP has made: the same request until it is answered; None if it is not."""

@@ -59,12 +59,16 @@ class PushOwner(OwnBank):
                 break
             with self._receiver.changed:
                 self._receiver.changed.wait(1)
-            self.control("POST", "clock/advance", {"by": RETRY})
+            with suppress(OSError, HTTPException):
+                self.control("POST", "clock/advance", {"by": RETRY})
         self._receiver.shutdown()
         self._receiver.server_close()
 
     def _wrong(self) -> list[str]:
-        status, answer = self.control("GET", "payments?limit=1000")
+        try:
+            status, answer = self.control("GET", "payments?limit=1000")
+        except (OSError, HTTPException) as error:
+            return [f"the bank does not answer: {type(error).__name__}"]
         payments = answer["payments"] if status == 200 else []
         wrong = []
         for payment in payments:

@@ -55,9 +55,9 @@ class SigningOwner(Owner[Orders]):
     def prepare(self) -> Orders:
         self.make_bank()
         self.log_in(KARI)
-        self.need(*self.control("PUT", "settings", {"progression": "manual"}))
+        self.needed("PUT", "settings", {"progression": "manual"})
         self._rounds: dict[str, Named] = {}
-        self._began = self._balance(self.need(*self.control("GET", "ledger")))
+        self._began = self._balance(self.needed("GET", "ledger"))
         return Orders()
 
     def turn(self) -> None:
