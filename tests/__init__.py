@@ -16,8 +16,17 @@
     bench/          `make bench`
     planted.py      faults, each a changed line, that some test must notice
 
-Lists that are kept by hand beside what they list, and fail when something is missing: the settings in
-`api/test_every_member.py`, the flags in `unit/test_serve_settings.py`, the statuses of codes in
-`unit/api/test_statuses.py`, the pages of the console in `unit/pages/test_console.py`, the form of a recorded answer in
-`emulator/api/description/answers.json` (`python -m tests.docs.answers`).
+Lists that are kept by hand, and fail when something is missing:
+
+    settings of a bank         api/test_every_member.py
+    flags                      unit/test_serve_settings.py
+    statuses of error codes    unit/api/test_statuses.py
+    products                   api/test_payments.py (`BODIES`), unit/payments/test_payee.py (who verify the payee)
+    effects, steps             api/test_control_effects.py; ready scenarios: api/test_control_ready_scenarios.py
+    changes by control         api/test_full_disk.py
+    sandbox operations         api/test_sandbox_bodies.py
+    checks of the report       conformance/mutants.py
+    members of answers         `emulator/api/description/answers.json` (`python -m tests.docs.answers`),
+                               api/test_berlin_group.py; of the details of a payment: unit/payments/test_views.py
+    lengths of texts           api/test_openapi.py
 """

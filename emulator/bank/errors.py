@@ -2,8 +2,8 @@
 
 A code is a member of `Code` and a row of `STATUS`, and has a section in errors.md; the statuses of redirects are in
 `authentication/sca.py` (`_STATUSES`; 400 for any other). Texts for TPPs are in English; what a customer reads in place
-of a code is `refused_CODE` in `web/pages/wording.py`. A rule's answer takes a code by its status (`BY_STATUS` in
-`scenario/effects/answer.py`).
+of a code is `refused_CODE` in `web/pages/wording.py`. A rule's answer takes the usual code of its status (`BY_STATUS`
+in `scenario/effects/answer.py`). The schema of scenarios has every code (`python -m tests.docs.sections`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ else needs pydantic, whose import would make the start longer. Forms and JSON Sc
 
 A setting is a member of `Settings`, declared once: type, default, the values that it takes, what it decides. The domain
 reads it as `bank.settings.<name>`; forms, console and manual follow from the declaration. A default that a flag sets is
-in `assemble/registry.py`. `tests/api/test_every_member.py` has a row for each setting.
+in `assemble/registry.py`. `tests/api/test_every_member.py` has a row for each setting; `python -m tests.docs.sections`
+writes settings.md and the schema of scenarios. A limit is also in consents.md#all-limits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands that forward to the control interface of a running bank: one row each.
 
-To add such a command, add it to NOUNS; see `ControlCommand`.
+To add such a command, add it to NOUNS; see `ControlCommand`. A new noun is also a line of `COMMANDS` in `main.py`.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def _command(noun: str) -> click.Command:
     if isinstance(row_or_group, ControlCommand):
         return row_or_group.command(noun)
     about, verbs = row_or_group
-    example = f"Example: {list(verbs.values())[1].example}"
+    example = f"Example: {list(verbs.values())[:2][-1].example}"
     return OrderedGroup(noun, {verb: row.command(verb) for verb, row in verbs.items()}, help=about, epilog=example)
 
 

@@ -1,7 +1,7 @@
 """The form of a scenario file with its story, and its JSON Schema (scenario-language.md).
 
-`scenarios/scenario.schema.json` is a copy of the schema, which `python -m tests.docs.sections` writes: a new effect, a
-new setting and a new member of a story change it.
+`scenarios/scenario.schema.json` is a copy of the schema, which `python -m tests.docs.sections` writes: a new effect,
+step, setting, product, error code or member of a story changes it.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ def hasty() -> None:
         interface: {"_LARGE": 200},
         scenarios: {"LARGE": 200},
         progression: {"PIECE": 2},
-        log: {"CHECKPOINT": 100_000, "PART": 20_000, "AT_ONCE": 2},
+        # a bank of 30 MB, as ten minutes make it, then still loads in a second
+        log: {"CHECKPOINT": 100_000, "PART": 100_000, "AT_ONCE": 4},
     }.items():
         for name, value in limits.items():
             if not hasattr(module, name):

@@ -18,6 +18,7 @@ from emulator import assemble
 from emulator.api.messages import Request
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
+from emulator.store.postgres import layout
 from emulator.store.postgres.errors import unusable
 from tests.postgres.cluster import Node, ask, control, eventually
 from tests.postgres.process import HEADERS, Process
@@ -226,7 +227,7 @@ def test_the_command_ends_with_one_line_and_its_status(
     assert serve(tmp_path, "--store", wrong) == (2, "check user and password")
     tables.execute("UPDATE bank_emulator.layout SET version = 99")
     assert serve(tmp_path, "--store", store_url) == (3, "use the version that wrote them, or later")
-    tables.execute("UPDATE bank_emulator.layout SET version = 2; DELETE FROM bank_emulator.change")
+    tables.execute(f"UPDATE bank_emulator.layout SET version = {layout.VERSION}; DELETE FROM bank_emulator.change")
     assert serve(tmp_path, "--store", store_url) == (3, "restore the tables from a backup of PostgreSQL")
 
 

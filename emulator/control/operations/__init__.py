@@ -1,4 +1,8 @@
-"""The table of the control interface: the operations of every file of this folder. A duplicate is an error."""
+"""The table of the control interface: the operations of every file of this folder. A duplicate is an error.
+
+One that changes something is in `CHANGES` or `ELSEWHERE` of `tests/api/test_full_disk.py`; its command is a row of
+`NOUNS` (`cli/control.py`).
+"""
 
 from __future__ import annotations
 

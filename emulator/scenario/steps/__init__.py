@@ -1,4 +1,8 @@
-"""The kinds of step of a story: their common form with `expect`, to which an answer is compared; one file each here."""
+"""The kinds of step of a story: their common form with `expect`, to which an answer is compared; one file each here.
+
+The steps to add one: add-step.md. `tests/api/test_control_effects.py` names the kinds, and `mutations` of
+`tests/scenarios/test_library.py` those that change the bank.
+"""
 
 from __future__ import annotations
 

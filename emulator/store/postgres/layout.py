@@ -1,7 +1,8 @@
 """The tables in the database, their version, and the steps from one version to the next.
 
 A process makes or migrates them at its start. All names are qualified with the schema, so that nothing depends on the
-session.
+session. A new version is `VERSION`, `TABLES`, a row of `STEPS`, and a dump of the old tables beside
+`tests/postgres/test_layouts.py`; `state copy` writes the row of a bank in `assemble/stored_service.py`.
 """
 
 from __future__ import annotations

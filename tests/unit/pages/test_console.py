@@ -26,28 +26,12 @@ from emulator.bank.notifications import DeliveryResult
 from emulator.packaged import folder
 from emulator.scenario import loader
 from emulator.store import Kind, StoreUnwritable
+from emulator.web.console.screen import NAVIGATION
 from tests.known_state import EVEN, KARI, STRAKS
 from tests.unit.pages.living import DEBTOR, Living, living, straks
 from tests.unit.pages.visitor import HOST, Page, Visitor
 
-PLACES = (
-    "",
-    "customers",
-    "payments",
-    "baskets",
-    "sca",
-    "consents",
-    "notifications",
-    "conformance",
-    "tpps",
-    "scenarios",
-    "requests",
-    "settings",
-    "snapshots",
-    "reset",
-    "generate",
-    "banks",
-)
+PLACES = [place for _, pages in NAVIGATION for place, _ in pages]
 
 
 def read(emulator: Living, path: str, **options: Any) -> Any:
