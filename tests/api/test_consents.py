@@ -11,7 +11,7 @@ from emulator.bank.customers import consents
 from emulator.ca import CertificateAuthority
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, approve, messages, ok, reject
-from tests.known_state import DOMESTIC, KARI, PAYMENT
+from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 
 MAIN = "NO8599901000014"
 
@@ -92,6 +92,39 @@ def test_another_tpp_has_no_such_consent(
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "consentId")])
     assert other.delete(f"/v1/consents/{asked['consentId']}").status == 404
     assert status(tpp, asked) == "valid"
+
+
+@pytest.mark.parametrize("method, path", [("GET", ""), ("GET", "/status"), ("DELETE", "")])
+def test_with_a_psu_id_it_is_that_customers_consent_or_none(
+    tpp: DeskClient, service: BankService, asked: dict[str, Any], method: str, path: str
+) -> None:
+    give(service, tpp, asked)
+    kari, address = tpp.psu_id, f"/v1/consents/{asked['consentId']}{path}"
+    tpp.psu_id = "0d7b6a4c-6f25-4e5e-9f0e-3f2a1b7c9d10"
+    answer = tpp.request(method, address)
+    assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-ID")])
+    assert "scaRedirect" in answer.json()["_links"]
+    even = ok(tpp.post("/v1/consents", headers={"PSU-ID": None}), 201)
+    tpp.psu_id = approve(service, even["_links"]["scaRedirect"]["href"], national_id=EVEN)["psu-id"]
+    answer = tpp.request(method, address)
+    assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "consentId")])
+    tpp.psu_id = kari
+    answer = tpp.request(method, address, headers={"PSU-Context": "CORPORATE"})
+    assert (answer.status, messages(answer)) == (400, [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")])
+    assert status(tpp, asked) == "valid"
+    assert tpp.request(method, address).status == (204 if method == "DELETE" else 200)
+
+
+def test_a_consent_that_was_asked_for_one_customer_is_not_another_ones(tpp: DeskClient, service: BankService) -> None:
+    first = ok(tpp.post("/v1/consents"), 201)
+    give(service, tpp, first)
+    kari, second = tpp.psu_id, ok(tpp.post("/v1/consents"), 201)
+    even = ok(tpp.post("/v1/consents", headers={"PSU-ID": None}), 201)
+    tpp.psu_id = approve(service, even["_links"]["scaRedirect"]["href"], national_id=EVEN)["psu-id"]
+    assert messages(tpp.get(f"/v1/consents/{second['consentId']}/status")) == [("RESOURCE_UNKNOWN", "consentId")]
+    assert tpp.delete(f"/v1/consents/{second['consentId']}").status == 404
+    tpp.psu_id = kari
+    assert status(tpp, second) == "received"
 
 
 def test_what_has_ended_does_not_change_any_more(

@@ -52,7 +52,7 @@ def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
 
 
 def _requested(call: Call) -> Reply[answers.Consent]:
-    access.check_consenting(call.bank, claim(call.headers, call.tpp.id))
+    access.consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     links = {"scaRedirect": call.sca_link(token)}
@@ -60,15 +60,24 @@ def _requested(call: Call) -> Reply[answers.Consent]:
 
 
 def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | None]:
-    """consentStatus of the consent in the path, and the consent, or the SCA that did not grant it; RESOURCE_UNKNOWN."""
+    """consentStatus of the consent in the path, and the consent, or the SCA that did not grant it.
+
+    RESOURCE_UNKNOWN for one of another TPP, and with a PSU-ID for one of another customer.
+    """
     bank, consent_id = call.bank, call.params["consentId"]
+    customer = access.consenting(bank, claim(call.headers, call.tpp.id))
     consent = bank.documents.get(CONSENT, consent_id)
-    if consent is not None and consent["tpp"] == call.tpp.id:
+    if consent is not None and consent["tpp"] == call.tpp.id and customer in (None, consent["nationalId"]):
         if consent.get("terminated"):
             return "terminatedByTpp", consent, None
         return _STATES[consents.status(bank, consent)], consent, None
-    scas = bank.documents.find(SCA, target=consent_id)
-    own = [opened for opened in scas if opened["tpp"] == call.tpp.id and opened["status"] != "finalised"]
+    own = [
+        opened
+        for opened in bank.documents.find(SCA, target=consent_id)
+        if opened["tpp"] == call.tpp.id
+        and opened["status"] != "finalised"
+        and customer in (None, opened.get("person") or opened.get("presumed") or customer)
+    ]
     if not own:
         raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.", "consentId")
     opened = own[-1]

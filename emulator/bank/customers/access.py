@@ -111,13 +111,17 @@ def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] |
     return context, None
 
 
-def check_consenting(bank: Bank, claim: Claim) -> None:
-    """Check a request for a consent: with a PSU-ID, as when accounts are read, but without requiring a live session.
+def consenting(bank: Bank, claim: Claim) -> str | None:
+    """The national identity number of the customer of a request about a consent.
 
-    Without a PSU-ID the customer is not known yet, and nothing is checked.
+    With a PSU-ID it is refused as when accounts are read, but no live session is needed. Without one the customer is
+    not known, None, and nothing is checked.
     """
-    if claim.psu_id is not None:
-        _acting(bank, claim, known_psu(bank, claim)["nationalId"])
+    if claim.psu_id is None:
+        return None
+    national_id = known_psu(bank, claim)["nationalId"]
+    _acting(bank, claim, national_id)
+    return national_id
 
 
 def _context_of_sessions(own: Sequence[Session]) -> str:
