@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import orjson
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from emulator.bank.condition_forms import Single, compiled
 from emulator.bank.conditions import ABSENT, Condition, Members, fits
 from emulator.bank.problems import Problem
-from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, json_schema, refuse, validate_as
+from emulator.bank.validation import Mismatch, Model, Omittable, Text, json_schema, refuse, union, validate_as
 
 MOST_EFFECTS = 50
 MOST_DAYS = 60
@@ -197,8 +197,7 @@ EFFECTS = tuple(_FORMS)
 
 
 def _which(value: Any) -> str:
-    effect = value.get("effect") if isinstance(value, dict) else getattr(value, "effect", None)
-    return f"({effect})" if isinstance(effect, str) and effect in _FORMS else "(none)"
+    return str(value.get("effect") if isinstance(value, dict) else getattr(value, "effect", None))
 
 
 def _no_effect(value: Any) -> Any:
@@ -212,18 +211,10 @@ def _no_effect(value: Any) -> Any:
     raise Mismatch(text="There is no effect", path=("effect",), known=EFFECTS, value=effect)
 
 
-AnyEffect = Annotated[
-    Annotated[NewId, Tag("(new-id)")]
-    | Annotated[Amend, Tag("(amend)")]
-    | Annotated[ShiftBookingDate, Tag("(shift-booking-date)")]
-    | Annotated[Late, Tag("(late)")]
-    | Annotated[Duplicate, Tag("(duplicate)")]
-    | Annotated[RenumberDay, Tag("(renumber-day)")]
-    | Annotated[Vanish, Tag("(vanish)")]
-    | Annotated[WithoutId, Tag("(without-id)")]
-    | Annotated[Any, Reads(_no_effect, {"not": {}}), Tag("(none)")],
-    Discriminator(_which),
-]
+if TYPE_CHECKING:
+    AnyEffect = FeedEffect
+else:
+    AnyEffect = union(_FORMS, _which, refused=_no_effect)
 _Effects = Annotated[list[AnyEffect], Field(max_length=MOST_EFFECTS)]
 
 

@@ -11,11 +11,21 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from types import UnionType
 from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    TypeAdapter,
+)
 from pydantic import ValidationError as Invalid
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -127,6 +137,42 @@ class Adds:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), **self.schema}
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The names in a mapping fit `pattern`; `text` is the sentence about one that does not."""
+
+    pattern: re.Pattern[str]
+    text: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, named: dict[str, Any]) -> dict[str, Any]:
+        wrong = [Mismatch(text=self.text, path=(name,)) for name in named if not self.pattern.fullmatch(name)]
+        if wrong:
+            refuse(*wrong)
+        return named
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "propertyNames": {"pattern": f"^{self.pattern.pattern}$"}}
+
+
+def union(forms: Mapping[str, Any], which: Callable[[Any], str], *, refused: Callable[[Any], Any] | None = None) -> Any:
+    """The type of a value of one of these forms: `which` names it, so that problems are those of that form alone.
+
+    `which` also gets models, which are validated already. `refused` raises Mismatch for a value that has none.
+    """
+    arms = [Annotated[form, Tag(f"({name})")] for name, form in forms.items()]
+    if refused is not None:
+        arms.append(Annotated[Any, Reads(refused, {"not": {}}), Tag("(none)")])
+
+    def tag(value: Any) -> str:
+        name = which(value)
+        return f"({name})" if name in forms else "(none)"
+
+    return Annotated[reduce(or_, arms), Discriminator(tag)]
 
 
 def one_of(what: str, words: Collection[str]) -> Reads:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cryptography.x509 import load_pem_x509_certificate
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Field
 
 from emulator.bank.clock import oslo_date
 from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, Text100, filled, one_of
@@ -21,7 +21,7 @@ from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.transport import ReceivedAnswer, Transport
-from emulator.scenario.values import Context
+from emulator.scenario.values import Context, either
 
 ROLES = ("PISP", "AISP")
 # The prefix keeps the certificates of stories apart from those of the user.
@@ -56,6 +56,10 @@ class NewTpp(Model):
 
 
 DEFAULT_TPP = NewTpp(name="demo")
+if TYPE_CHECKING:
+    NamedTpp = str | NewTpp
+else:
+    NamedTpp = either(TppName, NewTpp)
 
 
 class As(Model):
@@ -63,12 +67,7 @@ class As(Model):
 
     model_config = ConfigDict(title="as")
 
-    tpp: Omittable[
-        Annotated[
-            Annotated[TppName, Tag("(name)")] | Annotated[NewTpp, Tag("(new)")],
-            Discriminator(lambda value: "(new)" if isinstance(value, dict | NewTpp) else "(name)"),
-        ]
-    ] = Field(None, description="The TPP that signs; a name alone: as it was described last.")
+    tpp: Omittable[NamedTpp] = Field(None, description="The TPP that signs; a name alone: as it was described last.")
     national_id: Omittable[Text100] = Field(
         None, description="The customer; omitted: the owner of the account that pays."
     )

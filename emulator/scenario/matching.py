@@ -19,7 +19,7 @@ from emulator.bank.condition_forms import NO_NULL, NestedFacts, Operators, Singl
 from emulator.bank.conditions import ABSENT, Condition, Constant, Every, Exactly, Members, OneOf, wildcard
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.problems import Path
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
+from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts, Place
 from emulator.scenario.values import CONTEXTS, METHODS
 
@@ -119,17 +119,6 @@ def is_person(stated: Any) -> bool:
     return not isinstance(stated, str) or "*" in stated or _PERSON.fullmatch(stated) is not None
 
 
-def _check_names(named: dict[str, Any]) -> dict[str, Any]:
-    wrong = [
-        Mismatch(text="This is not the name of a header.", path=(name,))
-        for name in named
-        if not HEADER_NAME.fullmatch(name)
-    ]
-    if wrong:
-        refuse(*wrong)
-    return named
-
-
 def _nulls(stated: Any, path: Path) -> Iterator[Path]:
     """The places of null in a condition."""
     if isinstance(stated, Operators):
@@ -204,13 +193,7 @@ class When(Model):
     tpp: Omittable[Single] = None
     psu: Annotated[Omittable[Single], AfterValidator(_in_lower_case)] = None
     context: Annotated[Omittable[Single], _Existing("context")] = None
-    headers: Omittable[
-        Annotated[
-            dict[str, Single],
-            AfterValidator(_check_names),
-            Adds({"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}}),
-        ]
-    ] = None
+    headers: Omittable[Annotated[dict[str, Single], Names(HEADER_NAME, "This is not the name of a header.")]] = None
     query: Omittable[dict[str, Single]] = None
     body: Omittable[NestedFacts] = Field(None, description="Members of the body, nested as in the body.")
     status: Annotated[Any, Reads(_no_status, {"not": {}})] = None

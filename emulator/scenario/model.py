@@ -10,14 +10,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, ConfigDict, Field
 
 from emulator.bank import fixtures
 from emulator.bank.condition_forms import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, filled, json_schema, matching, refuse
+from emulator.bank.validation import Mismatch, Model, Names, Omittable, filled, json_schema, matching, refuse, union
 from emulator.scenario.actors import As, NewTpp, Persona, acting
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
@@ -32,14 +32,6 @@ class Parameter(Model):
 
     default: Scalar
     about: Omittable[Annotated[str, filled(500)]] = None
-
-
-def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
-    text = "The name of a parameter has letters, digits, - and _, and starts with a letter."
-    wrong = [Mismatch(text=text, path=(name,)) for name in parameters if not VARIABLE.fullmatch(name)]
-    if wrong:
-        refuse(*wrong)
-    return parameters
 
 
 def _check_rules(rules: list[Rule]) -> list[Rule]:
@@ -69,8 +61,7 @@ class ScenarioFile(Model):
     )
     parameters: Annotated[
         dict[str, Parameter],
-        AfterValidator(_check_names),
-        Adds({"propertyNames": {"pattern": f"^{VARIABLE.pattern}$"}}),
+        Names(VARIABLE, "The name of a parameter has letters, digits, - and _, and starts with a letter."),
     ] = Field({}, description="Values that can be chosen when it is applied; ${name} in start and rules.")
     start: Start = Field(default_factory=lambda: Start.model_validate({}))
     rules: Annotated[list[Rule], Field(max_length=MOST_RULES), AfterValidator(_check_rules)] = Field(
@@ -139,17 +130,15 @@ def _no_step(value: Any) -> Any:
 
 def _kind(value: Any) -> str:
     if isinstance(value, Step):
-        return f"({value.word})"
+        return value.word
     named = [name for name in step_kinds() if isinstance(value, dict) and name in value]
-    return f"({named[0]})" if len(named) == 1 else "(none)"
+    return named[0] if len(named) == 1 else ""
 
 
 if TYPE_CHECKING:
     AnyStep = Step
 else:
-    _ARMS = [Annotated[kind, Tag(f"({word})")] for word, kind in step_kinds().items()]
-    _NONE = Annotated[Any, Reads(_no_step, {"not": {}}), Tag("(none)")]
-    AnyStep = Annotated[Union[(*_ARMS, _NONE)], Discriminator(_kind)]
+    AnyStep = union(step_kinds(), _kind, refused=_no_step)
 
 
 def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody: As | None) -> tuple[Scene, ...]:

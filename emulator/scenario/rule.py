@@ -7,11 +7,11 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
 from emulator.bank.condition_forms import Operators
 from emulator.bank.products import Product
-from emulator.bank.validation import Mismatch, Model, Omittable, Text200, refuse
+from emulator.bank.validation import Mismatch, Model, Omittable, Text200, refuse, union
 from emulator.scenario.effects import Effect, effects
 from emulator.scenario.matching import When, is_person
 from emulator.scenario.values import Duration
@@ -153,14 +153,9 @@ class RuleList(Model):
 
 def _form(value: Any) -> str:
     if isinstance(value, list):
-        return "(list)"
-    return "(rules)" if isinstance(value, RuleList) or (isinstance(value, dict) and "rules" in value) else "(rule)"
+        return "list"
+    return "rules" if isinstance(value, RuleList) or (isinstance(value, dict) and "rules" in value) else "rule"
 
 
 # The body of `POST rules`: a rule, or several.
-RulesBody = Annotated[
-    Annotated[Rule, Tag("(rule)")]
-    | Annotated[list[Rule], Field(max_length=MOST_RULES), Tag("(list)")]
-    | Annotated[RuleList, Tag("(rules)")],
-    Discriminator(_form),
-]
+RulesBody = union({"rule": Rule, "list": Annotated[list[Rule], Field(max_length=MOST_RULES)], "rules": RuleList}, _form)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -23,7 +23,18 @@ from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path
-from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Reads, Text100, filled, one_of, refuse
+from emulator.bank.validation import (
+    Mismatch,
+    Model,
+    Moment,
+    Omittable,
+    Reads,
+    Text100,
+    filled,
+    one_of,
+    refuse,
+    union,
+)
 from emulator.scenario.values import Feed, Settings, amount
 
 if TYPE_CHECKING:
@@ -219,23 +230,16 @@ def _no_change(value: Any) -> Any:
 
 
 def _what_changes(value: Any) -> str:
-    if not isinstance(value, dict):
-        return _TAGS.get(type(value), "(nothing)")
-    tags = {_TAGS[form] for name, form in _CHANGED.items() if name in value}
-    return tags.pop() if len(tags) == 1 else "(nothing)"
+    forms = {form for name, form in _CHANGED.items() if name in value} if isinstance(value, dict) else {type(value)}
+    return forms.pop().__name__ if len(forms) == 1 else ""
 
 
-_TAGS: dict[type, str] = {AccountChange: "(account)", AgreementChange: "(agreement)", AccessChange: "(access)"}
 _CHANGED = {"account": AccountChange, "agreement": AgreementChange, **dict.fromkeys(ACCESS, AccessChange)}
 
-
-Change = Annotated[
-    Annotated[AccountChange, Tag("(account)")]
-    | Annotated[AgreementChange, Tag("(agreement)")]
-    | Annotated[AccessChange, Tag("(access)")]
-    | Annotated[Any, Reads(_no_change, {"not": {}}), Tag("(nothing)")],
-    Discriminator(_what_changes),
-]
+if TYPE_CHECKING:
+    Change = AccountChange | AgreementChange | AccessChange
+else:
+    Change = union({form.__name__: form for form in _CHANGED.values()}, _what_changes, refused=_no_change)
 
 
 class Start(Model):

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Tag
-
 from emulator.bank.condition_forms import SAVED
 from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
-from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse
+from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse, union
 from emulator.scenario import durations
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -51,10 +49,10 @@ Context = Annotated[str, one_of("context", CONTEXTS)]
 
 def either(single: Any, members: type[Model]) -> Any:
     """A value that is not a mapping, of the form `single`; or a mapping, of the form `members`."""
-    return Annotated[
-        Annotated[single, Tag("(single)")] | Annotated[members, Tag("(members)")],
-        Discriminator(lambda value: "(members)" if isinstance(value, dict | members) else "(single)"),
-    ]
+    return union(
+        {"single": single, "members": members},
+        lambda value: "members" if isinstance(value, dict | members) else "single",
+    )
 
 
 def or_saved(form: Reads) -> Reads:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Field
 
 from emulator.api.operation import Call
 from emulator.bank import products
@@ -23,7 +23,7 @@ from emulator.bank.products import Product
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.validation import Mismatch, Model, Reads, refuse
 from emulator.scenario.effects import Effect, EffectKind
-from emulator.scenario.values import duration
+from emulator.scenario.values import duration, either
 
 OPERATIONS = ("createPayment",)
 MOST_STEPS = 50
@@ -85,10 +85,6 @@ class Alternatives(Model):
     any: Annotated[list[Steps], Field(min_length=1, max_length=10)]
 
 
-def _kind(value: Any) -> str:
-    return "(ways)" if isinstance(value, dict | Alternatives) else "(steps)"
-
-
 def effect(value: list[tuple[str, timedelta]] | Alternatives) -> Effect:
     """The payment gets each status after its wait in bank time."""
     ways = [
@@ -121,7 +117,7 @@ EFFECT = EffectKind(
         " polls or manual, each by reads or by hand, without a wait. Of several ways ({any: [...]}) it takes the first"
         " that its product has."
     ),
-    form=Annotated[Annotated[Steps, Tag("(steps)")] | Annotated[Alternatives, Tag("(ways)")], Discriminator(_kind)],
+    form=either(Steps, Alternatives),
     effect=effect,
     example=["ACTC", {"PDNG": "30s"}, {"RJCT": "5s"}],
     operations=OPERATIONS,

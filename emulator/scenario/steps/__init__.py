@@ -12,30 +12,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from emulator.bank.condition_forms import Nested, Single, compiled
 from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, filled, refuse, validate
+from emulator.bank.validation import Model, Names, Omittable, filled, validate
 from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As, Persona
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.variables import NAME
 
-
-def _check_names(save: dict[str, str]) -> dict[str, str]:
-    text = "A saved name has letters, digits, - and _, and starts with a letter."
-    wrong = [Mismatch(text=text, path=(name,)) for name in save if not NAME.fullmatch(name)]
-    if wrong:
-        refuse(*wrong)
-    return save
-
-
 Save = Annotated[
     dict[str, Annotated[str, filled(500)]],
-    AfterValidator(_check_names),
-    Adds({"propertyNames": {"pattern": f"^{NAME.pattern}$"}}),
+    Names(NAME, "A saved name has letters, digits, - and _, and starts with a letter."),
 ]
 
 
