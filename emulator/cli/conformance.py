@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -211,30 +207,14 @@ def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def _bank(url: str | None) -> Iterator[str]:
-    """The running bank at `url`, else a new one that stops with this context."""
+    """The running bank at `url`, else a new one in this process."""
     if url is not None:
         yield bank_url(url)
         return
-    serve = [sys.executable, "-m", "emulator", "serve", "--ephemeral", "--port", "0", "--allow-notify", "127.0.0.1"]
-    # the flags of somebody's own bank are not for this one
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("BANK_EMULATOR_")}
-    with (
-        tempfile.TemporaryDirectory(prefix="conformance-bank-") as folder,
-        subprocess.Popen(
-            [*serve, "--state", folder],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        ) as process,
-    ):
-        try:
-            ready = process.stdout.readline() if process.stdout is not None else ""
-            if not ready.startswith("READY "):
-                raise Failed("the bank for the checks does not start; name a running one with --url")
-            yield ready.removeprefix("READY ").strip()
-        finally:
-            process.terminate()
+    from emulator.cli.local_banks import LocalBanks
+
+    with closing(LocalBanks()) as banks:
+        yield banks.base
 
 
 def _baseline(file: str | None) -> frozenset[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
-    from emulator.cli.search_banks import SearchBanks
     from emulator.conformance.explore.clients import Process
     from emulator.conformance.explore.search import Breakage, SearchProgress
 
@@ -85,6 +84,7 @@ def explore(
         raise click.UsageError("--restarts needs --command")
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
     search = _imported()
+    from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore import report
     from emulator.conformance.program import RunFailed
 
@@ -99,7 +99,7 @@ def explore(
         shown = len(now.found)
         _line(now)
 
-    with _banks() as banks:
+    with closing(LocalBanks()) as banks:
         looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
         try:
             done = looking.run(budget, progress)
@@ -142,11 +142,12 @@ def replay(
         _print_scenarios(read)
         return
     client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
+    from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []
     err = output == "json"
-    with _banks() as banks:
+    with closing(LocalBanks()) as banks:
         try:
             for (file, _), outcome in zip(read, play_again([one for _, one in read], banks, client), strict=True):
                 finding = next(iter(outcome.findings), None)
@@ -189,17 +190,6 @@ def _client(
     if jobs > 1 and claims is not None and "{run}" not in claims:
         raise click.UsageError("--jobs needs {run} in --claims, as all banks have the same accounts")
     return Process(shell, hook, claims, timeout, restarts and shell is not None)
-
-
-@contextmanager
-def _banks() -> Iterator[SearchBanks]:
-    from emulator.cli.search_banks import SearchBanks
-
-    banks = SearchBanks()
-    try:
-        yield banks
-    finally:
-        banks.close()
 
 
 def _folder(name: str) -> Path:

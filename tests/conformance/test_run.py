@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -18,21 +17,12 @@ from emulator.conformance.runner import RunFailed, persons_of
 from emulator.scenario.transport import ReceivedAnswer
 from tests.e2e.process import command
 from tests.tools import tool
-from tests.warm import Command
 
 SHOP = Path(__file__).parent / "shop.mjs"
 
 
-def started(line: list[str], *, popen: Any = subprocess.Popen, **options: Any) -> Any:
-    """What is started, but for a bank, which is forked."""
-    if line[1:3] != ["-m", "emulator"]:
-        return popen(line, **options)
-    return Command(*line[3:], stdout=options["stdout"], env=options["env"])
-
-
 def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
-    with mock.patch.object(subprocess, "Popen", started):
-        return command("conformance", "run", *arguments)
+    return command("conformance", "run", *arguments)
 
 
 @pytest.fixture
@@ -146,7 +136,7 @@ def test_a_plan_leaves_nothing_behind_and_its_bank_has_no_flags_of_the_users_own
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BANK_EMULATOR_STORE", "postgresql://127.0.0.1:1/none")
-    ended = command("conformance", "run", "--only", "honest-clock", "--command", "true")  # its bank is started
+    ended = command("conformance", "run", "--only", "honest-clock", "--command", "true")
     assert "1 not seen" in ended.stdout
     assert list(tmp_path.iterdir()) == []
 

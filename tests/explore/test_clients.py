@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.cli.search_banks import SearchBanks
+from emulator.cli.local_banks import LocalBanks
 from emulator.conformance.explore import clients
 from emulator.conformance.explore.play import Run
 from emulator.conformance.explore.schedule import of
@@ -56,7 +56,7 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
             """Nothing is printed."""
 
     monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=monotonic))
-    sandbox = SearchBanks()
+    sandbox = LocalBanks()
     with HTTPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         run = Run(of({"tasks": ["read"]}), sandbox, "stalled")

@@ -7,7 +7,7 @@ import pytest
 from emulator.bank import feed
 from emulator.bank.problems import InputRefused
 from emulator.conformance.explore import schedule
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, kinds
+from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.search import Search
 from emulator.scenario import loader
@@ -23,7 +23,7 @@ def test_every_effect_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("kind", kinds().values(), ids=kinds())
-def test_a_kind_of_fault_fits_the_bank(kind: FaultKind) -> None:
+def test_a_kind_of_fault_fits_the_bank(kind: type[PlannedFault]) -> None:
     fault = {"fault": kind.name, **kind.example}
     tasks = ["read" if fault.get("of") in ("getTransactions", "getBalances") or kind.name == "feed" else "pay"]
     drawn = schedule.of({"tasks": tasks, "faults": [fault]})

@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.bank import notifications
-from emulator.cli.search_banks import SearchBanks
+from emulator.cli.local_banks import LocalBanks
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
 from emulator.conformance.explore.judge import Claims, Ending
@@ -28,8 +28,8 @@ class Stopped(BaseException):
 
 
 @lru_cache(maxsize=1)
-def house() -> SearchBanks:
-    return SearchBanks(serves=False, notify=("shop.example",))
+def house() -> LocalBanks:
+    return LocalBanks(serves=False, notify=("shop.example",))
 
 
 class World:

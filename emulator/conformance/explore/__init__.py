@@ -23,6 +23,6 @@ remembers every outcome. A schedule that fails is played twice more. To shrink i
 same seed: the outcome that is remembered leads it to the same failure without a run, and from there it shrinks by its
 own means, playing only what has not been played. So the number of jobs changes the speed and nothing else.
 
-The banks of runs are behind `house`; the TPP is behind `judge.TestedTpp`: a command, a hook (`clients`), or, in
+The banks of runs are behind `play.House`; the TPP is behind `judge.TestedTpp`: a command, a hook (`clients`), or, in
 tests, an object. Only `search` imports hypothesis.
 """

@@ -13,8 +13,7 @@ from emulator.bank.ids import random_uuid
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import ready
 from emulator.conformance.claims import decimal, state_of
-from emulator.conformance.explore.house import House
-from emulator.conformance.explore.play import AccountTruth, Row, Run
+from emulator.conformance.explore.play import AccountTruth, House, Row, Run
 from emulator.conformance.explore.schedule import FaultSchedule
 
 # Failures of what should have come until the end

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from emulator.api.log import Exchange
+from emulator.api.service import BankService
 from emulator.bank.accounts.drifting_feed import DriftingFeed
 from emulator.bank.authentication import sca_control
 from emulator.bank.bank import Bank, Event
@@ -23,11 +24,11 @@ from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.explore.faults import ChangeFault, kinds
-from emulator.conformance.explore.house import House, RunBank
 from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.conformance.observer import conformance_of
 from emulator.conformance.runner import debtor_of, persons_of
 from emulator.scenario import durations, loader, target
+from emulator.scenario.target import ScenarioTarget
 
 MOMENT = timedelta(seconds=2)  # of bank time that each request lets pass
 PAUSE = timedelta(seconds=60)  # that passes after an answer 503 or 429 without Retry-After
@@ -50,6 +51,36 @@ WINDOW = timedelta(days=90)  # that a list of transactions goes back
 SPOILING = frozenset(kind.name for kind in kinds().values() if kind.spoils)
 
 Side = Literal["tpp", "bank", "customer", "time", "fault"]
+Result = TypeVar("Result")
+
+
+class OnBankThread(Protocol):
+    """Does work on the bank's thread, between two requests."""
+
+    def __call__(self, work: Callable[[], Result]) -> Result: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunBank:
+    """A bank of one run: its base address, the certificate and key (PEM) of its TPP, and itself.
+
+    `service` and `target`, all of it that a scenario changes, are to be used within `call` only; `close` deletes it.
+    """
+
+    url: str
+    certificate: str
+    key: str
+    service: BankService
+    target: ScenarioTarget
+    call: OnBankThread
+    close: Callable[[], None]
+
+
+class House(Protocol):
+    """Opens banks."""
+
+    def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> RunBank:
+        """A new bank in its known state, whose clock stands still."""
 
 
 @dataclass(frozen=True, slots=True)

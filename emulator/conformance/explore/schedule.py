@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Field
 
 from emulator.bank import products
 from emulator.bank.problems import InputRefused, Problem, unknown
-from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, validate
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, union, validate
 from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.scenario import durations
 from emulator.scenario.loader import from_value, parsed, text_of
@@ -79,16 +79,13 @@ def _no_fault(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    name = value.get("fault") if isinstance(value, dict) else getattr(value, "fault", None)
-    return f"({name})" if isinstance(name, str) and name in kinds() else "(none)"
+    return str(value.get("fault") if isinstance(value, dict) else getattr(value, "fault", None))
 
 
 if TYPE_CHECKING:
     AnyFault = PlannedFault
 else:
-    _ARMS = [Annotated[kind.form, Tag(f"({name})")] for name, kind in kinds().items()]
-    _NONE = Annotated[Any, Reads(_no_fault, {"not": {}}), Tag("(none)")]
-    AnyFault = Annotated[Union[(*_ARMS, _NONE)], Discriminator(_kind)]
+    AnyFault = union(kinds(), _kind, refused=_no_fault)
 
 
 class FaultSchedule(_Part):

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from emulator.bank.ids import random_uuid
-from emulator.conformance.explore.faults import FaultKind, NumberedFault, Pick, kinds
-from emulator.conformance.explore.house import House
+from emulator.conformance.explore.faults import NumberedFault, Pick, PlannedFault, kinds
 from emulator.conformance.explore.judge import Finding, RunOutcome, TestedTpp, play
+from emulator.conformance.explore.play import House
 from emulator.conformance.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 from emulator.conformance.program import RunFailed
 
@@ -322,7 +322,7 @@ def _fault(requests: Mapping[str, int]) -> st.SearchStrategy[dict[str, Any]]:
 
         kind = pick(fitting)
         members: dict[str, Any] = {"fault": kind.name}
-        if issubclass(kind.form, NumberedFault):
+        if issubclass(kind, NumberedFault):
             members["of"] = pick(used[kind.name])
             members["at"] = draw(st.one_of(st.just(1), st.integers(1, requests[members["of"]])))
         for name, values in _values(kind).items():
@@ -332,8 +332,8 @@ def _fault(requests: Mapping[str, int]) -> st.SearchStrategy[dict[str, Any]]:
     return fault()
 
 
-def _values(kind: FaultKind) -> dict[str, Sequence[Any] | Callable[[Pick], Any]]:
+def _values(kind: type[PlannedFault]) -> dict[str, Sequence[Any] | Callable[[Pick], Any]]:
     """What is drawn for the members of a fault, by name."""
-    types = {name: member.annotation for name, member in kind.form.model_fields.items()}
+    types = {name: member.annotation for name, member in kind.model_fields.items()}
     whole = {name: get_args(of) for name, of in types.items() if get_origin(of) is Literal}
     return {**whole, **{name: (False, True) for name, of in types.items() if of is bool}, **kind.draws}

@@ -1,6 +1,6 @@
-"""The kinds of faults of a schedule: their common form, and in the files of this folder one constant each.
+"""The kinds of faults of a schedule: their common form, and in the files of this folder one class each.
 
-The form of a kind says what a schedule has to name; from that follow rules and settings of the bank, or changes of it
+The members of a kind are what a schedule has to name; from them follow rules and settings of the bank, or changes of it
 after a request. To draw a new effect of scenarios, add a kind that names it in `effects`, and the values of its members
 in `draws`.
 """
@@ -8,28 +8,43 @@ in `draws`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
 from emulator.api.operations import table
 from emulator.bank.validation import Model, one_of
-from emulator.discovery import discover
+from emulator.discovery import modules
 
 MOST = 1000  # the highest number of a request that a fault may name
 COUNTS = (1, 2, 3, 4)  # requests in sequence, as they are drawn
 
 Operation = Annotated[str, one_of("operation", tuple(row.id for row in table()))]
 Number = Annotated[int, Field(ge=1, le=MOST)]
+Pick = Callable[[Sequence[Any]], Any]  # draws one of these, the first if it does not matter
 
 
 class PlannedFault(Model):
-    """A fault of a schedule. `fault` is the name of its kind."""
+    """A fault of a schedule; `fault` is the name of its kind. Each class with a `name` is a kind:
+
+    `effects`: the effects of scenarios that it draws (`then`, `feed: NAME`, `change: NAME`); `draws`: the values of its
+    members, or how to draw one, simple ones first; those of Literal and bool are all drawn, None is left out;
+    `operations`: those that it is drawn for, () for all; `spoils`: the TPP cannot use the answer; `example`: a shrunk
+    one; `weight`: how often it is drawn, 1 if its values are few.
+    """
 
     model_config = ConfigDict(alias_generator=None)
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    effects: ClassVar[Collection[str]]
+    example: ClassVar[Mapping[str, Any]]
+    draws: ClassVar[Mapping[str, Sequence[Any] | Callable[[Pick], Any]]] = {}
+    operations: ClassVar[Collection[str]] = ()
+    spoils: ClassVar[bool] = False
+    weight: ClassVar[int] = 1
 
     fault: str
 
@@ -83,32 +98,13 @@ class ChangeFault(NumberedFault):
         raise NotImplementedError
 
 
-Pick = Callable[[Sequence[Any]], Any]  # draws one of these, the first if it does not matter
-
-
-@dataclass(frozen=True, slots=True)
-class FaultKind:
-    """A kind of fault.
-
-    `effects`: the effects of scenarios that it draws (`then`, `feed: NAME`, `change: NAME`); `form`: its members;
-    `draws`: the values of its members, or how to draw one, simple ones first; those of Literal and bool are all drawn,
-    None is left out; `operations`: those that it is drawn for, () for all; `spoils`: the TPP cannot use the answer;
-    `example`: a shrunk one; `weight`: how often it is drawn, 1 if its values are few.
-    """
-
-    name: str
-    summary: str
-    effects: Collection[str]
-    form: type[PlannedFault]
-    example: Mapping[str, Any]
-    draws: Mapping[str, Sequence[Any] | Callable[[Pick], Any]] = field(default_factory=dict)
-    operations: Collection[str] = ()
-    spoils: bool = False
-    weight: int = 1
-
-
 @cache
-def kinds() -> dict[str, FaultKind]:
+def kinds() -> dict[str, type[PlannedFault]]:
     """Every kind of fault by name, in the order in which they are drawn."""
-    every = discover(__path__, __name__, FaultKind, names=lambda kind: (kind.name,))
-    return {kind.name: kind for kind in sorted(every, key=attrgetter("name"))}
+    every = [
+        form
+        for module in modules(__path__, __name__)
+        for form in vars(module).values()
+        if isinstance(form, type) and issubclass(form, PlannedFault) and form.__module__ == module.__name__
+    ]
+    return {form.name: form for form in sorted(every, key=attrgetter("name"))}

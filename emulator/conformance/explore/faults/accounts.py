@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from emulator.bank.feed import EFFECTS
 from emulator.bank.validation import one_of
-from emulator.conformance.explore.faults import ChangeFault, FaultKind, PlannedFault
+from emulator.conformance.explore.faults import ChangeFault, PlannedFault
 
 
 class Booked(ChangeFault):
     """`entries`: how many are booked, today, to the account that the TPP pays from."""
+
+    name = "booked"
+    summary = "Something is booked between two requests, so that the borders of pages move."
+    effects = ()
+    draws: ClassVar = {"entries": (1, 3)}
+    example: ClassVar = {"of": "getTransactions", "at": 1, "entries": 1}
+    operations = ("getTransactions",)
+    weight = 2
 
     entries: Annotated[int, Field(ge=1, le=50)] = 1
 
@@ -26,20 +34,16 @@ class Booked(ChangeFault):
         return f"after {self.of} {self.at}: {self.entries} more booked"
 
 
-BOOKED = FaultKind(
-    name="booked",
-    summary="Something is booked between two requests, so that the borders of pages move.",
-    effects=(),
-    form=Booked,
-    draws={"entries": (1, 3)},
-    example={"of": "getTransactions", "at": 1, "entries": 1},
-    operations=("getTransactions",),
-    weight=2,
-)
-
-
 class Feed(PlannedFault):
     """`effect`: as the setting `feed` takes it; `chance`: of each entry."""
+
+    name = "feed"
+    summary = "The account feed drifts between two reads."
+    effects = tuple(f"feed: {effect}" for effect in EFFECTS)
+    draws: ClassVar = {"effect": EFFECTS, "chance": (1.0, 0.3)}
+    example: ClassVar = {"effect": "duplicate", "chance": 1.0}
+    operations = ("getTransactions",)
+    weight = 2
 
     effect: Annotated[str, one_of("effect", EFFECTS)]
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -51,20 +55,13 @@ class Feed(PlannedFault):
         return f"the feed drifts: {self.effect} ({self.chance:.0%} of the entries)"
 
 
-FEED = FaultKind(
-    name="feed",
-    summary="The account feed drifts between two reads.",
-    effects=tuple(f"feed: {effect}" for effect in EFFECTS),
-    form=Feed,
-    draws={"effect": EFFECTS, "chance": (1.0, 0.3)},
-    example={"effect": "duplicate", "chance": 1.0},
-    operations=("getTransactions",),
-    weight=2,
-)
-
-
 class MoneyGone(ChangeFault):
     """Accounts are empty, and have no credit."""
+
+    name = "money"
+    summary = "The money is gone: the accounts are empty from a request on."
+    effects = ("change: account",)
+    example: ClassVar = {"of": "createPayment", "at": 1}
 
     def start(self, debtor: str, number: str) -> dict[str, Any]:
         del debtor, number
@@ -72,12 +69,3 @@ class MoneyGone(ChangeFault):
 
     def described(self) -> str:
         return f"after {self.of} {self.at}: the accounts are empty"
-
-
-MONEY = FaultKind(
-    name="money",
-    summary="The money is gone: the accounts are empty from a request on.",
-    effects=("change: account",),
-    form=MoneyGone,
-    example={"of": "createPayment", "at": 1},
-)

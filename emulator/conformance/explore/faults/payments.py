@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from emulator.bank.notifications import EFFECTS
 from emulator.bank.payment import flows
 from emulator.bank.scheme.transitions import FINAL
 from emulator.bank.validation import Omittable, one_of
-from emulator.conformance.explore.faults import FaultKind, Pick, RequestFault
+from emulator.conformance.explore.faults import Pick, RequestFault
 
 
 class Fee(RequestFault):
@@ -20,6 +20,12 @@ class Fee(RequestFault):
 
     If it is missing, each fault has another: two equal bookings of a day would look like one that is shown twice.
     """
+
+    name = "fee"
+    summary = "A payment has a fee."
+    effects = ("fee",)
+    example: ClassVar = {"of": "createPayment", "at": 1, "amount": "10.00"}
+    operations = ("createPayment",)
 
     amount: Omittable[str] = None
 
@@ -34,18 +40,16 @@ class Fee(RequestFault):
         return f"{self.numbers()}: the payment has a fee of {self.fee}"
 
 
-FEE = FaultKind(
-    name="fee",
-    summary="A payment has a fee.",
-    effects=("fee",),
-    form=Fee,
-    example={"of": "createPayment", "at": 1, "amount": "10.00"},
-    operations=("createPayment",),
-)
-
-
 class Notified(RequestFault):
     """`effect`: on the notifications that the request orders."""
+
+    name = "notification"
+    summary = "Notifications of a payment come late, twice, in the wrong order, forged, or not at all."
+    effects = ("notification",)
+    draws: ClassVar = {"effect": EFFECTS}
+    example: ClassVar = {"of": "createPayment", "at": 1, "effect": "reordered"}
+    operations = ("createPayment",)
+    weight = 4
 
     effect: Annotated[str, one_of("effect", EFFECTS)] = "twice"
 
@@ -59,20 +63,15 @@ class Notified(RequestFault):
         return f"{self.numbers()}: its notifications are {self.effect}"
 
 
-NOTIFICATION = FaultKind(
-    name="notification",
-    summary="Notifications of a payment come late, twice, in the wrong order, forged, or not at all.",
-    effects=("notification",),
-    form=Notified,
-    draws={"effect": EFFECTS},
-    example={"of": "createPayment", "at": 1, "effect": "reordered"},
-    operations=("createPayment",),
-    weight=4,
-)
-
-
 class Permission(RequestFault):
     """The payment is refused: 403 FORBIDDEN. `lasts`: and so is every later one."""
+
+    name = "permission"
+    summary = "Payments from the account are refused, though it can be read."
+    effects = ("permission",)
+    example: ClassVar = {"of": "createPayment", "at": 1, "lasts": True}
+    operations = ("createPayment",)
+    weight = 2
 
     lasts: bool = False
 
@@ -88,36 +87,10 @@ class Permission(RequestFault):
         return f"{self.numbers()}{later}: refused, the account may not be paid from"
 
 
-PERMISSION = FaultKind(
-    name="permission",
-    summary="Payments from the account are refused, though it can be read.",
-    effects=("permission",),
-    form=Permission,
-    example={"of": "createPayment", "at": 1, "lasts": True},
-    operations=("createPayment",),
-    weight=2,
-)
-
-
 WAITS = ("2s", "1h", "3d")
 LENGTHS = (1, 2, 3, 4)  # of a path
 UNKNOWN = "ACCC"  # a status that nobody knows: it may follow any
 LATER = {"RJCT": "3d", "ACSC": "1h"}  # an end much later
-
-
-class Statuses(RequestFault):
-    """`path`: as the effect `progress` takes it; of the payment that the request creates."""
-
-    path: Annotated[list[Any], Field(min_length=1, max_length=20)]
-
-    def then(self) -> dict[str, Any]:
-        return {"progress": self.path}
-
-    def described(self) -> str:
-        steps = [
-            step if isinstance(step, str) else "{} after {}".format(*next(iter(step.items()))) for step in self.path
-        ]
-        return f"{self.numbers()}: the payment goes {', '.join(steps)}"
 
 
 @cache
@@ -143,13 +116,24 @@ def _path(pick: Pick) -> list[Any]:
     return steps
 
 
-STATUSES = FaultKind(
-    name="statuses",
-    summary="A payment takes another path: any that transitions allow, or one with a status that nobody knows.",
-    effects=("progress",),
-    form=Statuses,
-    draws={"path": _path},
-    example={"of": "createPayment", "at": 1, "path": ["ACTC", "ACCP", {"RJCT": "3d"}]},
-    operations=("createPayment",),
-    weight=8,
-)
+class Statuses(RequestFault):
+    """`path`: as the effect `progress` takes it; of the payment that the request creates."""
+
+    name = "statuses"
+    summary = "A payment takes another path: any that transitions allow, or one with a status that nobody knows."
+    effects = ("progress",)
+    draws: ClassVar = {"path": _path}
+    example: ClassVar = {"of": "createPayment", "at": 1, "path": ["ACTC", "ACCP", {"RJCT": "3d"}]}
+    operations = ("createPayment",)
+    weight = 8
+
+    path: Annotated[list[Any], Field(min_length=1, max_length=20)]
+
+    def then(self) -> dict[str, Any]:
+        return {"progress": self.path}
+
+    def described(self) -> str:
+        steps = [
+            step if isinstance(step, str) else "{} after {}".format(*next(iter(step.items()))) for step in self.path
+        ]
+        return f"{self.numbers()}: the payment goes {', '.join(steps)}"

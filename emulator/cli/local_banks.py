@@ -1,9 +1,10 @@
-"""Banks in this process, for a search that gives each run a bank of its own: with a server, or without a socket."""
+"""Banks in this process, for a plan or a search that gives each run its own: with a server, or without a socket."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from emulator.api.service import BankService
@@ -13,8 +14,8 @@ from emulator.assemble.registry import BankRegistry
 from emulator.bank.clock import real_now, stamp
 from emulator.bank.documents import Restored
 from emulator.bank.notification_targets import Host
-from emulator.ca import CertificateAuthority
-from emulator.conformance.explore.house import Result, RunBank
+from emulator.ca import CertificateAuthority, Credentials
+from emulator.conformance.explore.play import Result, RunBank
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
 from emulator.web.server import LoopThread, WebServer, listen
@@ -24,14 +25,13 @@ ROLES = ("PISP", "AISP")
 DATE_SKEW = 10**6  # seconds: bank time is not that of the TPP
 
 
-class SearchBanks:
-    """The banks of one search. `serves`: at a free port of this machine; else their application is called directly."""
+class LocalBanks:
+    """The banks of one command. `serves`: at a free port of this machine; else their application is called directly."""
 
     def __init__(self, *, serves: bool = True, notify: tuple[str, ...] = ("127.0.0.1",)) -> None:
-        authority = CertificateAuthority(None, clock=real_now)
-        self.issued = authority.issue(NAME, roles=ROLES)
+        self._authority = CertificateAuthority(None, clock=real_now)
         settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
-        self._registry: BankRegistry = registry_for(settings, authority)
+        self._registry: BankRegistry = registry_for(settings, self._authority)
         self.application: BankApplication = application_of(self._registry, BankApplication)
         self._server: WebServer | None = None
         self.base = "http://127.0.0.1:8080"
@@ -40,6 +40,11 @@ class SearchBanks:
             self._server = WebServer(self.application, host="127.0.0.1", plain=listen(("127.0.0.1",), 0, copies=1))
             self._loop.run(self._server.start())
             self.base = self._server.urls[0]
+
+    @cached_property
+    def issued(self) -> Credentials:
+        """The TPP of the banks that `open` gives."""
+        return self._authority.issue(NAME, roles=ROLES)
 
     def call(self, work: Callable[[], Result]) -> Result:
         """Do work on the banks' thread, between two requests."""
