@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict  # forms of answers contain some of them, and pydantic reads these
 
 # ---- meta: one document each, so that snapshots include them (see `kinds.Singleton`)
 

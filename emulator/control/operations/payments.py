@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from emulator.api.query import QueryParameter
 from emulator.bank import notifications
+from emulator.bank.documents import Amount, DeliveryAttempt, PayeeVerification, StatusChange
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Model, Omittable, one_of
@@ -21,28 +22,8 @@ class AdvancePayment(Model):
     to: Omittable[Annotated[str, one_of("status", tuple(STATUSES))]] = None
 
 
-@closed
-class Amount(TypedDict):
-    """An amount."""
-
-    amount: str
-    currency: str
-
-
-@closed
-class StatusChange(TypedDict):
-    """A status of a payment, and the bank time at which it began."""
-
-    status: str
-    at: str
-
-
-@closed
-class PayeeVerification(TypedDict):
-    """How the creditor's name matches that of the account holder; `matchedName` is given for a close match."""
-
-    partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
-    matchedName: NotRequired[str]
+for _shape in (Amount, StatusChange, PayeeVerification, DeliveryAttempt):
+    closed(_shape)
 
 
 @closed
@@ -99,15 +80,6 @@ TARGET = QueryParameter("target", "text", "Only the notifications of the payment
 
 
 @closed
-class NotificationDelivery(TypedDict):
-    """An attempt: the HTTP status of the answer, or why there was none."""
-
-    at: str
-    status: NotRequired[int]
-    error: NotRequired[str]
-
-
-@closed
 class Notification(TypedDict):
     """A notification about a change of status; `place` is its number among those of its target."""
 
@@ -122,7 +94,7 @@ class Notification(TypedDict):
     nextAttempt: str | None
     forged: bool
     traceparent: NotRequired[str]
-    deliveries: list[NotificationDelivery]
+    deliveries: list[DeliveryAttempt]
 
 
 Notifications = listed("Notifications", "Notifications, newest first.", notifications=Notification)
