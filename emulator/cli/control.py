@@ -11,8 +11,19 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, echo_notes, rows, show
-from emulator.cli.forward import ControlCommand, json_body, limit_option, line, listing, table
+from emulator.cli.bank import (
+    ControlCommand,
+    ask,
+    bank_options,
+    echo_notes,
+    json_body,
+    limit_option,
+    line,
+    listing,
+    rows,
+    show,
+    table,
+)
 from emulator.cli.options import OrderedGroup, bank_url, complete_fixture, complete_scenario, complete_setting
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, progress, show
-from emulator.cli.forward import members
+from emulator.cli.bank import ask, bank_options, members, progress, show
 from emulator.cli.options import bank_url
 
 MOST_CUSTOMERS = 100_000  # of one request; the bank has the same limit

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, logged, show
+from emulator.cli.bank import ControlCommand, ask, bank_options, json_body, line, logged, show
 from emulator.cli.bank import events as stream
-from emulator.cli.forward import ControlCommand, json_body, line
 from emulator.cli.options import OrderedGroup, bank_url, check_name
 from emulator.terminal import json_text, one_line, printable
 

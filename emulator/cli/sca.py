@@ -7,9 +7,8 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from emulator.cli.bank import ask, bank_options, show
+from emulator.cli.bank import ask, bank_options, listing, members, name_argument, show, table
 from emulator.cli.failure import Failed
-from emulator.cli.forward import listing, members, name_argument, table
 from emulator.cli.options import OrderedGroup, bank_url
 from emulator.settings import variable
 

@@ -14,18 +14,20 @@ from emulator.bank import fixtures
 from emulator.bank.errors import counted
 from emulator.bank.problems import InputRefused
 from emulator.cli.bank import (
+    ControlCommand,
     ask,
     bank_options,
     control_token,
     echo_notes,
+    percent,
     progress,
     rows,
     show,
+    table,
     writable_file,
     write_file,
 )
 from emulator.cli.failure import CheckFailed, Failed, Refused
-from emulator.cli.forward import ControlCommand, percent, table
 from emulator.cli.options import (
     DEFAULT_URL,
     OrderedGroup,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import show
+from emulator.cli.bank import show, table
 from emulator.cli.failure import Failed
-from emulator.cli.forward import table
 from emulator.cli.options import (
     OrderedGroup,
     authority_in,

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from emulator.cli import control, requests, sca, scenario
-from emulator.cli.forward import ControlCommand, members
+from emulator.cli.bank import ControlCommand, members
 from emulator.control.openapi import document
 
 
