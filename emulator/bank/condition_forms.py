@@ -5,11 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Self
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypeAliasType
 
 from emulator.bank.conditions import (
@@ -29,7 +39,6 @@ from emulator.bank.conditions import (
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
 
 NAMED = r"\$\{"  # in the text of a story: a value that a step has saved
-SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}
 
 OPERATORS = ("gt", "lt", "in", "regex", "absent")
 # Operators of other tools: as names of members they would never fit, and the author would not see why.
@@ -87,20 +96,16 @@ _Bound = Annotated[
 ]
 
 
-def _choices(value: Any) -> Any:
-    if isinstance(value, str) and "${" in value:
-        return value
-    if not isinstance(value, list):
-        raise Mismatch("a list")
-    if not value:
-        raise Mismatch("a list of at least 1 entry")
-    for index, entry in enumerate(value):
-        if isinstance(entry, dict | list):
-            raise Mismatch("one value", path=(index,), value=entry)
-    return value
+class OrSaved:
+    """Also accepts a string with `${name}` of an earlier step: `Annotated[int, OrSaved()]`."""
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, read: value if isinstance(value, str) and "${" in value else read(value), handler(source)
+        )
 
-_CHOICES = {"anyOf": [{"type": "array", "minItems": 1, "items": ONE_VALUE}, SAVED]}
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": NAMED}]}
 
 
 class Operators(Model):
@@ -110,7 +115,7 @@ class Operators(Model):
 
     gt: Omittable[_Bound] = None
     lt: Omittable[_Bound] = None
-    in_: Annotated[Any, Reads(_choices, _CHOICES)] = Field(None, alias="in")
+    in_: Omittable[Annotated[list[Scalar], Field(min_length=1), OrSaved()]] = Field(None, alias="in")
     regex: Annotated[str | None, Reads(_expression, {"type": "string", "pattern": r"\S"})] = None
     absent: Omittable[bool] = None
 

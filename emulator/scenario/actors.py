@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cryptography.x509 import load_pem_x509_certificate
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from emulator.bank.clock import oslo_date
-from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, Text100, filled, one_of
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
 from emulator.ca import FLAWS, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
@@ -29,19 +28,14 @@ STORED_AS = "story-"
 LONGEST_NAME = 63 - len(STORED_AS)
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise Mismatch("text")
-    if len(value) > LONGEST_NAME:
-        raise Mismatch(text=f"Expected text of at most {LONGEST_NAME} characters.")
-    if not re.fullmatch(TPP_NAME, value):
-        raise Mismatch("the name of a TPP, of letters, digits, blanks, dots, dashes and underscores")
+def _name(value: str) -> str:
+    if not TPP_NAME.fullmatch(value):
+        wanted = "the name of a TPP, of letters, digits, blanks, dots, dashes and underscores"
+        refuse(Mismatch(wanted, value=value))
     return value
 
 
-TppName = Annotated[
-    str, Reads(_name, {"type": "string", "pattern": f"^{TPP_NAME.pattern}$", "maxLength": LONGEST_NAME})
-]
+TppName = Annotated[str, filled(LONGEST_NAME), AfterValidator(_name), Adds({"pattern": f"^{TPP_NAME.pattern}$"})]
 
 
 class NewTpp(Model):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from emulator.bank.condition_forms import SAVED
 from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
 from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse, union
@@ -53,15 +52,6 @@ def either(single: Any, members: type[Model]) -> Any:
         {"single": single, "members": members},
         lambda value: "members" if isinstance(value, dict | members) else "single",
     )
-
-
-def or_saved(form: Reads) -> Reads:
-    """A value of `form`, or a string with `${name}` of an earlier step."""
-
-    def read(value: Any) -> Any:
-        return value if isinstance(value, str) and "${" in value else form.read(value)
-
-    return Reads(read, {"anyOf": [dict(form.schema), SAVED]})
 
 
 def address(*, absolute: bool = True) -> Reads:

@@ -9,13 +9,16 @@ from urllib.parse import quote
 from pydantic import Field, model_validator
 
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
+from emulator.bank.condition_forms import OrSaved
 from emulator.bank.errors import STATUS
+from emulator.bank.formats import NOT_BLANK
 from emulator.bank.validation import Mismatch, Omittable, Reads, Text512, one_of, refuse
 from emulator.scenario.actors import Actors, Persona
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
-from emulator.scenario.values import CONTEXTS, or_saved
+from emulator.scenario.values import CONTEXTS
 
+_Name = Annotated[str, Field(pattern=NOT_BLANK)]
 # The members that each word takes, as in the control interface.
 TAKES: Mapping[str, tuple[str, ...]] = {
     "approve": ("method", "context", "agreement", "accounts"),
@@ -37,25 +40,6 @@ def _action(text: Any) -> str:
     return text
 
 
-def _status(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
-        return value
-    raise Mismatch("a whole number from 400 to 599")
-
-
-def _accounts(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise Mismatch("a list")
-    for index, name in enumerate(value):
-        if not isinstance(name, str) or not name.strip():
-            raise Mismatch("text", path=(index,), value=name)
-    return value
-
-
-_ACCOUNTS = Reads(_accounts, {"type": "array", "items": {"type": "string", "pattern": r"\S"}})
-_STATUS = Reads(_status, {"type": "integer", "minimum": 400, "maximum": 599})
-
-
 class PsuStep(Step):
     """An action of the customer in the SCA of a payment, basket, consent or scaRedirect, or in the latest SCA.
 
@@ -70,12 +54,14 @@ class PsuStep(Step):
     example: ClassVar = {"psu": "approve ${payment}"}
 
     psu: Annotated[str, Reads(_action, {"type": "string", "pattern": rf"^({'|'.join(TAKES)}) \S+$"})]
-    method: Omittable[Annotated[str, or_saved(one_of("method", METHODS))]] = None
-    context: Omittable[Annotated[str, or_saved(one_of("context", CONTEXTS))]] = None
+    method: Omittable[Annotated[str, one_of("method", METHODS), OrSaved()]] = None
+    context: Omittable[Annotated[str, one_of("context", CONTEXTS), OrSaved()]] = None
     agreement: Omittable[Text512] = None
-    accounts: Annotated[Any, or_saved(_ACCOUNTS)] = Field(None, description="iban, bban or resourceId of each.")
-    status: Annotated[Any, or_saved(_STATUS)] = None
-    code: Omittable[Annotated[str, or_saved(one_of("code", tuple(STATUS)))]] = None
+    accounts: Omittable[Annotated[list[_Name], OrSaved()]] = Field(
+        None, description="iban, bban or resourceId of each."
+    )
+    status: Omittable[Annotated[int, Field(ge=400, le=599), OrSaved()]] = None
+    code: Omittable[Annotated[str, one_of("code", tuple(STATUS)), OrSaved()]] = None
     message: Omittable[Text512] = None
     system: Omittable[Text512] = None
 

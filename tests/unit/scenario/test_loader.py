@@ -180,7 +180,7 @@ story:
             "Expected the name of a TPP, of letters, digits, blanks, dots, dashes and underscores",
         ),
         ("as: {tpp: {name: -x}}", "Expected the name of a TPP"),
-        (f"as: {{tpp: {'x' * 58}}}", "Expected text of at most 57 characters."),
+        (f"as: {{tpp: {'x' * 58}}}", "Expected text of at most 57 characters"),
         ("as: {context: private}", "did you mean PRIVATE?"),
         ("sumary: x", "did you mean summary?"),
     ],
