@@ -118,18 +118,10 @@ def _all_of(wanted: Mapping[str, Any]) -> Test:
     return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
 
 
-def _is_absent(value: Any) -> bool:
-    return value is None or value == ()
-
-
-def _is_present(value: Any) -> bool:
-    return value is not None and value != ()
-
-
 def _bounded(word: str, bound: Any) -> Test:
     """The test of one of `absent`, `not`, `gt` and `lt`."""
     if word == "absent" and isinstance(bound, bool):
-        return _is_absent if bound else _is_present
+        return (lambda value: value in (None, ())) if bound else (lambda value: value not in (None, ()))
     if word == "not":
         test = _test(bound)
         return lambda value: not test(value)

@@ -108,8 +108,7 @@ def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:
         *_paid_after_a_decline(run, payments),
         *(_believed(run, payments, claims) if claims is not None else ()),
         *_checks(run),
-        *_crashed(ending),
-        *_endless(run),
+        *_ended(run, ending),
     ]
 
 
@@ -249,12 +248,9 @@ def _was_withdrawn(run: Run) -> bool:
 # 4. The TPP does not crash; 5. it does not send for ever
 
 
-def _crashed(ending: Ending) -> Iterator[Finding]:
+def _ended(run: Run, ending: Ending) -> Iterator[Finding]:
     if ending.crash is not None:
         yield Finding(4, "crash", ending.crash)
-
-
-def _endless(run: Run) -> Iterator[Finding]:
     if run.endless is not None:
         yield Finding(5, "endless", f"The TPP does not stop sending: {run.endless}.")
 
