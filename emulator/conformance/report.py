@@ -277,19 +277,21 @@ def _case(row: Mapping[str, Any]) -> junit.Case:
 
 def html(shown: Mapping[str, Any], *, title: str = "Conformance report") -> str:
     """The report as one HTML page without scripts and external files; checks that were not seen come first."""
+    rows = shown["checks"]
+    return page(
+        "emulator.conformance",
+        title=title,
+        summary=shown["summary"],
+        marks=_MARKS,
+        unseen=[row for row in rows if row["verdict"] in ("not-seen", "skipped")],
+        failed=[row for row in rows if row["verdict"] in ("fail", "warn", "known")],
+        passed=[row for row in rows if row["verdict"] == "pass"],
+    )
+
+
+def page(package: str, **values: Any) -> str:
+    """The report of a package as its template shows these values."""
     from jinja2 import Environment  # only a report as a page needs it
 
-    template = files("emulator.conformance").joinpath("report.html.j2").read_text(encoding="utf-8")
-    rows = shown["checks"]
-    return (
-        Environment(autoescape=True)
-        .from_string(template)
-        .render(
-            title=title,
-            summary=shown["summary"],
-            marks=_MARKS,
-            unseen=[row for row in rows if row["verdict"] in ("not-seen", "skipped")],
-            failed=[row for row in rows if row["verdict"] in ("fail", "warn", "known")],
-            passed=[row for row in rows if row["verdict"] == "pass"],
-        )
-    )
+    template = files(package).joinpath("report.html.j2").read_text(encoding="utf-8")
+    return Environment(autoescape=True).from_string(template).render(values)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -23,18 +23,7 @@ from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path
-from emulator.bank.validation import (
-    Mismatch,
-    Model,
-    Moment,
-    Omittable,
-    Reads,
-    Text100,
-    filled,
-    one_of,
-    refuse,
-    union,
-)
+from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Text100, Text200, filled, one_of, refuse, union
 from emulator.scenario.values import Feed, Settings, amount
 
 if TYPE_CHECKING:
@@ -46,20 +35,16 @@ SNAPSHOT = "snapshot:"
 LONGEST_PERSON = 11
 
 
-def _base(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise Mismatch("text")
-    if len(value) > 200:
-        raise Mismatch(text="Expected text of at most 200 characters.")
+def _base(value: str) -> str:
     if value == SNAPSHOT:
-        raise Mismatch(text="Expected the name of a snapshot after snapshot:.")
+        refuse(Mismatch(text="Expected the name of a snapshot after snapshot:."))
     known = (*fixtures.names(), CURRENT)
     if not value.startswith(SNAPSHOT) and value not in known:
-        raise Mismatch(text="There is no fixture", known=known)
+        refuse(Mismatch(text="There is no fixture", known=known, value=value))
     return value
 
 
-class _ReadsBase(Reads):
+class _BaseSchema:
     """The base; its schema has the fixtures that this process offers when it is asked for."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -247,7 +232,7 @@ class Start(Model):
 
     model_config = ConfigDict(title="start")
 
-    base: Annotated[str, _ReadsBase(_base, {})] = Field(
+    base: Annotated[Text200, AfterValidator(_base), _BaseSchema()] = Field(
         CURRENT, alias="from", description="A fixture, current, or snapshot:NAME."
     )
     clock: Omittable[Moment] = Field(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator import junit
 from emulator.conformance.explore.faults import kinds
+from emulator.conformance.report import page
 
 if TYPE_CHECKING:
     from emulator.conformance.explore.judge import Finding, RunOutcome
@@ -135,10 +135,6 @@ def junit_report(cases: Sequence[Mapping[str, Any]]) -> str:
 
 def html(cases: Sequence[Mapping[str, Any]], *, title: str, text: str) -> str:
     """One page without scripts and external files."""
-    from jinja2 import Environment  # only a report as a page needs it
-
-    template = files("emulator.conformance.explore").joinpath("report.html.j2").read_text(encoding="utf-8")
     failed = [one for one in cases if one["what"]]
     passed = [one for one in cases if not one["what"]]
-    page = Environment(autoescape=True).from_string(template)
-    return page.render(title=title, text=text, failed=failed, passed=passed, rules=RULES)
+    return page("emulator.conformance.explore", title=title, text=text, failed=failed, passed=passed, rules=RULES)
