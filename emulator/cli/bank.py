@@ -62,8 +62,6 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 
     Raises Failed, and Refused if the bank answers 400.
     """
-    if body is None and method in ("POST", "PUT"):
-        body = {}
     return _content(url, send(url, lambda bank: bank.control(method, f"/{path}", body), timeout=CONTROL_TIMEOUT))
 
 

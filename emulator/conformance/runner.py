@@ -68,7 +68,7 @@ def control_of(base: str, *, token: str | None = None, ca: str | None = None) ->
 
     def ask(method: str, path: str, body: Any = None) -> Any:
         try:
-            answer = bank.control(method, path, {} if body is None and method in ("POST", "PUT") else body)
+            answer = bank.control(method, path, body)
         except TransportFailed as failed:
             raise RunFailed(str(failed)) from None
         if answer.lost or answer.status >= 400:
