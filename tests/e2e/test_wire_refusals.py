@@ -236,7 +236,7 @@ async def test_a_body_that_grows_too_large_is_413() -> None:
 
 @both_loops
 async def test_a_large_body_sent_on_after_413_does_not_hide_the_answer() -> None:
-    async with serving(limits=QUICK) as served:
+    async with serving() as served:  # a busy machine may need longer than QUICK for this body
         answer = await served.exchange(head("POST", "/", f"Content-Length: {8 * MAX_BODY_BYTES}"), b"x" * 4_000_000)
         assert_refused(answer, 413, "1048576")
 
