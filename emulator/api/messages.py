@@ -173,14 +173,12 @@ class Unfinished:
 
     @property
     def awaits(self) -> Future[Any] | None:
-        """The future of a thread's result, if the next step only waits for it."""
-        return self.last if isinstance(self.last, Future) else None
+        """The future of a thread's result, if the next step only waits for it and it is not done."""
+        return self.last if isinstance(self.last, Future) and not self.last.done() else None
 
     def _end(self) -> None:
         self.ended = True
-        # Who waited for this future has left a function in it that refers to this object: the circle would hold all
-        # that the work has read, until the next collection of garbage.
-        self.last = None
+        self.last = None  # the request log keeps this object with its request, but not what a thread has read
 
     def abandon(self) -> None:
         """Stop the work; the changes of completed steps stay."""

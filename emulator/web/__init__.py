@@ -1,10 +1,9 @@
 """The HTTP server: passes requests from sockets to the core and writes answers. Only it and the client use aiohttp.
 
     server.py        listening sockets, signals, the end; a loop in a thread for banks beside other work
-    connection.py    bytes to complete requests, by aiohttp's parser; all time limits
+    connection.py    bytes to complete requests, by aiohttp's parser, and answers back; all time limits
     wire.py          the head of a request, read or refused before anybody is asked; an answer as bytes
-    handler.py       a complete request to the application, in turns, and its answer back
-    events.py        event streams
+    handler.py       complete requests to the application, in turns; what falls due while somebody watches
     application.py   what the server demands of the application
 
 Nothing is parsed twice: what the parser refuses is 400 and the end of the connection, what it takes is taken, except

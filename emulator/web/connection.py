@@ -1,4 +1,4 @@
-"""One connection of a client: bytes come in, one complete request after the other goes to the handler.
+"""One connection of a client: bytes come in, and one complete request after the other is answered.
 
 aiohttp's parser decides what a request is and where it ends, and collects its body; nothing is parsed before or after
 it. It stops behind each complete request (a queue of one), so the next one is parsed when the answer to this one has
@@ -6,10 +6,12 @@ been written; what arrives meanwhile waits in `_behind`.
 
 | State | Waits for | At most | Then |
 |---|---|---|---|
-| new, head | the rest of a head | `head_seconds` from its first byte | closed |
+| new | the first byte of a request | `head_seconds` | closed |
+| head | the rest of a head | `head_seconds` from its first byte | closed |
 | between | the first byte of a request | `idle_seconds` | closed |
 | body | the rest of a body | `body_seconds` from the end of the head | 408 |
-| answering | the handler and its answer | no limit of the connection's | |
+| answering | the application | no limit of the connection's | |
+| sending | the client, which reads the answer | `write_seconds` for each block | aborted |
 | refused | the client, which reads the refusal and closes | `linger_seconds` | closed |
 | closing | the client, which reads the rest of an answer | `write_seconds` | aborted |
 """
@@ -18,41 +20,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from aiohttp.base_protocol import BaseProtocol
+from aiohttp.hdrs import HOST
 from aiohttp.http import HttpProcessingError, HttpRequestParser, HttpVersion11, RawRequestMessage, StreamWriter
 from aiohttp.streams import StreamReader
 
-from emulator.api.messages import Response
-from emulator.web.wire import (
-    MAX_BODY_BYTES,
-    MAX_FIELD_BYTES,
-    MAX_HEAD_BYTES,
-    MAX_TARGET_BYTES,
-    Base,
-    Limits,
-    body_refusal,
-    body_too_large,
-    complete,
-    head_refusal,
-    unreadable_head,
-    wire_refusal,
-)
+from emulator.api.messages import AT_ONCE, Request, Response, Stream
+from emulator.web import wire
+from emulator.web.handler import Handler
 
 logger = logging.getLogger(__name__)
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_COMMENT = b": still here\n\n"
 _READ_AHEAD = 65536  # bytes of further requests that are accepted while one is being answered
 _PIECE = 16384  # bytes that are parsed before sizes are checked: they do not depend on the packets of the network
 _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5
-
-
-Answer = Callable[["Connection", RawRequestMessage, bytes], Awaitable[bool]]
-"""Answers a complete request; returns whether another may follow on the connection."""
-
-Refused = Callable[["Connection", RawRequestMessage, Response], None]
-"""Adds to the refusal of a request whose head was read what its bank adds."""
 
 
 class Connection(BaseProtocol):
@@ -60,44 +45,41 @@ class Connection(BaseProtocol):
 
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self.base = listener.base
-        self.limits = listener.limits
-        self.peer: str | None = None  # the client's address
         self._listener = listener
+        self._handler = listener.handler
+        self._limits = listener.limits
         self._http = HttpRequestParser(
             self,
             loop,
-            MAX_BODY_BYTES,
-            max_line_size=MAX_TARGET_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_HEAD_BYTES,  # head_refusal checks their number, with a status of its own
+            wire.MAX_BODY_BYTES,
+            max_line_size=wire.MAX_TARGET_BYTES,
+            max_field_size=wire.MAX_FIELD_BYTES,
+            max_headers=wire.MAX_HEAD_BYTES,  # head_refusal checks their number, with a status of its own
             auto_decompress=False,
             max_msg_queue_size=1,
         )
+        self._peer: str | None = None  # the client's address
+        self._behind = bytearray()  # what has arrived and is not parsed yet
+        self._head = b""  # of a request whose head is not complete
+        self._fed = 0  # bytes given to the parser since the last head, the piece that completed it not included
         self._message: RawRequestMessage | None = None  # the request that is read or answered
         self._body: StreamReader | None = None  # of `_message`
         self._task: asyncio.Task[None] | None = None  # answers `_message`
-        self._answering = False
         self._written = False  # bytes of the answer were sent
-        self._head = b""  # of a request whose head is not complete
-        self._head_begun = True
-        self._fed = 0  # bytes given to the parser since the last head, the piece that completed it not included
-        self._behind = bytearray()
         self._held = False  # the client may send nothing more for the moment
         self._deaf = False  # what the client sends is ignored
         self._client_ended = False  # the client has closed its sending side, and still reads
-        self.last = False  # no request is answered after the current one
         self._left = False  # the client has disconnected, or the server no longer waits for it
-        self._gone: asyncio.Future[None] | None = None
+        self._gone: asyncio.Future[None] | None = None  # of a delay or a stream, which end with that
 
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         name = transport.get_extra_info("peername")
-        self.peer = str(name[0]) if isinstance(name, tuple) else None
+        self._peer = str(name[0]) if isinstance(name, tuple) else None
         self._listener.open.add(self)
-        self._timer = asyncio.get_running_loop().call_later(self.limits.head_seconds, self.close)
+        self._timer = asyncio.get_running_loop().call_later(self._limits.head_seconds, self._close)
         if self._listener.ending:
             self.drop()
 
@@ -113,11 +95,10 @@ class Connection(BaseProtocol):
     def data_received(self, data: bytes) -> None:
         if self._deaf:
             return
-        if not self._answering:
-            self._feed(data)
-            return
         self._behind += data
-        if len(self._behind) > _READ_AHEAD and self.transport is not None:
+        if self._task is None:
+            self._read()
+        elif len(self._behind) > _READ_AHEAD and self.transport is not None:
             self._held = True
             self.transport.pause_reading()
 
@@ -127,12 +108,10 @@ class Connection(BaseProtocol):
         A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown. TLS
         has no half-closed state.
         """
-        if self._deaf or not self._answering or (self._listener.ending and self._gone is not None):
+        if self._deaf or self._task is None or (self._listener.ending and self._gone is not None):
             return False
-        if self.transport is None or self.transport.get_extra_info("sslcontext") is not None:
-            return False
-        self._client_ended = True
-        return True
+        self._client_ended = self.transport is not None and self.transport.can_write_eof()
+        return self._client_ended
 
     # Called by aiohttp's reader of a body, which is never longer than the limit on bodies
 
@@ -144,35 +123,28 @@ class Connection(BaseProtocol):
 
     # Reading
 
-    def _feed(self, data: bytes) -> None:
+    def _read(self) -> None:
         """Parse piece by piece up to the end of a request; the rest waits."""
-        for at in range(0, len(data), _PIECE):
-            if self._answering:
-                self._behind += data[at:]
-            if self._answering or self._deaf:
-                return
-            self._parse(data[at : at + _PIECE])
+        while self._behind and self._task is None:
+            piece = bytes(self._behind[:_PIECE])
+            del self._behind[:_PIECE]
+            self._parse(piece)
 
     def _parse(self, data: bytes) -> None:
-        """Start the handler if `data` completes a request, else set the time limit for the rest of it."""
+        """Begin the answer if `data` completes a request, else set the time limit for the rest of it."""
         try:
             messages, upgraded, rest = self._http.feed_data(data)
         except HttpProcessingError as error:
-            if self._message is not None:
-                self._refuse(body_refusal(error))
-            else:
-                self.refuse(unreadable_head(self._head + data, error))
+            in_body = self._message is not None
+            self._refuse(wire.unreadable_body(error) if in_body else wire.unreadable_head(self._head + data, error))
             return
         if upgraded:  # an offer that is declined; what follows is HTTP (the parser hands it out for websocket only)
             self._http.set_upgraded(False)
             self._behind[:0] = rest
-            if not messages:
-                self._feed(self._take_behind())
-                return
         self._fed += len(data)
         if messages:
             [(self._message, self._body)] = messages
-            refusal = head_refusal(self._message, self._fed)
+            refusal = wire.head_refusal(self._message, self._fed)
             self._fed = 0
             if refusal is not None:
                 self._refuse(refusal)
@@ -183,40 +155,36 @@ class Connection(BaseProtocol):
             self._read_body(self._message, self._body, len(data), began=bool(messages))
 
     def _await_head(self, data: bytes) -> None:
-        if not data:
-            return
-        if not self._head_begun:
-            self._head_begun = True
-            self._expect(self.limits.head_seconds, self.close)
+        if data and not self._head:
+            self._expect(self._limits.head_seconds, self._close)
         self._head += data
-        if len(self._head) > MAX_HEAD_BYTES:
-            self.refuse(unreadable_head(self._head))
+        if len(self._head) > wire.MAX_HEAD_BYTES:
+            self._refuse(wire.unreadable_head(self._head))
 
     def _read_body(self, message: RawRequestMessage, body: StreamReader, size: int, *, began: bool) -> None:
-        if body.total_bytes > MAX_BODY_BYTES:
-            self._refuse(body_too_large())
+        if body.total_bytes > wire.MAX_BODY_BYTES:
+            self._refuse(wire.body_too_large())
         elif body.is_eof():
             self._fed = size  # part of it may belong to the next head
-            self._answering = True
             self._timer.cancel()
             self._written = False
             self._task = asyncio.get_running_loop().create_task(self._answer(message, body.read_nowait()))
-        elif self._fed > MAX_HEAD_BYTES + _AROUND * body.total_bytes:
-            what = f"its chunk sizes and trailers are longer than {MAX_HEAD_BYTES} bytes"
-            self._refuse(wire_refusal(400, f"The body cannot be read: {what}."))
+        elif self._fed > wire.MAX_HEAD_BYTES + _AROUND * body.total_bytes:
+            what = f"its chunk sizes and trailers are longer than {wire.MAX_HEAD_BYTES} bytes"
+            self._refuse(wire.wire_refusal(400, f"The body cannot be read: {what}."))
         elif began:
-            self._expect(self.limits.body_seconds, self._body_too_slow)
+            self._expect(self._limits.body_seconds, self._body_too_slow)
             if message.version == HttpVersion11 and "Expect" in message.headers:
-                self.send(_CONTINUE)
+                self._send(_CONTINUE)
 
     def _body_too_slow(self) -> None:
-        self._refuse(wire_refusal(408, f"The body did not arrive within {self.limits.body_seconds:g} seconds."))
+        self._refuse(wire.wire_refusal(408, f"The body did not arrive within {self._limits.body_seconds:g} seconds."))
 
     # Answering
 
     async def _answer(self, message: RawRequestMessage, body: bytes) -> None:
         try:
-            goes_on = await self._listener.answer(self, message, body)
+            goes_on = await self._deliver(message, await self._handler.answer(self._request(message, body)))
         except ConnectionError:  # the client has disconnected
             self.drop()
         except Exception as error:
@@ -224,41 +192,116 @@ class Connection(BaseProtocol):
             if self._written:
                 self.drop()
             else:
-                self._refuse(wire_refusal(500, "The bank could not answer."))
+                self._refuse(wire.wire_refusal(500, "The bank could not answer."))
         else:
             if goes_on:
                 self._go_on()
             else:
-                self.close()
+                self._close()
+
+    def _request(self, message: RawRequestMessage, body: bytes) -> Request:
+        """A request as it leaves the wire; nothing of the bank has been asked before."""
+        target = message.path or ""  # a CONNECT without target has None
+        if not target.startswith("/"):
+            target = wire.origin_form(message) or "/"
+        base = self._listener.base.of(message.headers.get(HOST))
+        return Request(message.method, target, wire.fields(message), body, base, peer=self._peer)
+
+    async def _deliver(self, message: RawRequestMessage, answer: Response | Stream) -> bool:
+        """Send an answer, or what its delivery says; returns whether another request may follow."""
+        if isinstance(answer, Stream):
+            await self._send_events(message, answer)
+            return False
+        delivery = answer.delivery
+        if delivery is not AT_ONCE and (
+            (delivery.delay > 0 and await self._is_gone(delivery.delay)) or delivery.disconnect is not None
+        ):
+            self.drop()
+            return False
+        last = message.should_close or self._listener.ending
+        if answer.parts is None:
+            self._send(wire.complete(wire.encoded(answer, wire.accept_encoding(message)), message, last=last))
+            if self.writing_paused:
+                await self._drain()
+        else:
+            async for block in wire.blocks(answer, answer.parts, message, last=last):
+                self._send(block)
+                if self.writing_paused:
+                    await self._drain()
+                await asyncio.sleep(0)  # for other requests
+        return not last
+
+    async def _send_events(self, message: RawRequestMessage, stream: Stream) -> None:
+        """Send events as they are pushed, until the client disconnects or stops reading, or the stream ends."""
+        self._send(wire.head(stream, [wire.CLOSE]))
+        if message.method == "HEAD":
+            return
+        self._stop_reading()
+        watchers = self._handler.watchers
+        unsubscribe = stream.subscribe(self._push)
+        watchers.add(self)
+        try:
+            while not await self._is_gone(self._limits.comment_seconds):
+                self._push(_COMMENT)
+        finally:
+            unsubscribe()
+            watchers.discard(self)
+
+    def _push(self, chunk: bytes | None) -> None:
+        transport = self.transport
+        if chunk is None:
+            self.leave()
+        elif transport is None or transport.is_closing():
+            return
+        elif transport.get_write_buffer_size() > self._limits.event_bytes:
+            self.drop()
+        else:
+            transport.write(chunk)
+
+    def _send(self, data: bytes) -> None:
+        """Write to the client; raises ConnectionResetError if it has disconnected."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has disconnected")
+        self._written = True
+        transport.write(data)
+
+    async def _drain(self) -> None:
+        """Wait for a client that reads slowly, and drop one that does not read."""
+        self._expect(self._limits.write_seconds, self.drop)
+        await StreamWriter(self, asyncio.get_running_loop()).drain()
+        self._timer.cancel()
+
+    async def _is_gone(self, seconds: float) -> bool:
+        """Wait until the client disconnects or the server stops, at most `seconds`; returns whether that happened."""
+        if not self._left:
+            self._gone = asyncio.get_running_loop().create_future()
+            await asyncio.wait((self._gone,), timeout=seconds)
+            self._gone = None
+        return self._left
+
+    def leave(self) -> None:
+        """End the wait of `_is_gone`."""
+        self._left = True
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
 
     def _go_on(self) -> None:
         """Read the next request, which may have arrived already."""
         if self._deaf:
             return
-        self._answering = False
         self._message = self._body = self._task = None
-        self._head, self._head_begun = b"", False
-        self._expect(min(self.limits.head_seconds, self.limits.idle_seconds), self._silent)
+        self._head = b""
+        self._expect(min(self._limits.head_seconds, self._limits.idle_seconds), self._silent)
         self._http.message_consumed()
         self._parse(b"")  # what the parser has kept
-        if self._behind and not self._answering:
-            self._feed(self._take_behind())
-        if self._answering or self._deaf:
+        self._read()
+        if self._task is not None or self._deaf:
             return
         if self._client_ended:
-            self.close()
+            self._close()
         elif self._held:
             self._let_go()
-
-    def _take_behind(self) -> bytes:
-        behind = bytes(self._behind)
-        self._behind.clear()
-        return behind
-
-    def _let_go(self) -> None:
-        if self._held and self.transport is not None:
-            self._held = False
-            self.transport.resume_reading()
 
     def _silent(self) -> None:
         """Close if a head began in the packet of the last request: only the parser knows.
@@ -271,84 +314,54 @@ class Connection(BaseProtocol):
         except HttpProcessingError:
             between = False
         if between:
-            self._expect(max(self.limits.idle_seconds - self.limits.head_seconds, 0), self.close)
+            self._expect(max(self._limits.idle_seconds - self._limits.head_seconds, 0), self._close)
         else:
-            self.close()
+            self._close()
 
-    def send(self, data: bytes) -> None:
-        """Write to the client; raises ConnectionResetError if it has disconnected."""
-        transport = self.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client has disconnected")
-        self._written = True
-        transport.write(data)
+    # The end of the connection
 
-    async def drain(self) -> None:
-        """Wait for a client that reads slowly, and drop one that does not read."""
-        if not self.writing_paused:
-            return
-        try:
-            async with asyncio.timeout(self.limits.write_seconds):
-                await StreamWriter(self, asyncio.get_running_loop()).drain()
-        except TimeoutError:
-            self.drop()
-
-    def stop_reading(self) -> None:
+    def _stop_reading(self) -> None:
         """Ignore further bytes, but keep reading them: only so is it seen that the client leaves."""
         self._deaf = True
         self._behind.clear()
         self._let_go()
 
-    async def gone(self, seconds: float) -> bool:
-        """Wait until the client disconnects or the server stops, at most `seconds`; returns whether that happened."""
-        if self._left:
-            return True
-        self._gone = asyncio.get_running_loop().create_future()
-        await asyncio.wait((self._gone,), timeout=seconds)
-        self._gone = None
-        return self._left
-
-    def leave(self) -> None:
-        """End the wait of `gone`."""
-        self._left = True
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
-
-    # The end of the connection
+    def _let_go(self) -> None:
+        if self._held and self.transport is not None:
+            self._held = False
+            self.transport.resume_reading()
 
     def _refuse(self, response: Response) -> None:
-        """Refuse the current request, whose head was read."""
-        if self._message is not None:
-            self._listener.refused(self, self._message, response)
-        self.refuse(response)
-
-    def refuse(self, response: Response) -> None:
         """Send an answer that ends the connection: the sending side at once, the receiving side when the client closes.
 
         Closing a socket with unread bytes would reset the connection, and the client might never receive the answer.
         """
-        self.stop_reading()
+        if self._message is not None:  # its head was read, so its bank is known and adds what it adds to each answer
+            request = self._request(self._message, b"")
+            if response.status == 431:  # the request log must not store them either
+                request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
+            self._handler.application.refused(request, response)
+        self._stop_reading()
         transport = self.transport
         if transport is None or transport.is_closing():
             return
-        transport.write(complete(response, self._message, last=True))
+        transport.write(wire.complete(response, self._message, last=True))
         if transport.can_write_eof():  # not over TLS
             transport.write_eof()
-        self._expect(self.limits.linger_seconds, self.close)
+        self._expect(self._limits.linger_seconds, self._close)
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
-        self.last = True
         if self._message is None:
-            self.close()
+            self._close()
         elif self._client_ended and self._gone is not None:
             self.drop()
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Close when the client has read what was sent, and abort if it does not."""
         self._deaf = True
         if self.transport is not None:
-            self._expect(self.limits.write_seconds, self.drop)
+            self._expect(self._limits.write_seconds, self.drop)
             self.transport.close()
 
     def drop(self) -> None:
@@ -356,8 +369,6 @@ class Connection(BaseProtocol):
         self._deaf = True
         if self.transport is not None:
             self.transport.abort()
-
-    # Time limits
 
     def _expect(self, seconds: float, late: Callable[[], None]) -> None:
         """Call `late` in `seconds`, unless something else is expected by then."""
@@ -368,9 +379,8 @@ class Connection(BaseProtocol):
 class Listener:
     """The connections of one listening address; `base` decides the base of links."""
 
-    def __init__(self, answer: Answer, refused: Refused, base: Base, limits: Limits) -> None:
-        self.answer = answer
-        self.refused = refused
+    def __init__(self, handler: Handler, base: wire.Base, limits: wire.Limits) -> None:
+        self.handler = handler
         self.base = base
         self.limits = limits
         self.open: set[Connection] = set()

@@ -1,4 +1,4 @@
-"""Handles parsed requests in turns; the only module of the HTTP server that calls the core.
+"""The application behind the connections: its answers, computed in turns, and what falls due while somebody watches.
 
 The core is synchronous and does no I/O: a request runs whole, and only one runs at a time. A request is in one of these
 places, and moves as the loop calls:
@@ -6,8 +6,8 @@ places, and moves as the loop calls:
     place           what it waits for                           left by
     `_waiting`      the next turn                               `_next_turn`: up to LONGEST of them, in order of arrival
     (in a turn)     its handler, then the end of the turn       `_handle`; `_deliver` once the changes are stored
-    `_unfinished`   the next step of its long work              `_next_turn`: one step, alternating with waiting ones
-    `_awaiting`     a thread that prepares its next step        `_await`, which brings it back to `_deliver`
+    `_unfinished`   the next step of its long work, and where   `_next_turn`: one step, alternating with waiting ones
+                    a thread prepares that, the thread
 
 No answer leaves before the changes of its turn are stored: with the end of the turn, or, where an fsync or a commit
 follows, when that is awaited (`_deliver_later`); the next turn may be computed meanwhile.
@@ -23,79 +23,39 @@ follows, when that is awaited (`_deliver_later`); the next turn may be computed 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
-from aiohttp.hdrs import HOST
-from aiohttp.http import RawRequestMessage
+from emulator.api.messages import Answered, Request, Response, Stream, Unfinished
+from emulator.web.application import Application, Leaving, Turn
+from emulator.web.wire import abandoned
 
-from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
-from emulator.web.application import Application, Turn
-from emulator.web.connection import Connection
-from emulator.web.events import Watchers, send_events
-from emulator.web.wire import abandoned, accept_encoding, blocks, complete, encoded, fields, origin_form
+logger = logging.getLogger(__name__)
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
+_SHORTEST_PAUSE = 0.005  # seconds: a due time in the past must not become a busy loop
+_LONGEST_PAUSE = 3600.0
+_SLOWER = 4.0  # factor for the pause after an attempt that could not apply everything: the disk may be full
+_SLOWEST = 60.0
 
 Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
 
 
 class Handler:
-    """Answers the complete requests of all connections."""
+    """The application as all connections of a process see it."""
 
     def __init__(self, application: Application) -> None:
-        self._application = application
+        self.application = application
         self.watchers = Watchers(application)
-        self._turns = RequestQueue(application, self.watchers)
-        self._answering = application.around(self._turns.answer, self.watchers)
-
-    async def __call__(self, connection: Connection, message: RawRequestMessage, body: bytes) -> bool:
-        """Answer a complete request; returns whether another may follow on the connection.
-
-        This is where a request leaves the wire: `message` has method, `path` (the target as sent) and `raw_headers`,
-        `connection.peer` is the client's address. Nothing of the bank has been asked before.
-        """
-        answer = await self._answering(_request(connection, message, body))
-        if isinstance(answer, Stream):
-            await send_events(connection, message, answer, self.watchers)
-            return False
-        delivery = answer.delivery
-        if delivery is not AT_ONCE and (
-            (delivery.delay > 0 and await connection.gone(delivery.delay)) or delivery.disconnect is not None
-        ):
-            connection.drop()
-            return False
-        last = message.should_close or connection.last
-        if answer.parts is None:
-            connection.send(complete(encoded(answer, accept_encoding(message)), message, last=last))
-            await connection.drain()
-        else:
-            async for block in blocks(answer, answer.parts, message, last=last):
-                connection.send(block)
-                await connection.drain()
-                await asyncio.sleep(0)  # for other requests
-        return not last
-
-    def refused(self, connection: Connection, message: RawRequestMessage, response: Response) -> None:
-        """Add to `response`, which refuses a request after its head was read, the headers that its bank adds."""
-        request = _request(connection, message, b"")
-        if response.status == 431:  # the request log must not store them either
-            request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
-        self._application.refused(request, response)
+        self._queue = RequestQueue(application, self.watchers)
+        self.answer = application.around(self._queue.answer, self.watchers)
 
     def stop(self) -> None:
         """End event streams and long operations, when the server stops."""
         self.watchers.end()
-        self._turns.stop()
-
-
-def _request(connection: Connection, message: RawRequestMessage, body: bytes) -> Request:
-    target = message.path or ""  # a CONNECT without target has None
-    if not target.startswith("/"):
-        target = origin_form(message) or "/"
-    base = connection.base.of(message.headers.get(HOST))
-    return Request(message.method, target, fields(message), body, base, peer=connection.peer)
+        self._queue.stop()
 
 
 class RequestQueue:
@@ -112,7 +72,6 @@ class RequestQueue:
         self._watchers = watchers
         self._waiting: deque[Waiting] = deque()
         self._unfinished: deque[Waiting] = deque()  # in turn
-        self._awaiting: dict[asyncio.Future[Response | Stream], Request] = {}  # whose next step waits for a thread
         self._stepped = False  # the last turn was a step of an unfinished request
         self._crowded = False  # the last turn had several requests
         self._stopped = False
@@ -129,21 +88,23 @@ class RequestQueue:
 
     def _next_turn(self) -> None:
         """Take the waiting requests, or one step of long work: by turns where there are both."""
-        waiting, unfinished = self._waiting, self._unfinished
-        self._stepped = bool(unfinished) and not (waiting and self._stepped)
+        waiting, steps = self._waiting, self._steps() if self._unfinished else []
+        self._stepped = bool(steps) and not (waiting and self._stepped)
         if self._stepped:
-            batch = [unfinished.popleft()]
+            batch = steps[:1]
+            self._unfinished.remove(steps[0])
         else:
             batch = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
         self._crowded = len(batch) > 1
-        if not batch:  # the server stops
-            self._scheduled = False
-            return
-        turn = self._application.turn()
-        self._handle(turn, batch)
+        if batch:  # else the server stops
+            self._handle(self._application.turn(), batch)
         self._scheduled = False
-        if waiting or unfinished:
+        if waiting or (self._unfinished and self._steps()):
             self._schedule()
+
+    def _steps(self) -> list[Waiting]:
+        """The requests whose long work waits for no thread."""
+        return [one for one in self._unfinished if one[0].unfinished is None or one[0].unfinished.awaits is None]
 
     def _handle(self, turn: Turn, batch: Sequence[Waiting]) -> None:
         answers: list[Answered | Exception] = []
@@ -182,11 +143,7 @@ class RequestQueue:
             if isinstance(answer, Unfinished):
                 request.unfinished = answer
                 if not (waiter.done() or self._stopped):
-                    if answer.awaits is not None and not answer.awaits.done():
-                        self._await(request, waiter, answer)
-                    else:
-                        self._unfinished.append((request, waiter))
-                        self._schedule()
+                    self._continue(request, waiter, answer)
                     continue
             if request.unfinished is not None:
                 request.unfinished.abandon()
@@ -199,28 +156,24 @@ class RequestQueue:
             else:
                 waiter.set_result(answer)
 
-    def _await(self, request: Request, waiter: asyncio.Future[Response | Stream], unfinished: Unfinished) -> None:
-        """Continue a request once a thread has done what its next step waits for."""
-        loop = asyncio.get_running_loop()
-        self._awaiting[waiter] = request
-
-        def resume() -> None:
-            if self._awaiting.pop(waiter, None) is not None:
-                self._deliver([(request, waiter)], [unfinished])
+    def _continue(self, request: Request, waiter: asyncio.Future[Response | Stream], unfinished: Unfinished) -> None:
+        """Go on with a request in a later turn, once a thread has done what its next step waits for."""
+        self._unfinished.append((request, waiter))
+        awaits, loop = unfinished.awaits, asyncio.get_running_loop()
+        if awaits is None:
+            self._schedule()
+            return
 
         def done(_: object) -> None:
             with suppress(RuntimeError):  # the loop of a process that ends is closed
-                loop.call_soon_threadsafe(resume)
+                loop.call_soon_threadsafe(self._schedule)
 
-        if unfinished.awaits is not None:
-            unfinished.awaits.add_done_callback(done)
+        awaits.add_done_callback(done)
 
     def stop(self) -> None:
         """Abandon unfinished requests with 503."""
         self._stopped = True
-        unfinished = [*self._unfinished, *((request, waiter) for waiter, request in self._awaiting.items())]
-        self._unfinished.clear()
-        self._awaiting.clear()
+        unfinished, self._unfinished = self._unfinished, deque()
         self._deliver(unfinished, [abandoned(request) for request, _ in unfinished])
 
     def _schedule(self) -> None:
@@ -232,3 +185,57 @@ class RequestQueue:
                 loop.call_soon(loop.call_soon, self._next_turn)
             else:
                 loop.call_soon(self._next_turn)
+
+
+class Watchers:
+    """The open event streams. While there are any, a task applies what falls due without a request."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self.open: set[Leaving] = set()
+        self._changed = asyncio.Event()
+        self._waking: asyncio.Task[None] | None = None
+
+    def add(self, stream: Leaving, /) -> None:
+        """Add a new stream."""
+        self.open.add(stream)
+        self.look_again()
+
+    def discard(self, stream: Leaving, /) -> None:
+        """Remove a stream that has ended."""
+        self.open.discard(stream)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Find anew what falls due next, which a request may have changed."""
+        self._changed.set()
+        if self.open and self._waking is None:
+            self._waking = asyncio.get_running_loop().create_task(self._wake())
+
+    def end(self) -> None:
+        """End all streams, when the server stops."""
+        for stream in tuple(self.open):
+            stream.leave()
+
+    async def _wake(self) -> None:
+        """Wait for what falls due next and apply it, until no stream is open."""
+        try:
+            pause = _SHORTEST_PAUSE
+            while self.open:
+                self._changed.clear()
+                seconds = self._application.next_due()
+                try:
+                    async with asyncio.timeout(None if seconds is None else min(max(seconds, pause), _LONGEST_PAUSE)):
+                        await self._changed.wait()
+                    continue
+                except TimeoutError:
+                    pass
+                try:
+                    applying = self._application.apply_due()
+                    if applying is not None:
+                        await applying
+                except Exception:
+                    logger.exception("what has fallen due could not be applied")
+                pause = min(pause * _SLOWER, _SLOWEST) if self._application.next_due() == 0 else _SHORTEST_PAUSE
+        finally:
+            self._waking = None

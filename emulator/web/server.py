@@ -11,7 +11,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from typing import Any, Literal, TypeVar
 
@@ -122,35 +121,31 @@ class WebServer:
         limits: Limits | None = None,
     ) -> None:
         self._application = application
-        self._limits = limits or Limits()
         self._handler = Handler(application)
-        self._addresses: list[tuple[list[socket.socket], Base]] = []
+        self._addresses: list[tuple[list[socket.socket], Listener]] = []
         for scheme, sockets in (("http", plain), ("https", tls)):
             if sockets is not None:
                 base = Base(scheme=scheme, host=host, port=port_of(sockets), public_url=public_url, allowed=allowed)
-                self._addresses.append((sockets, base))
-        self._listeners: list[Listener] = []
+                self._addresses.append((sockets, Listener(self._handler, base, limits or Limits())))
         self._servers: list[asyncio.Server] = []
 
     @property
     def urls(self) -> list[str]:
         """The URLs of the listening addresses, the plain one first."""
-        return [base.listening for _, base in self._addresses]
+        return [listener.base.listening for _, listener in self._addresses]
 
     @property
     def connections(self) -> int:
         """The number of open connections."""
-        return sum(len(listener.open) for listener in self._listeners)
+        return sum(len(listener.open) for _, listener in self._addresses)
 
     async def start(self) -> None:
         """Start answering requests."""
         loop = asyncio.get_running_loop()
         self._application.start()
-        for sockets, base in self._addresses:
-            listener = Listener(self._handler, self._handler.refused, base, self._limits)
-            self._listeners.append(listener)
+        for sockets, listener in self._addresses:
             secure: dict[str, Any] = {}
-            if base.listening.startswith("https"):
+            if listener.base.listening.startswith("https"):
                 secure = {"ssl": self._application.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
             for bound in sockets:
                 self._servers.append(await loop.create_server(listener, sock=bound, backlog=_BACKLOG, **secure))
@@ -161,7 +156,7 @@ class WebServer:
             server.close()
         self._application.stop()
         self._handler.stop()
-        await asyncio.gather(*(listener.drain() for listener in self._listeners))
+        await asyncio.gather(*(listener.drain() for _, listener in self._addresses))
         await self._application.leave()
 
 
@@ -232,13 +227,8 @@ class LoopThread:
 
     def call(self, function: Callable[[], Result]) -> Result:
         """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
-        done: Future[Result] = Future()
 
-        def work() -> None:
-            try:
-                done.set_result(function())
-            except BaseException as error:  # raised in the thread that waits
-                done.set_exception(error)
+        async def work() -> Result:
+            return function()
 
-        self._loop.call_soon_threadsafe(work)
-        return done.result()
+        return self.run(work())

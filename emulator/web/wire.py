@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from decimal import Decimal
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -97,7 +98,7 @@ def unreadable_head(head: bytes, error: HttpProcessingError | None = None) -> Re
     return response
 
 
-def body_refusal(error: HttpProcessingError) -> Response:
+def unreadable_body(error: HttpProcessingError) -> Response:
     """400 for a body whose chunks or trailers are malformed, 431 for a trailer that is too long."""
     return _too_long(error) or wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
 
@@ -162,18 +163,12 @@ def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
             return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
         if coding.lower() != "chunked":
             return wire_refusal(400, "The only supported Transfer-Encoding is chunked.")
-    elif length is not None and _is_over(length, MAX_BODY_BYTES):
+    elif length is not None and Decimal(length) > MAX_BODY_BYTES:  # int() refuses more than 4300 digits
         return body_too_large()
     expectation = message.headers.get(EXPECT)
     if expectation is not None and expectation.lower() != "100-continue":
         return wire_refusal(417, "The only supported Expect is 100-continue.")
     return None
-
-
-def _is_over(digits: str, most: int) -> bool:
-    """Whether a number is over `most`; it may have any number of digits, of which Python converts 4300."""
-    digits = digits.lstrip("0")
-    return len(digits) > len(str(most)) or int(digits or "0") > most
 
 
 # Reading a head for the core
@@ -278,7 +273,7 @@ def _date_and_server(second: int) -> bytes:
     return _DATE + formatdate(second, usegmt=True).encode() + _SERVER
 
 
-def gzip_packer() -> zlib._Compress:
+def _packer() -> zlib._Compress:
     """What compresses a body, in one piece or several."""
     return zlib.compressobj(level=1, wbits=_GZIP)
 
@@ -299,7 +294,7 @@ def encoded(response: Response, accepted: str) -> Response:
         return response
     names = {name.lower() for name, _ in headers}
     if accepted and names.isdisjoint(("content-encoding", "digest")) and wants_gzip(accepted):
-        packer = gzip_packer()
+        packer = _packer()
         body = packer.compress(body) + packer.flush()
         headers = [*headers, ("Content-Encoding", "gzip")]
     if names.isdisjoint(("content-encoding", "vary")):
@@ -323,7 +318,7 @@ async def blocks(
     framing = [f"Content-Length: {len(response.body) + parts.size}"]
     packer = None
     if message.version != HttpVersion10 and wants_gzip(accept_encoding(message)):
-        packer = gzip_packer()
+        packer = _packer()
         framing = ["Transfer-Encoding: chunked"]
         headers.append(("Content-Encoding", "gzip"))
     yield head(Response(response.status, headers), framing + _connection(message, last=last))

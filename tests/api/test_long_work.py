@@ -41,8 +41,7 @@ from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.snapshot import image_from_bytes
 from emulator.store.table import TableContent
-from emulator.web.events import Watchers
-from emulator.web.handler import RequestQueue
+from emulator.web.handler import RequestQueue, Watchers
 from tests.unit.payments.world import STRAKS, domestic, initiate
 
 JSON = (("Content-Type", "application/json"), ("Host", "127.0.0.1"))

@@ -108,7 +108,7 @@ async def measure(kind: str, rows: int, *, judging: bool) -> None:
         base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
         handler = Handler(application)
         sink = Sink()
-        connection = Listener(handler, handler.refused, base, Limits())()
+        connection = Listener(handler, base, Limits())()
         connection.connection_made(sink)
 
         async def send(request: bytes) -> None:

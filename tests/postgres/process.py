@@ -21,8 +21,7 @@ from emulator.assemble.joining import SharedApplication, assembled
 from emulator.bank.clock import LIVE
 from emulator.settings import ServeSettings
 from emulator.store.postgres.log import PostgresLog
-from emulator.web.events import Watchers
-from emulator.web.handler import RequestQueue
+from emulator.web.handler import RequestQueue, Watchers
 
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 PATIENCE = 20.0

@@ -87,7 +87,7 @@ class Peer(asyncio.Transport):
 def listener_of(application: MadeUpSite, limits: Limits | None = None) -> Listener:
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
     handler = Handler(application)
-    return Listener(handler, handler.refused, base, limits or Limits())
+    return Listener(handler, base, limits or Limits())
 
 
 async def turn() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from emulator.web.events import Watchers
+from emulator.web.handler import Watchers
 from tests.unit.web.peer import turn
 
 

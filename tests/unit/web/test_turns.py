@@ -350,7 +350,7 @@ async def test_what_takes_long_ends_when_the_server_stops(world: World, steps: i
     """`steps` that are done by then; the first one is done all the same."""
     answering = handler.Handler(world.application)
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-    long = Peer(Listener(answering, answering.refused, base, Limits()))
+    long = Peer(Listener(answering, base, Limits()))
     long.ask("/long")
     await until(lambda: world.disk.writes == steps)
     answering.stop()
