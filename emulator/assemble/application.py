@@ -129,9 +129,10 @@ class BankApplication(Application):
                     begun = request.unfinished.begun
                     request.unfinished.failed = StoreUncertain("a part of the work is stored") if begun else lost
                 return request.unfinished.step()
+            service = self._registry.opened(DEFAULT) or self._without_default(request)
             if request.target.startswith("/v1/"):
-                return _answer(self._registry.default, request)
-            return self._dispatch(request)
+                return _answer(service, request)
+            return self._dispatch(service, request)
         except BankError as refused:
             response = render.refusal(refused)
         except StoreVoid as error:
@@ -155,8 +156,7 @@ class BankApplication(Application):
         if service is not None and began is not None and began is not service.bank.documents and not began.log.owned:
             raise StoreLost("another process had the bank meanwhile")
 
-    def _dispatch(self, request: Request) -> Answered:
-        service = self._registry.opened(DEFAULT) or self._without_default(request)
+    def _dispatch(self, service: BankService, request: Request) -> Answered:
         path, _ = split_target(request.target)
         named = NAMED_BANK.match(path)
         if named is not None:

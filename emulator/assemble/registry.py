@@ -111,6 +111,8 @@ class BankRegistry:
         self._begins = begins
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
+        self.opened = self._open.get
+        """The bank with this name if it is open, else None."""
         self._watched: set[str] = set()
         self._used: dict[str, float] = {}  # when an open named bank was last used; least recently used first
         self._stores: dict[str, Documents] = {}
@@ -147,10 +149,6 @@ class BankRegistry:
         if self._stand_in is None:
             self._stand_in = self._service("none", memory_store(KINDS))
         return self._stand_in
-
-    def opened(self, name: str) -> BankService | None:
-        """The bank with this name if it is open, else None."""
-        return self._open.get(name)
 
     def find(self, name: str) -> BankService | None:
         """The bank with this name, or None; a stored one is opened.

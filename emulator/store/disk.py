@@ -39,27 +39,16 @@ class Disk:
         """Open an empty file for writing; an existing one is truncated."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 
-    def write(self, file: int, data: bytes | memoryview) -> int:
-        """Write some or all of `data`; returns the number of bytes written."""
-        return os.write(file, data)
-
-    def write_at(self, file: int, data: bytes, offset: int) -> int:
-        return os.pwrite(file, data, offset)
-
-    def cut(self, file: int, size: int) -> None:
-        os.ftruncate(file, size)
-
-    def sync(self, file: int) -> None:
-        """Return once the file's content is on the medium."""
-        os.fsync(file)
+    write = staticmethod(os.write)  # some or all of the data; returns the number of bytes written
+    write_at = staticmethod(os.pwrite)
+    cut = staticmethod(os.ftruncate)
+    sync = staticmethod(os.fsync)  # returns once the file's content is on the medium
+    close = staticmethod(os.close)
 
     def sync_directory(self, path: Path) -> None:
         """Return once the directory's names are on the medium."""
         with closing(self, os.open(path, os.O_RDONLY | os.O_DIRECTORY)) as file:
             os.fsync(file)
-
-    def close(self, file: int) -> None:
-        os.close(file)
 
     def rename(self, old: Path, new: Path) -> None:
         os.replace(old, new)

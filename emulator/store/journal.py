@@ -101,7 +101,9 @@ class Journal:
         end = self.end + len(line)
         self._spoilt = True
         try:
-            write_whole(self._disk, self.file, line)
+            written = self._disk.write(self.file, line)
+            if written < len(line):  # as seldom as the disk is nearly full
+                write_whole(self._disk, self.file, line[written:])
         except BaseException:
             with suppress(OSError):  # if this fails too, the next append tries again before it writes
                 self.mend()

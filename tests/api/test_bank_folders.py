@@ -36,16 +36,16 @@ class Watched:
         self.failing: tuple[str, ...] = ()
         self.spared = 0
         for name in ("write", "sync", "sync_directory", "rename"):
-            monkeypatch.setattr(Disk, name, self._watched(name, getattr(Disk, name)))
+            monkeypatch.setattr(Disk, name, self._watched(name, getattr(Disk(), name)))
 
     def _watched(self, name: str, call: Any) -> Any:
-        def watched(disk: Disk, *arguments: Any) -> Any:
+        def watched(_disk: Disk, *arguments: Any) -> Any:
             self.calls.append((name, arguments[-1].name if isinstance(arguments[-1], Path) else ""))
             if name in self.failing:
                 if self.spared == 0:
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
                 self.spared -= 1
-            return call(disk, *arguments)
+            return call(*arguments)
 
         return watched
 
