@@ -349,9 +349,9 @@ def _is_tool_order(text: str, issuer: Sequence[Rdn]) -> bool:
 
 def _explain(text: str, unreadable: str | None, issuer: Sequence[Rdn]) -> str:
     """How the issuer that was sent differs from the certificate's, as a phrase."""
+    if "\\\\" in text and _issuer_fault(text.replace("\\\\", "\\"), issuer, []) is None:
+        return "the backslashes of the issuer are doubled"
     if unreadable is not None:
-        if "\\\\" in text and _issuer_fault(text.replace("\\\\", "\\"), issuer, []) is None:
-            return "the backslashes of the issuer are doubled"
         return f"the issuer cannot be read as an RFC 2253 name: {unreadable}"
     rdns = read_name(text).rdns
     sent = [attribute for rdn in rdns for attribute in rdn]
@@ -364,8 +364,6 @@ def _explain(text: str, unreadable: str | None, issuer: Sequence[Rdn]) -> str:
         (kind, value.casefold()) for kind, value in own
     ):
         return "the issuer differs in upper and lower case"
-    if "\\\\" in text and _issuer_fault(text.replace("\\\\", "\\"), issuer, []) is None:
-        return "the backslashes of the issuer are doubled"
     if set(sent) < set(own):
         return "parts of the issuer are missing"
     return "the issuer is not the certificate's"

@@ -51,6 +51,7 @@ class Limits:
     event_bytes: int = 1024 * 1024  # of events for a client that does not read, then aborted
 
 
+_SENT_ID = re.compile(rb"\r\nx-request-id:(.*)\r\n", re.IGNORECASE)
 _TOGETHER = f"together over {MAX_HEAD_BYTES} bytes"
 # RFC 9112, 3.2: a Host is uri-host [":" port]; a request with another value is answered 400
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
@@ -94,7 +95,7 @@ def unreadable_head(head: bytes, error: HttpProcessingError | None = None) -> Re
         bare = isinstance(error, InvalidURLError) and "\n" not in error.message  # the target alone, without a reason
         reason = "its target cannot be read" if bare else _reason(error.message)
         response = wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")
-    finish(response, Headers(_sent_ids(head)))
+    finish(response, _sent_id(head))
     return response
 
 
@@ -103,12 +104,11 @@ def unreadable_body(error: HttpProcessingError) -> Response:
     return _too_long(error) or wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
 
 
-def _sent_ids(head: bytes) -> list[tuple[str, str]]:
-    """The X-Request-ID headers of a refused head, which may be incomplete and have a body behind it."""
-    lines = head.partition(b"\r\n\r\n")
-    whole = lines[0].split(b"\r\n")[1 : None if lines[1] else -1]  # without the request line and half a line
-    fields = [line.partition(b":") for line in whole]
-    return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
+def _sent_id(head: bytes) -> Headers:
+    """The X-Request-ID of a refused head, which may be incomplete and have a body behind it."""
+    lines, end, _ = head.partition(b"\r\n\r\n")
+    sent = _SENT_ID.search(lines + end)
+    return Headers() if sent is None else Headers([("X-Request-ID", sent[1].decode("latin-1"))])
 
 
 def _too_long(error: HttpProcessingError) -> Response | None:
