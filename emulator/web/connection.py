@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.hdrs import HOST
@@ -309,14 +310,11 @@ class Connection(BaseProtocol):
         At what it takes for the end of the connection the parser gives or raises something within a head, and stays as
         it is between two requests.
         """
-        try:
-            between = self._http.feed_eof() is None
-        except HttpProcessingError:
-            between = False
-        if between:
-            self._expect(max(self._limits.idle_seconds - self._limits.head_seconds, 0), self._close)
-        else:
-            self._close()
+        with suppress(HttpProcessingError):
+            if self._http.feed_eof() is None:
+                self._expect(max(self._limits.idle_seconds - self._limits.head_seconds, 0), self._close)
+                return
+        self._close()
 
     # The end of the connection
 
@@ -402,8 +400,7 @@ class Listener:
         for connection in tuple(self.open):
             connection.finish()
         if self.open:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), self.limits.drain_seconds)
-            except TimeoutError:
-                for connection in tuple(self.open):
-                    connection.drop()
+            for connection in tuple(self.open):
+                connection.drop()

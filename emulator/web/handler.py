@@ -44,22 +44,7 @@ Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
 
 
 class Handler:
-    """The application as all connections of a process see it."""
-
-    def __init__(self, application: Application) -> None:
-        self.application = application
-        self.watchers = Watchers(application)
-        self._queue = RequestQueue(application, self.watchers)
-        self.answer = application.around(self._queue.answer, self.watchers)
-
-    def stop(self) -> None:
-        """End event streams and long operations, when the server stops."""
-        self.watchers.end()
-        self._queue.stop()
-
-
-class RequestQueue:
-    """Handles requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
+    """Answers requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
     That costs a fraction of one write per request. After a turn of several requests the next begins one round of the
     loop later, so that clients who send again at once are in it. Requests see the changes of earlier ones in the same
@@ -67,9 +52,11 @@ class RequestQueue:
     own between the others.
     """
 
-    def __init__(self, application: Application, watchers: Watchers) -> None:
-        self._application = application
-        self._watchers = watchers
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.watchers = Watchers(application)
+        self.answer = application.around(self.in_turn, self.watchers)
+        """Answers a request, or passes it on to another process."""
         self._waiting: deque[Waiting] = deque()
         self._unfinished: deque[Waiting] = deque()  # in turn
         self._stepped = False  # the last turn was a step of an unfinished request
@@ -78,10 +65,9 @@ class RequestQueue:
         self._scheduled = False  # a turn is scheduled
         self._delivering: set[asyncio.Task[None]] = set()
 
-    def answer(self, request: Request) -> asyncio.Future[Response | Stream]:
+    def in_turn(self, request: Request) -> asyncio.Future[Response | Stream]:
         """The core's answer, after all changes it reports are stored; or the exception that the core raised."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Response | Stream] = loop.create_future()
+        answer: asyncio.Future[Response | Stream] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, answer))
         self._schedule()
         return answer
@@ -97,7 +83,7 @@ class RequestQueue:
             batch = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
         self._crowded = len(batch) > 1
         if batch:  # else the server stops
-            self._handle(self._application.turn(), batch)
+            self._handle(self.application.turn(), batch)
         self._scheduled = False
         if waiting or (self._unfinished and self._steps()):
             self._schedule()
@@ -123,8 +109,8 @@ class RequestQueue:
             delivering = asyncio.ensure_future(self._deliver_later(ended, batch, answers))
             self._delivering.add(delivering)
             delivering.add_done_callback(self._delivering.discard)
-        if self._watchers.open:
-            self._watchers.look_again()
+        if self.watchers.open:
+            self.watchers.look_again()
 
     async def _deliver_later(
         self,
@@ -171,7 +157,8 @@ class RequestQueue:
         awaits.add_done_callback(done)
 
     def stop(self) -> None:
-        """Abandon unfinished requests with 503."""
+        """End event streams, and abandon unfinished requests with 503, when the server stops."""
+        self.watchers.end()
         self._stopped = True
         unfinished, self._unfinished = self._unfinished, deque()
         self._deliver(unfinished, [abandoned(request) for request, _ in unfinished])
@@ -224,12 +211,10 @@ class Watchers:
             while self.open:
                 self._changed.clear()
                 seconds = self._application.next_due()
-                try:
+                with suppress(TimeoutError):
                     async with asyncio.timeout(None if seconds is None else min(max(seconds, pause), _LONGEST_PAUSE)):
                         await self._changed.wait()
                     continue
-                except TimeoutError:
-                    pass
                 try:
                     applying = self._application.apply_due()
                     if applying is not None:

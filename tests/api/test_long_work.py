@@ -41,7 +41,7 @@ from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.snapshot import image_from_bytes
 from emulator.store.table import TableContent
-from emulator.web.handler import RequestQueue, Watchers
+from emulator.web.handler import Handler
 from tests.unit.payments.world import STRAKS, domestic, initiate
 
 JSON = (("Content-Type", "application/json"), ("Host", "127.0.0.1"))
@@ -53,12 +53,12 @@ class Desk:
 
     def __init__(self, application: BankApplication) -> None:
         self.application = application
-        self.turns = RequestQueue(application, Watchers(application))
+        self.turns = Handler(application)
         self.events: list[dict[str, Any]] = []
 
     def send(self, method: str, target: str, body: Any = None) -> asyncio.Future[Any]:
         content = b"" if body is None else json.dumps(body).encode()
-        return self.turns.answer(Request(method, target, JSON, content))
+        return self.turns.in_turn(Request(method, target, JSON, content))
 
     def signed(self, method: str, path: str, **options: Any) -> Request:
         prepared = self.tpp.prepare(method, path, **options)
@@ -169,7 +169,7 @@ async def test_the_console_generates_in_pieces_too(desk: Desk) -> None:
     token = page.body.decode().partition('name="csrf" value="')[2].partition('"')[0]
     form = (("Content-Type", "application/x-www-form-urlencoded"), ("Host", "127.0.0.1"))
     body = f"csrf={token}&customers=20&transactionsPerAccount=1".encode()
-    generating = desk.turns.answer(Request("POST", "/console/generate", form, body))
+    generating = desk.turns.in_turn(Request("POST", "/console/generate", form, body))
     assert await desk.status("GET", "/health") == 200
     assert not generating.done()
     answer = await generating
@@ -499,7 +499,7 @@ async def test_a_large_scenario_is_read_beside_others(desk: Desk, monkeypatch: p
 
 
 async def test_requests_are_counted_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    await desk.turns.answer(desk.signed("GET", "/v1/accounts"))
+    await desk.turns.in_turn(desk.signed("GET", "/v1/accounts"))
     held = Held()
     monkeypatch.setattr(facts, "Facts", held(facts.Facts))
     counting = await underway(desk, held, "POST", "/_emulator/requests/count", {"match": {"operation": "getAccounts"}})
@@ -515,7 +515,7 @@ async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held,
     fixtures._IMAGES.clear()
     held.let.clear()
     held.begun.clear()
-    initializing = desk.turns.answer(desk.signed("POST", "/v1/sandbox/initialize"))
+    initializing = desk.turns.in_turn(desk.signed("POST", "/v1/sandbox/initialize"))
     while not held.begun.is_set():
         assert await desk.status("GET", "/health") == 200
     documents.put(CONTACT, {"id": "stays"})
@@ -536,7 +536,7 @@ async def test_for_a_request_to_restore_the_known_state_that_is_not_signed_nothi
     request = desk.signed("POST", "/v1/sandbox/initialize")
     request.headers = tuple((name, value) for name, value in request.headers if name.lower() != "x-request-id")
     held.let.set()
-    refused = await desk.turns.answer(request)
+    refused = await desk.turns.in_turn(request)
     assert refused.status in (400, 401)
     assert contents(tmp_path) == []
 
@@ -571,7 +571,7 @@ async def test_very_many_transactions_are_deleted_between_others(
     if gone is CUSTOMER:
         identity = (documents.get(ACCOUNT, name) or {})["customerId"]
     steps = [documents.count(kind, **{holder: name})]
-    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/{path.format(identity)}"))
+    deleting = desk.turns.in_turn(desk.signed("DELETE", f"/v1/sandbox/{path.format(identity)}"))
     while not deleting.done():
         assert await desk.status("GET", "/health") == 200
         if steps[-1] != (left := documents.count(kind, **{holder: name})):
@@ -593,7 +593,7 @@ async def test_a_kill_while_an_account_is_deleted_leaves_one_that_can_be_deleted
     account = many_entries(desk, TRANSACTION, "accountId", 200)
     before = desk.application.default.bank.documents.get(ACCOUNT, account)
     assert before is not None
-    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
+    deleting = desk.turns.in_turn(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
     while desk.application.default.bank.documents.count(TRANSACTION, accountId=account) > 150:
         assert await desk.status("GET", "/health") == 200
     killed = tmp_path.with_name(f"{tmp_path.name}-killed")
@@ -617,7 +617,7 @@ async def test_a_reset_while_an_account_is_deleted_keeps_the_account_of_the_fixt
     monkeypatch.setattr(data, "PIECE", 10)
     documents = desk.application.default.bank.documents
     account = many_entries(desk, TRANSACTION, "accountId", 200)
-    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
+    deleting = desk.turns.in_turn(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
     assert await desk.status("GET", "/health") == 200
     assert await desk.status("POST", "/_emulator/reset", {}) == 200
     dump = documents.dump()
@@ -634,7 +634,7 @@ async def test_a_full_disk_while_an_account_is_deleted_is_told_in_the_answer(
     monkeypatch.setattr(data, "PIECE", 10)
     bank = desk.application.default.bank
     account = many_entries(desk, TRANSACTION, "accountId", 200)
-    deleting = desk.turns.answer(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
+    deleting = desk.turns.in_turn(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
     while bank.documents.count(TRANSACTION, accountId=account) > 150:
         assert await desk.status("GET", "/health") == 200
 

@@ -21,7 +21,7 @@ from emulator.assemble.joining import SharedApplication, assembled
 from emulator.bank.clock import LIVE
 from emulator.settings import ServeSettings
 from emulator.store.postgres.log import PostgresLog
-from emulator.web.handler import RequestQueue, Watchers
+from emulator.web.handler import Handler
 
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 PATIENCE = 20.0
@@ -36,16 +36,14 @@ class Process:
         self.registry = application.homes.registry
         self.leases = application.homes.leases
         self.url = url
-        self.watchers = Watchers(application)
-        self._queue = RequestQueue(application, self.watchers)
-        self._answering = application.around(self._queue.answer, self.watchers)
+        self.handler = Handler(application)
         application.start()
 
     def send(self, request: Request) -> asyncio.Task[Response | Stream]:
         """The answer to a request that has reached this process."""
 
         async def answer() -> Response | Stream:
-            return await asyncio.wait_for(asyncio.ensure_future(self._answering(request)), PATIENCE)
+            return await asyncio.wait_for(asyncio.ensure_future(self.handler.answer(request)), PATIENCE)
 
         return asyncio.ensure_future(answer())
 
@@ -77,7 +75,7 @@ class Process:
     async def end(self) -> None:
         """End in order, as at SIGTERM."""
         self.application.stop()
-        self._queue.stop()
+        self.handler.stop()
         await self.application.leave()
         self.application.close()
 
@@ -85,7 +83,7 @@ class Process:
         """End without a word to anybody."""
         await self.pause()
         self.application.stop()
-        self._queue.stop()
+        self.handler.stop()
         assert self.homes._entrance is not None
         with mock.patch.multiple(forwarding, LINGERING=0, ENDING=0.1):
             await self.homes._entrance.close()

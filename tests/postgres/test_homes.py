@@ -384,7 +384,7 @@ async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_tak
             request("DELETE", "snapshots/first", bank=bank),
             request("PUT", f"banks/{bank}", {"fixtures": "empty"}),
         ]
-        asked = [one._queue.answer(each) for each in together]
+        asked = [one.handler.in_turn(each) for each in together]
         answers = [await answer for answer in asked]
         assert [(answer.status, answer.delivery.disconnect) for answer in answers] == [(503, None)] * 4
     async with commits_of(one, refused, (home_storage._DROP_SNAPSHOTS,)):
@@ -1003,8 +1003,8 @@ async def test_a_tpp_is_stored_by_the_request_that_issued_it(one: Process, two: 
     await two.control("PUT", f"banks/{other}", {"fixtures": "empty"}, status=201)
     async with commits_of(one, late):
         asked = [
-            one._queue.answer(request("PUT", "settings", {"progression": "manual"}, bank=bank)),
-            one._queue.answer(request("POST", "tpps", {"name": "first"}, bank=bank)),
+            one.handler.in_turn(request("PUT", "settings", {"progression": "manual"}, bank=bank)),
+            one.handler.in_turn(request("POST", "tpps", {"name": "first"}, bank=bank)),
         ]
         assert [(await answer).status for answer in asked] == [200, 409]
 

@@ -128,12 +128,12 @@ async def test_an_event_stream_shows_what_happens_at_the_home_until_its_client_g
     assert service is not None
     seen, end = follow(await two.ask("GET", "events", bank=bank))
     await eventually(lambda: service.bank.watchers)
-    assert one.watchers.open, "due steps are applied while somebody watches, whatever process they watch at"
+    assert one.handler.watchers.open, "due steps are applied while somebody watches, whatever process they watch at"
     for number in range(3):
         await (one, two)[number % 2].control("PUT", "settings", {"progression": "manual"}, bank=bank)
     await eventually(lambda: seen == ["settings"] * 3)
     end()
-    await eventually(lambda: not (service.bank.watchers or one.watchers.open))
+    await eventually(lambda: not (service.bank.watchers or one.handler.watchers.open))
 
 
 async def test_an_event_stream_ends_with_its_home(one: Process, two: Process, bank: str) -> None:
