@@ -13,8 +13,7 @@ from emulator.bank.snapshots import LARGE, Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
 from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
-from emulator.store.postgres.connection import unwritable
-from emulator.store.postgres.errors import StoreUnreachable
+from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Elsewhere, Lease
 from emulator.store.postgres.log import DELETE
 

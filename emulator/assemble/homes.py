@@ -43,8 +43,7 @@ from emulator.bank.kinds import KINDS
 from emulator.bank.payment import progression
 from emulator.bank.threads import in_thread
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
-from emulator.store.postgres.connection import Server
-from emulator.store.postgres.errors import StoredDataDamaged
+from emulator.store.postgres.connection import Server, StoredDataDamaged
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
 from emulator.store.postgres.log import EMPTY, Commits, Content, PostgresLog, content_of, sweep
 from emulator.web.application import Answering, Watching

@@ -36,8 +36,7 @@ from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings, schema_of
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import Server
-from emulator.store.postgres.errors import StoredDataDamaged, StoreUnusable, unusable
+from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnusable, unusable
 from emulator.store.postgres.leases import Leases
 from emulator.web.application import Answering, Watching
 from emulator.web.console.handler import LIFETIME

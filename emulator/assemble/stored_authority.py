@@ -22,8 +22,7 @@ from emulator.assemble.copying import CA_FILES
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import ca_file, make_private, write_folder, write_private
 from emulator.store import StoreError
-from emulator.store.postgres.connection import Server
-from emulator.store.postgres.errors import StoredDataDamaged
+from emulator.store.postgres.connection import Server, StoredDataDamaged
 
 logger = logging.getLogger(__name__)
 

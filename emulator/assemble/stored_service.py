@@ -29,8 +29,7 @@ from emulator.store import LoadedDocuments, StoreError
 from emulator.store.check import undecodable
 from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import application_name, options
-from emulator.store.postgres.errors import StoredDataDamaged, unusable
+from emulator.store.postgres.connection import StoredDataDamaged, application_name, options, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 

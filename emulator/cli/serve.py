@@ -116,8 +116,8 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
         yield settings
         return
     try:
+        from emulator.store.postgres.connection import StoreUnusable
         from emulator.store.postgres.embedded import server
-        from emulator.store.postgres.errors import StoreUnusable
     except ImportError as error:
         raise Failed(f"--store: {EXTRA_NEEDED}") from error
     try:

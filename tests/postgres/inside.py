@@ -26,8 +26,7 @@ from emulator.api.messages import Request, Response
 from emulator.assemble import homes
 from emulator.bank.notification_targets import allowed_host
 from emulator.client import Identity
-from emulator.store.postgres.connection import OutcomeUnknown
-from emulator.store.postgres.errors import StoreUnreachable
+from emulator.store.postgres.connection import OutcomeUnknown, StoreUnreachable
 from tests.postgres.faulty import hasty
 from tests.postgres.history import Problem
 from tests.postgres.jepsen import OWNERS

@@ -19,7 +19,7 @@ from emulator.api.messages import Request
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres import layout
-from emulator.store.postgres.errors import unusable
+from emulator.store.postgres.connection import unusable
 from tests.postgres.cluster import Node, ask, control, eventually
 from tests.postgres.process import HEADERS, Process
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder

@@ -29,8 +29,7 @@ from emulator.scenario import loader
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
-from emulator.store.postgres.connection import OutcomeUnknown, Server
-from emulator.store.postgres.errors import StoreUnreachable, StoreUnusable
+from emulator.store.postgres.connection import OutcomeUnknown, Server, StoreUnreachable, StoreUnusable
 from tests.known_state import KARI
 from tests.ports import free_port
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request

@@ -15,7 +15,7 @@ from emulator import assemble
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres import layout
-from emulator.store.postgres.errors import StoreLayoutNewer
+from emulator.store.postgres.connection import StoreLayoutNewer
 from emulator.store.postgres.log import content_of
 from tests.postgres.process import execute, process
 from tests.postgres.server import ROLE, PostgreSQL

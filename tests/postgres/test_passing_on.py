@@ -17,7 +17,7 @@ from emulator.assemble import forwarding
 from emulator.assemble.forwarding import NotDelivered, Ways
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
-from emulator.store.postgres.errors import StoreUnreachable
+from emulator.store.postgres.connection import StoreUnreachable
 from tests.known_state import KARI
 from tests.postgres.process import HEADERS, Process, eventually, execute, process, request, whole
 from tests.unit.pages.visitor import Page, Visitor

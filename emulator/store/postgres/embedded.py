@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from emulator.store.postgres.errors import StoreUnusable
+from emulator.store.postgres.connection import StoreUnusable
 
 
 @contextmanager

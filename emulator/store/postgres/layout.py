@@ -14,7 +14,7 @@ from contextlib import suppress
 from psycopg import AsyncConnection, errors
 from psycopg.rows import TupleRow
 
-from emulator.store.postgres.errors import StoreLayoutNewer, StoreUnusable
+from emulator.store.postgres.connection import StoreLayoutNewer, StoreUnusable
 
 VERSION = 2
 ATTEMPTS = 5  # processes that start together make the same tables

@@ -47,8 +47,7 @@ from datetime import datetime
 
 import orjson
 
-from emulator.store.postgres.connection import LOADING, Server
-from emulator.store.postgres.errors import StoredDataDamaged
+from emulator.store.postgres.connection import LOADING, Server, StoredDataDamaged
 
 LASTS = 3.0  # seconds of the database's clock
 MARGIN = 0.5  # seconds

@@ -42,8 +42,14 @@ from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUnce
 from emulator.store.journal_log import Abandoned
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
-from emulator.store.postgres.connection import ANSWERING, LOADING, OutcomeUnknown, Server
-from emulator.store.postgres.errors import StoredDataDamaged, StoreUnreachable
+from emulator.store.postgres.connection import (
+    ANSWERING,
+    LOADING,
+    OutcomeUnknown,
+    Server,
+    StoredDataDamaged,
+    StoreUnreachable,
+)
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import Tables, load, snapshot_bytes
 from emulator.store.table import Change, Image, StoredContent, content_named
