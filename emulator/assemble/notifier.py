@@ -11,7 +11,8 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -54,42 +55,39 @@ class Notifier:
         self._notifying: dict[str, BankService] = {}  # those whose settings let them notify, of thousands hardly one
         self._change = change
         self._post = post
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._working: asyncio.Task[None] | None = None
-        self._woken = False
-        self._again = False
-        self._paused_until = 0.0  # time of the loop
+        self._running: asyncio.Task[None] | None = None  # between `start` and `stop`
+        self._woken = asyncio.Event()  # there may be something to do
+        self._rested = asyncio.Event()  # what there was to do is done, or has failed
         self._sending: dict[str, str] = {}  # by the id of a notification in flight: its TPP
-        self._settled: list[tuple[BankService, str, DeliveryResult]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._settled: dict[str, tuple[BankService, DeliveryResult]] = {}  # answered, and not stored yet
+        self._posts: set[asyncio.Task[None]] = set()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is being sent, and nothing is due."""
-        busy = self._woken or self._working is not None or self._sending or self._settled
+        busy = self._woken.is_set() or not self._rested.is_set() or self._sending or self._settled
         return not busy and not any(map(self._is_due, self._followed()))
 
     def start(self) -> None:
         """Start sending, within a running loop."""
         if self._post is None:
             return
-        self._loop = asyncio.get_running_loop()
+        self._running = asyncio.get_running_loop().create_task(self._run(self._post))
         for service in self._services():
             self.follow(service)
 
     def follow(self, service: BankService) -> None:
         """Send the notifications of a bank; called for each bank that is opened."""
-        if self._loop is None:
+        if self._running is None:
             return  # `start` will do it
-        service.bank.documents.follow(NOTIFICATION, self._wake)
+        service.bank.documents.follow(NOTIFICATION, self._woken.set)
         service.bank.documents.follow(META, partial(self._take_note, service))  # settings and clock
         self._take_note(service)
 
     def _take_note(self, service: BankService) -> None:
         if service.bank.settings.notifications:
             self._notifying[service.bank.name] = service
-            self._wake()
+            self._woken.set()
         else:
             self._notifying.pop(service.bank.name, None)
 
@@ -102,47 +100,48 @@ class Notifier:
 
     def stop(self) -> None:
         """Stop sending. Notifications in flight keep their claim, and are sent again at the next start."""
-        self._loop = None
-        if self._timer is not None:
-            self._timer.cancel()
-        for task in tuple(self._tasks):
-            task.cancel()
+        if self._running is not None:
+            for task in (self._running, *self._posts):
+                task.cancel()
+            self._running = None
+            self._rested.set()
 
     async def quiet(self) -> None:
         """Return once nothing is in flight and nothing is due; at once after `stop`."""
-        while self._loop is not None and not self.idle:
-            self._begin()
-            if self._tasks:
-                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-            else:
-                await asyncio.sleep(TICK)
+        while self._running is not None and not self.idle:
+            self._rested.clear()
+            await self._rested.wait()
 
-    def _wake(self) -> None:
-        if not self._woken and self._loop is not None:
-            self._woken = True
-            self._loop.call_soon(self._begin)
+    async def _run(self, post: Post) -> None:
+        """Work whenever there may be something to do: after a change, and as bank time goes on."""
+        while True:
+            self._woken.clear()
+            self._rested.clear()
+            failed = False
+            for service in self._concerned():
+                try:
+                    await self._serve(service, post)
+                except StoreUnwritable as error:
+                    failed = True
+                    logger.error("notifications cannot be sent: %s", error)
+                except Exception:
+                    failed = True
+                    logger.exception("notifications could not be sent")
+            self._rested.set()
+            if failed:
+                await asyncio.sleep(PAUSE)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK if self._notifying else None):
+                    await self._woken.wait()
 
-    def _begin(self) -> None:
-        """Start work if there is any, and check again later if bank time may bring some."""
-        self._woken = False
-        if self._loop is None or self._post is None:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        followed = self._followed()
-        if followed:
-            self._timer = self._loop.call_later(TICK, self._wake)
-        if self._working is not None:
-            self._again = True
-        elif self._loop.time() >= self._paused_until and (self._settled or any(map(self._has_work, followed))):
-            self._working = self._spawn(self._work(self._post))
-
-    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    def _concerned(self) -> list[BankService]:
+        """The banks that may have something to send, and those with answered notifications to settle."""
+        for identity, (service, _) in list(self._settled.items()):
+            if self._opened(service.bank.name) is not service:
+                del self._settled[identity], self._sending[identity]
+        services = [service for service, _ in self._settled.values()] + self._followed()
+        return list({service.bank.name: service for service in services}.values())
 
     def _is_due(self, service: BankService) -> bool:
         """Whether a notification is due, or a change that may cause one."""
@@ -160,49 +159,25 @@ class Notifier:
         abandoned = any(one["id"] not in self._sending for one in claimed)
         return abandoned or (self._is_due(service) and len(self._sending) < MOST)
 
-    async def _work(self, post: Post) -> None:
-        """Settle answered notifications and claim due ones, bank by bank."""
-        try:
-            settled, self._settled = self._settled, []
-            services = {service.bank.name: service for service in self._followed()}
-            for service, identity, _ in settled:
-                if self._opened(service.bank.name) is service:
-                    services[service.bank.name] = service
-                else:
-                    self._sending.pop(identity, None)
-            for service in services.values():
-                own = [(identity, outcome) for one, identity, outcome in settled if one is service]
-                if own or self._has_work(service):
-                    await self._serve(service, own, post)
-        finally:
-            self._working = None
-            if self._again:
-                self._again = False
-                self._wake()
-
-    async def _serve(self, service: BankService, settled: list[tuple[str, DeliveryResult]], post: Post) -> None:
-        try:
-            pieces = service.settling()
-            claim = partial(self._claim, service, settled, pieces)
-            while (claimed := await self._change(service, claim)) is None:
-                await asyncio.sleep(0)  # requests come between
-        except Exception as error:
-            if not isinstance(error, StoreUnwritable):
-                logger.exception("notifications could not be sent")
-            else:
-                logger.error("notifications cannot be sent: %s", error)
-            self._settled += [(service, identity, outcome) for identity, outcome in settled]
-            self._paused_until = asyncio.get_running_loop().time() + PAUSE
+    async def _serve(self, service: BankService, post: Post) -> None:
+        """Settle answered notifications of a bank, claim due ones and send them."""
+        settled = {identity: outcome for identity, (one, outcome) in self._settled.items() if one is service}
+        if not (settled or self._has_work(service)):
             return
-        for identity, _ in settled:
-            self._sending.pop(identity, None)
+        claim = partial(self._claim, service, settled, service.settling())
+        while (claimed := await self._change(service, claim)) is None:
+            await asyncio.sleep(0)  # requests come between
+        for identity in settled:
+            del self._settled[identity], self._sending[identity]
         for notification in claimed:
             if notifications.is_claimed(service.bank, notification["id"]):
                 self._sending[notification["id"]] = notification["tpp"]
-                self._spawn(self._send(service, notification, post))
+                sending = asyncio.get_running_loop().create_task(self._send(service, notification, post))
+                self._posts.add(sending)
+                sending.add_done_callback(self._posts.discard)
 
     def _claim(
-        self, service: BankService, settled: list[tuple[str, DeliveryResult]], pieces: Iterator[None]
+        self, service: BankService, settled: Mapping[str, DeliveryResult], pieces: Iterator[None]
     ) -> list[Notification] | None:
         """Settle, release and claim notifications of a bank in one change; returns those to send.
 
@@ -212,18 +187,17 @@ class Notifier:
         if next(pieces, self) is None:
             return None
         with bank.documents.transaction():
-            for identity, outcome in settled:
+            for identity, outcome in settled.items():
                 notifications.settle(bank, identity, outcome)
             notifications.release_abandoned(bank, sending=self._sending)
             if not bank.settings.notifications:
                 return []
-            answered = {identity for identity, _ in settled}
-            in_flight = Counter(tpp for identity, tpp in self._sending.items() if identity not in answered)
+            in_flight = Counter(tpp for identity, tpp in self._sending.items() if identity not in settled)
             most = MOST - in_flight.total()
             return notifications.claim(bank, room=in_flight, most=most, each=EACH)
 
     async def _send(self, service: BankService, notification: Notification, post: Post) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()
         outcome = await post(notification["uri"], body, notification["id"], notification.get("traceparent"))
-        self._settled.append((service, notification["id"], outcome))
-        self._wake()
+        self._settled[notification["id"]] = service, outcome
+        self._woken.set()
