@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
-from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished, finished
+from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
+from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -125,9 +125,8 @@ class BankApplication(Application):
             if request.unfinished is not None:
                 try:
                     self._continues(request, request.unfinished)
-                except StoreLost as lost:  # the work ends, unless it has done already what lasts
-                    begun = request.unfinished.begun
-                    request.unfinished.failed = StoreUncertain("a part of the work is stored") if begun else lost
+                except StoreLost as lost:
+                    refuse(request, request.unfinished, lost)
                 return request.unfinished.step()
             service = self._registry.opened(DEFAULT) or self._without_default(request)
             if request.target.startswith("/v1/"):
@@ -136,8 +135,9 @@ class BankApplication(Application):
         except BankError as refused:
             response = render.refusal(refused)
         except StoreVoid as error:
-            begun = request.unfinished is not None and request.unfinished.begun
-            return Response(503, delivery=ELSEWHERE if isinstance(error, StoreLost) and not begun else HANG_UP)
+            response = Response(503)
+            refuse(request, response, error)
+            return response
         except Exception as error:
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))
@@ -301,16 +301,16 @@ def _handled(service: BankService, request: Request) -> Answered:
     if request.method == "POST" and INITIALIZE in request.target:
         return Unfinished(service.initializing(request)).step()
     answer = service.answer(request)
-    return answer if answer.rest is None else Unfinished(_completed(answer, answer.rest)).step()
+    return answer if answer.rest is None else Unfinished(_completed(request, answer, answer.rest)).step()
 
 
-def _completed(answer: Response, rest: Iterator[object]) -> Generator[object, None, Answered]:
+def _completed(request: Request, answer: Response, rest: Iterator[object]) -> Generator[object, None, Answered]:
     """Do what is left to do before an answer is sent; what cannot be stored makes it 503."""
     answer.rest = None
     try:
         yield from rest
     except StoreUnwritable as error:
-        refuse(answer, error)
+        refuse(request, answer, error)
     return answer
 
 

@@ -39,7 +39,7 @@ from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.bank.errors import BankError
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.journal_log import Abandoned
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Turns:
         self._counts = registry.counts
         self._handled: Handled = []
         self._shown: dict[Documents, None] = {}  # what answers of the turn may show, where they wait for more
-        self._owed: list[tuple[Answered, Awaitable[None]]] = []
+        self._owed: list[tuple[Request, Answered, Awaitable[None]]] = []
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -87,7 +87,7 @@ class Turns:
             if isinstance(answer, Unfinished) and answer.documents is None:
                 answer.documents = shown
             if (owed := self._registry.storage.owed()) is not None:
-                self._owed.append((answer, owed))
+                self._owed.append((request, answer, owed))
         self._handled.append((request, answer, shown))
         self.count += 1
         return answer
@@ -141,7 +141,7 @@ class Turns:
     async def _lasting(
         self,
         waiting: dict[Documents, Awaitable[None]],
-        owed: Iterable[tuple[Answered, Awaitable[None]]],
+        owed: Iterable[tuple[Request, Answered, Awaitable[None]]],
         failed: dict[Documents, Exception],
         concluded: Callable[[], Exception | None],
     ) -> Exception | None:
@@ -151,11 +151,11 @@ class Turns:
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
-        for answer, work in owed:
+        for request, answer, work in owed:
             try:
                 await work
             except (BankError, StoreUnwritable) as error:
-                refuse(answer, error)
+                refuse(request, answer, error)
         return concluded()
 
     def _concluded(
@@ -185,10 +185,7 @@ class Turns:
         for request, answer, shown in handled:
             documents = self._documents_of(request) if shown is None else shown
             if documents is not None and documents in failed:
-                error = failed[documents]
-                if isinstance(error, StoreLost) and request.unfinished is not None and request.unfinished.begun:
-                    error = StoreUncertain("a part of the work is stored")  # which nobody may do once more
-                refuse(answer, error)
+                refuse(request, answer, failed[documents])
                 refused[documents] += 1
         for documents, count in refused.items():
             if not isinstance(failed[documents], StoreLost):
@@ -266,16 +263,18 @@ class Turns:
             raise Abandoned
 
 
-def refuse(answer: Answered, error: Exception) -> None:
+def refuse(request: Request, answer: Answered, error: Exception) -> None:
     """Turn an answer into 503, or what a BankError says, in place, as the request log has it too; an unfinished one
-    gets the error in its next step. Where another process has the bank it is marked as void, where nobody knows the
-    outcome the client is hung up.
+    gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
+    outcome, or nobody may do once more what is stored already, the client is hung up.
     """
+    if isinstance(error, StoreLost) and request.unfinished is not None and request.unfinished.begun:
+        error = StoreUncertain("a part of the work is stored")
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
     if not isinstance(answer, Response):
         return
-    if isinstance(error, StoreLost | StoreUncertain):
+    if isinstance(error, StoreVoid):
         answer.delivery = ELSEWHERE if isinstance(error, StoreLost) else HANG_UP
         return
     if not isinstance(error, BankError):

@@ -58,7 +58,7 @@ def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
         exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
         exchange.response = Response(200, [], large)
         log.weigh(exchange)
-        refuse(exchange.response, OSError("the disk is full"))
+        refuse(exchange.request, exchange.response, OSError("the disk is full"))
     exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
     exchange.response = Response(200, [], large)
     log.weigh(exchange)
