@@ -85,7 +85,6 @@ class HomeStorage(Storage):
     def __init__(self, homes: Homes) -> None:
         super().__init__()
         self._homes = homes
-        self._aside: set[str] = set()
 
     def owed(self) -> Awaitable[None] | None:
         """The storing of TPPs that were issued; it is taken on now, as another task stores what is pending, too."""
@@ -103,11 +102,11 @@ class HomeStorage(Storage):
 
     def names(self) -> Set[str]:
         """Every bank, as of the last look."""
-        return self._homes.known.keys() - self._aside if self._aside else self._homes.known.keys()
+        return self._homes.known.keys()
 
     def has(self, name: str) -> bool:
         """Whether there was the bank at the last look."""
-        return name in self._homes.known and name not in self._aside
+        return name in self._homes.known
 
     def home(self, name: str) -> str | None:
         """The address of the bank's home."""
@@ -161,15 +160,6 @@ class HomeStorage(Storage):
         if homes.leases.held.get(name) is lease:  # else it was created again
             homes.known.pop(name, None)
             homes.leases.held.pop(name)
-
-    @contextmanager
-    def put_aside(self, name: str) -> Iterator[None]:
-        """For as long as the block the bank is not listed."""
-        self._aside.add(name)
-        try:
-            yield
-        finally:
-            self._aside.discard(name)
 
     def snapshots(self, name: str) -> Snapshots:
         """The snapshots in the store; of a bank that is none, as for operations that need no bank, in memory."""

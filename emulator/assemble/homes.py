@@ -250,6 +250,9 @@ class Homes:
                 raise StoreUnwritable("this process is ending")
             if self._serves(name, whole=whole):
                 return None
+            held = self.leases.held.get(name)
+            if held is not None and held.valid and held.damage is not None:
+                raise held.damage  # it is being replaced here, and another lease would end that
             if self.registry.documents(name) is not None:  # the lease was not renewed in time; perhaps nobody took it
                 await self.renew()
                 if self._serves(name):

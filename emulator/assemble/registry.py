@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from time import monotonic
 from urllib.parse import unquote
 
@@ -177,20 +177,15 @@ class BankRegistry:
             logger.error("%s", text)
         return BankError("SYSTEM_ERROR", text, status=503)
 
-    @contextmanager
-    def without_damage(self, name: str) -> Iterator[None]:
-        """A context in which a bank with damaged documents does not exist; it is put back if the block fails."""
+    def _undamaged(self, name: str) -> BankService | None:
+        """The bank with this name; None also for one with damaged documents, whose place another one may take."""
         try:
-            self.find(name)
+            return self.find(name)
         except BankError as refused:
             cause = refused.__cause__
-            if not (isinstance(cause, StoreDamaged) or (isinstance(cause, StoreShared) and cause.unreadable)):
-                raise
-        else:
-            yield
-            return
-        with self.storage.put_aside(name):
-            yield
+            if isinstance(cause, StoreDamaged) or (isinstance(cause, StoreShared) and cause.unreadable):
+                return None
+            raise
 
     def open(self, name: str, documents: Documents | None = None) -> BankService:
         """Open the bank `name` with its stored documents, or with --fixtures if there are none."""
@@ -273,11 +268,12 @@ class BankRegistry:
         """
         if not FILE_NAME.fullmatch(name):
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
-        known = self.find(name)
+        known = self._undamaged(name)
         if known is None:
+            damaged = self.exists(name)
             with self.storage.creating(name) as (documents, place):  # it has its place once it is complete
                 ready = yield from self._prepared(spec, documents)
-                if self.exists(name):
+                if name in self._open or self.exists(name) is not damaged:
                     raise changed_meanwhile(name)
                 service = self._service(name, documents, spec.seed)
                 self._fill(service, documents, spec, ready)

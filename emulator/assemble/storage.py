@@ -77,17 +77,14 @@ class Storage:
 
     @contextmanager
     def creating(self, name: str) -> Iterator[New]:
-        """A context with the documents of a new bank, which are dropped unless it was put in its place."""
+        """A context with the documents of a new bank, which are dropped unless it was put in its place, in which a
+        damaged bank may be.
+        """
         yield self.open(name), lambda: None
 
     def delete(self, _name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
         """Delete a bank, in steps between which others may be used; `end` closes it once it cannot be opened again."""
         yield from ()
-
-    @contextmanager
-    def put_aside(self, _name: str) -> Iterator[None]:
-        """A context in which a damaged bank does not exist; it is put back if the block fails."""
-        yield
 
     def snapshots(self, _name: str) -> Snapshots:
         """The snapshots of a bank."""
@@ -149,7 +146,9 @@ class FolderStorage(Storage):
 
     @contextmanager
     def creating(self, name: str) -> Iterator[New]:
-        """Documents in a temporary folder, which gets the bank's name at the end."""
+        """Documents in a temporary folder, which gets the bank's name at the end; a damaged one there is moved away. It
+        comes back if that fails, or the process is killed before there is the new one.
+        """
         temporary = self.temporary()
         with ExitStack() as undo:
             undo.callback(shutil.rmtree, temporary, ignore_errors=True)
@@ -157,10 +156,16 @@ class FolderStorage(Storage):
             undo.callback(documents.discard)
 
             def place() -> None:
+                damaged = self.temporary(f"replaced-{name}") if self.has(name) else None
+                if damaged is not None:
+                    self._rename(self.of(name), damaged)
+                    undo.callback(self._rename, damaged, self.of(name))
                 self._rename(temporary, self.of(name))
                 if isinstance(documents.log, JournalLog):
                     documents.log.directory = self.of(name)
                 undo.pop_all()
+                if damaged is not None:
+                    shutil.rmtree(damaged, ignore_errors=True)
 
             yield documents, place
 
@@ -170,18 +175,6 @@ class FolderStorage(Storage):
         self._rename(self.of(name), aside)
         end()
         yield None
-        shutil.rmtree(aside, ignore_errors=True)
-
-    @contextmanager
-    def put_aside(self, name: str) -> Iterator[None]:
-        """The folder is moved away; it comes back if the block fails, or the process is killed in it."""
-        aside = self.temporary(f"replaced-{name}")
-        self._rename(self.of(name), aside)
-        try:
-            yield
-        except BaseException:
-            self._rename(aside, self.of(name))
-            raise
         shutil.rmtree(aside, ignore_errors=True)
 
     def snapshots(self, name: str) -> Snapshots:

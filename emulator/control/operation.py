@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -51,11 +50,8 @@ class Banks(Protocol):
     def find(self, name: str) -> BankService | None:
         """The bank with this name, or None; SYSTEM_ERROR (503) if it cannot be opened."""
 
-    def without_damage(self, name: str) -> AbstractContextManager[None]:
-        """A `with` block in which a bank with damaged documents does not exist."""
-
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
-        """Create or replace a bank, in steps between which other requests are answered."""
+        """Create or replace a bank, a damaged one too, in steps between which other requests are answered."""
 
     def deleting(self, name: str) -> Generator[object, None, None]:
         """Delete a bank, in steps; CONFLICT for the default one, RESOURCE_UNKNOWN if it does not exist."""

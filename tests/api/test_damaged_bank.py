@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,13 @@ import pytest
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
+from emulator.bank.errors import BankError
+from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.kinds import KINDS
 from emulator.ca import CertificateAuthority
+from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
+from emulator.store import Documents
 from emulator.store.check import repair
 
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
@@ -108,6 +112,28 @@ def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(application: BankA
     assert asked(application, "GET", "/_emulator/banks")[1]["banks"] == [
         {"name": name, "baseUrl": f"http://127.0.0.1:8080/banks/{name}"} for name in ("default", "x")
     ]
+
+
+@pytest.mark.parametrize(("meanwhile", "then"), [("PUT", 200), ("DELETE", 404)])
+def test_what_becomes_of_a_damaged_bank_while_another_one_is_prepared_stays(
+    application: BankApplication, monkeypatch: pytest.MonkeyPatch, meanwhile: str, then: int
+) -> None:
+    registry = application._registry
+    prepared = registry._prepared
+
+    def later(spec: BankSpec, documents: Documents) -> Generator[object, None, PreparedFixture]:
+        monkeypatch.undo()
+        yield None
+        return (yield from prepared(spec, documents))
+
+    monkeypatch.setattr(registry, "_prepared", later)
+    making = registry.making("x", BankSpec())
+    next(making)
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 503
+    assert asked(application, meanwhile, BANK)[0] in (200, 204)
+    with pytest.raises(BankError, match="created or deleted in the meantime"):
+        next(making)
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == then
 
 
 def test_delete_removes_a_damaged_bank(application: BankApplication, snapshot: Path) -> None:

@@ -792,13 +792,18 @@ async def test_who_asks_for_a_bank_that_is_being_created_does_not_disturb_that(o
     await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
 
 
-async def test_a_damaged_bank_that_is_being_replaced_is_not_there_whoever_looks(one: Process, bank: str) -> None:
-    one.registry.end(bank)
-    assert one.registry.exists(bank)
-    with one.registry.storage.put_aside(bank):
-        await one.homes.refresh()
-        assert not one.registry.exists(bank)
-    assert one.registry.exists(bank)
+async def test_who_asks_for_a_damaged_bank_that_is_being_replaced_does_not_disturb_that(
+    one: Process, two: Process, bank: str
+) -> None:
+    await one.homes._give_back([bank])
+    one.homes.drop(bank)
+    await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
+    assert await one.homes.locate(bank, new=True, whole=True) is None  # as `PUT` does at first
+    lease = one.leases.held[bank]
+    for each in (one, two):
+        await each.control("GET", "clock", bank=bank, status=503)
+    assert one.leases.held.get(bank) is lease
+    await one.control("PUT", f"banks/{bank}", {"fixtures": "empty"}, status=200)
 
 
 async def test_a_bank_that_was_made_again_is_not_closed_by_the_deletion_before(one: Process, bank: str) -> None:

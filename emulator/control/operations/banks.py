@@ -112,17 +112,16 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
         if wanted.tpp is not None:
             shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
 
-    with call.banks.without_damage(name):
-        created = yield from call.banks.making(
-            name,
-            BankSpec(
-                fixture=fixture,
-                seed=wanted.seed,
-                restored=restored,
-                prepare=prepare,
-                report=reports_preparing(call.bank, "banks", name=name),
-            ),
-        )
+    created = yield from call.banks.making(
+        name,
+        BankSpec(
+            fixture=fixture,
+            seed=wanted.seed,
+            restored=restored,
+            prepare=prepare,
+            report=reports_preparing(call.bank, "banks", name=name),
+        ),
+    )
     yield from call.target_of(created).snapshots.clearing()
     replace(call, service=created).publish("reset", "reset")
     call.banks.publish_to_all("banks", name, "created")
