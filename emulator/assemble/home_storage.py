@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 from emulator.assemble.homes import LOST, NOWHERE, Homes
-from emulator.assemble.storage import New, Storage, StoredSnapshots
+from emulator.assemble.storage import New, Storage
 from emulator.bank.errors import BankError
-from emulator.bank.snapshots import LARGE, Snapshots
+from emulator.bank.kinds import KINDS
+from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
+from emulator.store import Documents, Image, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Elsewhere, Lease
 from emulator.store.postgres.log import DELETE
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _SNAPSHOT = "SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
 _SAVE_SNAPSHOT = (
@@ -42,16 +45,18 @@ def _execute(homes: Homes, statement: str, *values: object) -> None:
         raise StoreLost(LOST)
 
 
-class ServerSnapshots(StoredSnapshots):
+class ServerSnapshots(Snapshots):
     """The snapshots of a bank in the database."""
+
+    stored = True
 
     def __init__(self, homes: Homes, lease: Lease) -> None:
         super().__init__(lease.snapshots)
         self._homes = homes
         self._lease = lease
 
-    def _write(self, name: str, content: bytes) -> None:
-        bank, now = self._lease.name, datetime.now(UTC)
+    def _write(self, name: str, image: Image) -> None:
+        bank, now, content = self._lease.name, datetime.now(UTC), snapshot_bytes(image.tables)
         _execute(self._homes, _SAVE_SNAPSHOT, name, now, content, bank, self._lease.epoch)
         try:
             gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.made)
@@ -64,12 +69,9 @@ class ServerSnapshots(StoredSnapshots):
         asked = self._lease.name, self._lease.epoch, list(names)
         yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)
 
-    def _size(self, _name: str) -> int:
-        return LARGE + 1  # it is read in a thread
-
-    def _content(self, name: str) -> bytes:
+    def _read(self, name: str) -> Image:
         for (body,) in self._homes.server.rows_in_thread(_SNAPSHOT, self._lease.name, name):
-            return bytes(body)
+            return image_from_bytes(bytes(body), KINDS, file=Path(name))
         raise LookupError(name)
 
 

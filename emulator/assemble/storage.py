@@ -9,24 +9,21 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 
-from emulator.bank.errors import BankError
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import KINDS
-from emulator.bank.snapshots import NAME, SavedSnapshot, Snapshots, is_small
-from emulator.bank.threads import in_thread
+from emulator.bank.snapshots import NAME, Snapshots
 from emulator.ca.files import sweep, write_private
 from emulator.store import (
     Documents,
     Image,
     JournalLog,
     StoreDamaged,
-    StoreError,
     StoreUnwritable,
     memory_store,
     open_store,
@@ -204,54 +201,16 @@ class FolderStorage(Storage):
                 raise
 
 
-class StoredSnapshots(Snapshots):
-    """The snapshots of one bank where they are stored; `present`: name and time of each, the oldest first.
-
-    A form of it has `_write`, `_content` (LookupError if there is none), `_drop` and `_size`.
-    """
-
-    def __init__(self, present: Iterable[tuple[str, datetime]] = ()) -> None:
-        super().__init__()
-        self._saved = {name: SavedSnapshot(created, None) for name, created in present}
-
-    def _write(self, name: str, content: bytes) -> None:
-        raise NotImplementedError
-
-    def _content(self, name: str) -> bytes:
-        raise NotImplementedError
-
-    def _file(self, name: str) -> Path:
-        return Path(name)
-
-    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        yield None  # after the turn everything in it lasts
-        yield from in_thread(lambda: self._write(name, snapshot_bytes(image.tables)), lasts=True)
-        return image if is_small(image.size) else None
-
-    def _read(self, name: str) -> Image:
-        try:
-            content = self._content(name)
-            image = image_from_bytes(content, KINDS, file=self._file(name))
-        except LookupError:
-            del self._saved[name]
-            raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None
-        except StoreUnwritable:
-            raise
-        except (OSError, StoreError) as error:
-            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
-        if is_small(len(content)):
-            self._saved[name].image = image
-        return image
-
-
 ENDING = ".snapshot.json"
 
 
-class FileSnapshots(StoredSnapshots):
+class FileSnapshots(Snapshots):
     """Snapshots in files of a directory, which may be missing.
 
     With `power`, saved and deleted ones survive a power cut. Unfinished files of a killed process are removed.
     """
+
+    stored = True
 
     def __init__(self, directory: Path, *, power: bool = False) -> None:
         self._directory = directory
@@ -261,7 +220,7 @@ class FileSnapshots(StoredSnapshots):
         times = sorted((file.stat().st_mtime, file.name.removesuffix(ENDING)) for file in snapshot_files(directory))
         super().__init__((name, datetime.fromtimestamp(time, UTC)) for time, name in times)
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write(self, name: str, image: Image) -> None:
         """Write a file atomically, readable by its owner only; StoreUnwritable.
 
         OSError if a power cut could undo the write; a new file is then removed.
@@ -270,7 +229,7 @@ class FileSnapshots(StoredSnapshots):
         is_new = not file.exists()
         try:
             disk.make_directory(self._directory, sync=self._power)
-            write_private(file, content)
+            write_private(file, snapshot_bytes(image.tables))
         except OSError as error:
             raise StoreUnwritable(f"{file}: {error}") from error
         if self._power:
@@ -292,13 +251,10 @@ class FileSnapshots(StoredSnapshots):
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}{ENDING}"
 
-    def _size(self, name: str) -> int:
+    def _read(self, name: str) -> Image:
         file = self._file(name)
-        return file.stat().st_size if file.is_file() else 0
-
-    def _content(self, name: str) -> bytes:
         try:
-            return self._file(name).read_bytes()
+            return image_from_bytes(file.read_bytes(), KINDS, file=file)
         except FileNotFoundError as error:
             raise LookupError(name) from error
 

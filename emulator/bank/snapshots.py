@@ -1,13 +1,14 @@
 """Named snapshots of a bank: documents, clock, rules and settings, which can be restored.
 
 `Snapshots` holds them in memory; `emulator.assemble` has the forms that store them, in files or where several processes
-share them. A reset keeps them (assumed); a bank that is created again has none.
+share them: a form has `_write`, `_read` and `_drop`. A reset keeps them (assumed); a bank that is created again has
+none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,16 +18,11 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import in_thread
-from emulator.store import Image, StoreUncertain, StoreUnwritable
+from emulator.store import Image, StoreError, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
 LARGE = 4 << 20  # bytes; a larger snapshot is prepared in a thread, and does not stay in memory if it is stored
-
-
-def is_small(size: int) -> bool:
-    """Whether a snapshot of so many bytes is written at once and stays in memory."""
-    return size <= LARGE
 
 
 @dataclass(slots=True)
@@ -38,10 +34,12 @@ class SavedSnapshot:
 
 
 class Snapshots:
-    """The snapshots of one bank, in memory. A form that stores them overrides `_keep`, `_drop`, `_read` and `_size`."""
+    """The snapshots of one bank; `present`: name and time of each that is `stored` already, the oldest first."""
 
-    def __init__(self) -> None:
-        self._saved: dict[str, SavedSnapshot] = {}
+    stored = False
+
+    def __init__(self, present: Iterable[tuple[str, datetime]] = ()) -> None:
+        self._saved = {name: SavedSnapshot(created, None) for name, created in present}
         self._under_way: set[str] = set()  # being saved or deleted
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
@@ -58,45 +56,40 @@ class Snapshots:
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
         self._under_way.add(name)
         try:
-            in_memory = yield from self._keep(name, image)
+            if self.stored:
+                yield None  # after the turn everything in it lasts
+                yield from in_thread(lambda: self._write(name, image), lasts=True)
             if name not in self._under_way:
                 yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         finally:
             self._under_way.discard(name)
         self._saved.pop(name, None)
-        self._saved[name] = SavedSnapshot(real_now(), in_memory)
-
-    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
-        """Store an image; returns it if it stays in memory."""
-        del name
-        yield from ()
-        return image
+        in_memory = not self.stored or image.size <= LARGE
+        self._saved[name] = SavedSnapshot(real_now(), image if in_memory else None)
 
     def restore(self, bank: Bank, name: str, content: Image | None = None) -> None:
         """Restore the bank from a snapshot; RESOURCE_UNKNOWN, CONFLICT.
 
         `content`: the result of `prepare` for this name.
         """
-        content = content or self._find(name).image or self._read(name)
+        content = content or self._image(name, self._find(name))
         with bank.documents.transaction():
             bank.documents.restore(content)
             bank.clock.resume()
 
     def prepare(self, bank: Bank, name: str, report: Callable[[int, int], None]) -> Generator[object, None, Image]:
-        """Prepare a snapshot for `restore`, in a thread if it is large. Raises as `restore` does.
+        """Prepare a snapshot for `restore`: it is read in a thread, and a large one prepared. Raises as `restore` does.
 
         `report` is called for a large one after each part of the work.
         """
-        image = self._find(name).image
-        if image is None and is_small(self._size(name)):
-            image = self._read(name)
-        if image is not None and is_small(image.size):
-            return image
-        read = image or (yield from in_thread(lambda: self._read(name)))
-        report(1, 2)
-        content = yield from in_thread(lambda: bank.documents.prepare(read))
-        report(2, 2)
+        saved = self._find(name)
+        image = saved.image or (yield from in_thread(lambda: self._image(name, saved)))
+        content = image
+        if image.size > LARGE:
+            report(1, 2)
+            content = yield from in_thread(lambda: bank.documents.prepare(image))
+            report(2, 2)
         if bank.documents.content() is None:
             raise BankError("CONFLICT", "The bank was deleted in the meantime.")
         return content
@@ -128,11 +121,6 @@ class Snapshots:
             self._under_way.clear()
             self._saved.clear()
 
-    def _drop(self, names: Sequence[str]) -> Iterator[object]:
-        """Delete what is stored of snapshots."""
-        del names
-        yield from ()
-
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""
         return [{"name": name, "created": date_time(saved.created)} for name, saved in reversed(self._saved.items())]
@@ -143,11 +131,34 @@ class Snapshots:
             raise BankError("RESOURCE_UNKNOWN", f"There is no snapshot {name[:100]}.")
         return saved
 
-    def _size(self, name: str) -> int:
-        """The size of a stored snapshot in bytes; 0 if it is not stored."""
-        del name
-        return 0
+    def _image(self, name: str, saved: SavedSnapshot) -> Image:
+        """The image of a snapshot, which may be replaced or deleted meanwhile."""
+        if saved.image is not None:
+            return saved.image
+        try:
+            image = self._read(name)
+        except LookupError:
+            if self._saved.get(name) is saved:
+                del self._saved[name]
+            raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None
+        except StoreUnwritable:
+            raise
+        except (OSError, StoreError) as error:
+            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
+        if image.size <= LARGE:
+            saved.image = image
+        return image
+
+    # How they are stored
+
+    def _write(self, name: str, image: Image) -> None:
+        """Store a snapshot, in a thread."""
 
     def _read(self, name: str) -> Image:
-        """The image of a snapshot that is not in memory."""
+        """Read a snapshot, in a thread; LookupError if there is none any more."""
         raise LookupError(name)
+
+    def _drop(self, names: Sequence[str]) -> Iterator[object]:
+        """Delete what is stored of snapshots, in steps."""
+        del names
+        yield from ()

@@ -17,7 +17,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER, KINDS
 from emulator.bank.snapshots import Snapshots
-from emulator.store import StoreUnwritable, memory_store
+from emulator.bank.threads import run_to_end
+from emulator.store import Image, StoreUnwritable, memory_store
 from emulator.store.disk import Disk
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -244,6 +245,26 @@ def test_a_large_one_that_cannot_be_written_is_not_listed(
     with pytest.raises(StoreUnwritable):
         save(saved, bank, "a")
     assert saved.listing() == []
+
+
+def test_one_that_is_deleted_while_it_is_read_can_be_restored(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(FileSnapshots(tmp_path), bank, "a")
+    before, saved, read = bank.documents.dump(), FileSnapshots(tmp_path), FileSnapshots._read
+
+    def meanwhile(self: FileSnapshots, name: str) -> Image:
+        image = read(self, name)
+        list(self.deleting(name))
+        return image
+
+    monkeypatch.setattr(FileSnapshots, "_read", meanwhile)
+    content = run_to_end(saved.prepare(bank, "a", lambda _done, _of: None))
+    assert saved.listing() == []
+    bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
+    with bank.documents.transaction():
+        bank.documents.restore(content)
+    assert bank.documents.dump() == before
 
 
 def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path, may_write: Event) -> None:
