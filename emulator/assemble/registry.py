@@ -115,7 +115,6 @@ class BankRegistry:
         """The bank with this name if it is open, else None."""
         self._watched: set[str] = set()
         self._used: dict[str, float] = {}  # when an open named bank was last used; least recently used first
-        self._stores: dict[str, Documents] = {}
         self._logged: dict[str, str] = {}
         self._stand_in: BankService | None = None
         self.on_open: Callable[[BankService], None] | None = None  # called with every bank that is opened later
@@ -196,12 +195,13 @@ class BankRegistry:
             if not any(map(documents.count, KINDS)):  # partial documents of a repair are kept
                 fixtures.make(service.bank, self.settings.fixture)
             undo.pop_all()
-        self._enter(name, service, documents)
+        self._enter(service)
         return service
 
-    def _enter(self, name: str, service: BankService, documents: Documents) -> None:
-        documents.join(self.group)
-        self._open[name], self._stores[name] = service, documents
+    def _enter(self, service: BankService) -> None:
+        name = service.bank.name
+        service.bank.documents.join(self.group)
+        self._open[name] = service
         if name != DEFAULT:
             self._used[name] = monotonic()
         if self.on_open is not None:
@@ -209,7 +209,8 @@ class BankRegistry:
 
     def documents(self, name: str = DEFAULT) -> Documents | None:
         """The documents of an open bank."""
-        return self._stores.get(name)
+        service = self._open.get(name)
+        return None if service is None else service.bank.documents
 
     def _service(self, name: str, documents: Documents, seed: int | None = None) -> BankService:
         """A bank with these documents; `seed`: that of a new bank, None for the default.
@@ -276,9 +277,9 @@ class BankRegistry:
                 if name in self._open or self.exists(name) is not damaged:
                     raise changed_meanwhile(name)
                 service = self._service(name, documents, spec.seed)
-                self._fill(service, documents, spec, ready)
+                self._fill(service, spec, ready)
                 place()
-            self._enter(name, service, documents)
+            self._enter(service)
             return service
         seed = spec.seed
         if seed is None:
@@ -292,7 +293,7 @@ class BankRegistry:
         before = ids.seed
         ids.reseed(seed)
         try:
-            self._fill(known, self._stores[name], spec, ready)
+            self._fill(known, spec, ready)
         except BaseException:
             ids.reseed(before)
             raise
@@ -318,7 +319,8 @@ class BankRegistry:
             at = service.bank.clock.stamp()
             service.bank.publish({"type": kind, "id": name, "status": status, "at": at})
 
-    def _fill(self, service: BankService, documents: Documents, spec: BankSpec, ready: PreparedFixture) -> None:
+    def _fill(self, service: BankService, spec: BankSpec, ready: PreparedFixture) -> None:
+        documents = service.bank.documents
         with documents.transaction():
             fixtures.make(service.bank, ready, spec.restored)
             spec.prepare(service)
@@ -354,8 +356,7 @@ class BankRegistry:
     def forget(self, name: str) -> Documents:
         """Remove an open bank from memory; returns its documents, to be closed or discarded."""
         self._used.pop(name, None)
-        del self._open[name]
-        return self._stores.pop(name)
+        return self._open.pop(name).bank.documents
 
     def close_idle(self) -> None:
         """Close the least recently used named bank, if it has been idle for `idle_hours` and has nothing to do.
@@ -366,7 +367,8 @@ class BankRegistry:
         limit = self.settings.idle_hours * 3600
         if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
             return
-        bank, documents = self._open[name].bank, self._stores[name]
+        bank = self._open[name].bank
+        documents = bank.documents
         unwritten = documents.waiting or documents.log.sync_needed or documents.log.compacting
         if bank.watchers or bank.advances or unwritten or notifications.are_to_come(bank):
             del self._used[name]
@@ -388,9 +390,10 @@ class BankRegistry:
         The default bank comes first, then those with the largest journals; short journals get little time.
         """
         until = monotonic() + COMPACTING if until is None else until
-        first = self._stores.get(DEFAULT)
+        stores = [service.bank.documents for service in self.services()]
+        first = self.documents()
         late = 0
-        for documents in sorted(self._stores.values(), key=lambda d: (d is not first, -d.log.size)):
+        for documents in sorted(stores, key=lambda d: (d is not first, -d.log.size)):
             size = documents.log.size
             if documents is not first and size < SHORT_JOURNAL:
                 until = min(until, monotonic() + COMPACTING_SHORT)

@@ -15,7 +15,6 @@ from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService
 from emulator.bank.kinds import NOTIFICATION
 from emulator.metrics.counts import Histogram, ProcessCounts
-from emulator.store import Documents
 
 if TYPE_CHECKING:
     from prometheus_client import Metric as Family
@@ -36,9 +35,6 @@ class MeasuredProcess(Protocol):
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
-
-    def documents(self, name: str) -> Documents | None:
-        """The documents of a bank in memory."""
 
 
 Samples = Iterable[tuple[tuple[str, ...], float | Histogram]]
@@ -109,8 +105,7 @@ def _notifications(registry: MeasuredProcess) -> int:
 
 
 def _journals(registry: MeasuredProcess) -> int:
-    stores = [registry.documents(service.bank.name) for service in registry.services()]
-    return sum(store.log.size for store in stores if store is not None)
+    return sum(service.bank.documents.log.size for service in registry.services())
 
 
 METRICS: tuple[Metric, ...] = (
