@@ -43,7 +43,7 @@ from emulator.bank.kinds import KINDS
 from emulator.bank.payment import progression
 from emulator.bank.threads import in_thread
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
-from emulator.store.postgres.connection import Server, StoredDataDamaged
+from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
 from emulator.store.postgres.log import EMPTY, Commits, Content, PostgresLog, content_of, sweep
 from emulator.web.application import Answering, Watching
@@ -68,6 +68,12 @@ _LOOK = (
 _SNAPSHOTS = "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
 
 
+class _Search(asyncio.Lock):
+    """One request at a time looks for the home of a bank; `failed`: why the last one could not."""
+
+    failed: StoreUnreachable | None = None
+
+
 class Homes:
     """The part of a process in the service: the banks that it is the home of, and the way to the others."""
 
@@ -84,7 +90,7 @@ class Homes:
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self._taking = WeakValueDictionary[str, asyncio.Lock]()  # names are asked for that no bank has
+        self._taking = WeakValueDictionary[str, _Search]()  # names are asked for that no bank has
         self._looked = False  # all banks are known
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
@@ -244,39 +250,57 @@ class Homes:
 
         Without an address: nobody, as the bank does not exist. `new`: it may be created; `whole`: its content is not
         needed, and may be damaged. StoreUnreachable, StoredDataDamaged.
+
+        Whoever waits while another request looks shares what that has found, but for a bank that does not exist: it may
+        have been created since. Over a slow line, or where the server says nothing, they would take turns.
         """
-        async with self._taking.setdefault(name, asyncio.Lock()):
+        search = self._taking.setdefault(name, _Search())
+        waited, known = search.locked(), self.known.get(name)
+        async with search:
             if self._ending:
                 raise StoreUnwritable("this process is ending")
             if self._serves(name, whole=whole):
                 return None
-            held = self.leases.held.get(name)
-            if held is not None and held.valid and held.damage is not None:
-                raise held.damage  # it is being replaced here, and another lease would end that
-            if self.registry.documents(name) is not None:  # the lease was not renewed in time; perhaps nobody took it
-                await self.renew()
-                if self._serves(name):
-                    return None
-                self.drop(name)
-            lease = await self.leases.take(name, new=new)
-            if isinstance(lease, Elsewhere):
-                if lease.home == self.leases.home:  # it is being created here, and does not exist yet
-                    return NOWHERE
-                self.known[name] = lease
-                if lease.address is None:
-                    del self.known[name]
-                return lease
-            if not lease.sequence:
-                return None
+            if waited and search.failed is not None:
+                raise search.failed
+            found = self.known.get(name)
+            if found is not known and found is not None and found.home not in (None, self.leases.home):
+                return found
+            search.failed = None
             try:
-                await self._load(lease)
-            except BaseException as error:
-                if not (whole and isinstance(error, StoredDataDamaged)):
-                    self.commits.spawn(self._give_back([name]))
-                    raise
-                lease.damage = error
-                self.known[name] = Elsewhere(self.leases.address, self.leases.home)
+                return await self._located(name, new=new, whole=whole)
+            except StoreUnreachable as error:
+                search.failed = error
+                raise
+
+    async def _located(self, name: str, *, new: bool, whole: bool) -> Elsewhere | None:
+        held = self.leases.held.get(name)
+        if held is not None and held.valid and held.damage is not None:
+            raise held.damage  # it is being replaced here, and another lease would end that
+        if self.registry.documents(name) is not None:  # the lease was not renewed in time; perhaps nobody took it
+            await self.renew()
+            if self._serves(name):
+                return None
+            self.drop(name)
+        lease = await self.leases.take(name, new=new)
+        if isinstance(lease, Elsewhere):
+            if lease.home == self.leases.home:  # it is being created here, and does not exist yet
+                return NOWHERE
+            self.known[name] = lease
+            if lease.address is None:
+                del self.known[name]
+            return lease
+        if not lease.sequence:
             return None
+        try:
+            await self._load(lease)
+        except BaseException as error:
+            if not (whole and isinstance(error, StoredDataDamaged)):
+                self.commits.spawn(self._give_back([name]))
+                raise
+            lease.damage = error
+            self.known[name] = Elsewhere(self.leases.address, self.leases.home)
+        return None
 
     async def locate_living(self, name: str) -> Elsewhere | None:
         """`locate` for a start: of a process that was killed, its lease is waited for.

@@ -743,6 +743,61 @@ async def test_requests_that_come_together_look_together_for_what_others_have_ma
     assert len(looks) <= 4, "the task that looks around each second may be among them"
 
 
+@pytest.mark.parametrize("found", [True, False], ids=["found", "away"])
+async def test_requests_for_a_bank_whose_home_is_not_known_look_for_it_once(
+    one: Process, two: Process, bank: str, *, found: bool
+) -> None:
+    """Over a slow line, or where the server says nothing, they would wait for one another."""
+    looks, first = list[float](), asyncio.Event()
+
+    async def slowly(look: Awaitable[Any]) -> Any:
+        looks.append(monotonic())
+        await first.wait()
+        rows = await look
+        if not found:
+            raise StoreUnreachable("PostgreSQL does not answer")
+        return rows
+
+    two.homes.known.pop(bank, None)
+    async with commits_of(two, slowly, (leases._TAKE,)):
+        asked = [two.ask("GET", "clock", bank=bank) for _ in range(50)]
+        await eventually(lambda: looks)
+        first.set()
+        assert {answer.status for answer in await asyncio.gather(*asked)} == {200 if found else 503}
+    assert len(looks) == 1
+    await two.control("GET", "clock", bank=bank)
+
+
+async def test_requests_that_wait_for_one_home_ask_together_whether_it_still_is(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two.control("GET", "clock", bank=bank)
+    goes_on, asked, statements = asyncio.Event(), list[str](), list[float]()
+    is_home = two.homes._ways._is_home
+
+    async def counted(name: str, home: str) -> bool:
+        asked.append(name)
+        return await is_home(name, home)
+
+    async def stuck(commit: Awaitable[Any]) -> Any:
+        await goes_on.wait()
+        return await commit
+
+    async def noted(look: Awaitable[Any]) -> Any:
+        statements.append(monotonic())
+        await goes_on.wait()
+        return await look
+
+    monkeypatch.setattr(two.homes._ways, "_is_home", counted)
+    monkeypatch.setattr(forwarding, "LATE", 0.01)
+    async with commits_of(one, stuck), commits_of(two, noted, (leases._IS_HOME,)):
+        waiting = [two.ask("POST", "clock/advance", {"by": "PT1S"}, bank=bank) for _ in range(20)]
+        await eventually(lambda: len(asked) == 20)
+        assert len(statements) == 1
+        goes_on.set()
+        assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
+
+
 async def test_a_bank_that_is_deleted_at_one_process_and_created_at_another_is_found_by_a_third(
     one: Process, two: Process, tmp_path: Path
 ) -> None:

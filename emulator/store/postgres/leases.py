@@ -40,10 +40,12 @@ to answer before anybody else may begin, and wrong clocks of the processes do no
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import orjson
 
@@ -143,6 +145,7 @@ class Leases:
         self.home = home
         self.address = address
         self.held: dict[str, Lease] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[list[Any]]] = {}  # is_home
 
     async def take(self, name: str, *, new: bool = False) -> Lease | Elsewhere:
         """Become the home of a bank that has none; `new`: also of one that does not exist, to create it."""
@@ -204,8 +207,20 @@ class Leases:
             await self._server.rows(_GIVE_BACK, *map(list, zip(*ended, strict=True)))
 
     async def is_home(self, name: str, home: str) -> bool:
-        """Whether another process is the home of a bank."""
-        return bool(await self._server.rows(_IS_HOME, name, home))
+        """Whether another process is the home of a bank.
+
+        All who wait for an answer of that home ask together: a line that is slow would be full of their questions.
+        """
+        asked = name, home
+        if asked not in self._asking:
+            self._asking[asked] = asyncio.get_running_loop().create_task(self._server.rows(_IS_HOME, name, home))
+            self._asking[asked].add_done_callback(lambda asking: self._answered(asked, asking))
+        return bool(await asyncio.shield(self._asking[asked]))
+
+    def _answered(self, asked: tuple[str, str], asking: asyncio.Task[list[Any]]) -> None:
+        del self._asking[asked]
+        if not asking.cancelled():
+            asking.exception()  # perhaps nobody waits for it any more
 
     async def orphans(self, most: int) -> list[str]:
         """Some banks whose home is gone without having given them back."""
