@@ -211,9 +211,13 @@ class Watchers:
             while self.open:
                 self._changed.clear()
                 seconds = self._application.next_due()
+                is_due = seconds is not None and seconds <= pause  # nothing that a request changes falls due earlier
                 with suppress(TimeoutError):
                     async with asyncio.timeout(None if seconds is None else min(max(seconds, pause), _LONGEST_PAUSE)):
                         await self._changed.wait()
+                        while is_due and self.open:  # else requests that come ever sooner would put it off
+                            self._changed.clear()
+                            await self._changed.wait()
                     continue
                 try:
                     applying = self._application.apply_due()

@@ -78,6 +78,21 @@ async def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_i
     watchers.discard(stream)
 
 
+async def test_what_is_due_is_not_put_off_by_requests_that_come_ever_sooner(pauses: Pauses) -> None:
+    bank, stream = Bank(), cast(Any, object())
+    bank.stuck = False
+    watchers = Watchers(cast(Any, bank))
+    watchers.add(stream)
+    await turn()
+    for _ in range(5):
+        watchers.look_again()
+        await turn()
+    assert pauses.seen == [0.005]
+    await pauses.ring()
+    assert bank.applied == 1
+    watchers.discard(stream)
+
+
 @pytest.mark.parametrize("fails", [False, True])
 async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(pauses: Pauses, fails: bool) -> None:
     bank, stream = Bank(), cast(Any, object())
