@@ -68,7 +68,7 @@ _LOOK = (
 _SNAPSHOTS = "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
 
 
-class _Search(asyncio.Lock):
+class _HomeSearch(asyncio.Lock):
     """One request at a time looks for the home of a bank; `failed`: why the last one could not."""
 
     failed: StoreUnreachable | None = None
@@ -90,7 +90,7 @@ class Homes:
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self._taking = WeakValueDictionary[str, _Search]()  # names are asked for that no bank has
+        self._taking = WeakValueDictionary[str, _HomeSearch]()  # names are asked for that no bank has
         self._looked = False  # all banks are known
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
@@ -254,7 +254,7 @@ class Homes:
         Whoever waits while another request looks shares what that has found, but for a bank that does not exist: it may
         have been created since. Over a slow line, or where the server says nothing, they would take turns.
         """
-        search = self._taking.setdefault(name, _Search())
+        search = self._taking.setdefault(name, _HomeSearch())
         waited, known = search.locked(), self.known.get(name)
         async with search:
             if self._ending:
@@ -263,9 +263,9 @@ class Homes:
                 return None
             if waited and search.failed is not None:
                 raise search.failed
-            found = self.known.get(name)
-            if found is not known and found is not None and found.home not in (None, self.leases.home):
-                return found
+            latest = self.known.get(name)
+            if latest is not known and latest is not None and latest.home not in (None, self.leases.home):
+                return latest
             search.failed = None
             try:
                 return await self._located(name, new=new, whole=whole)

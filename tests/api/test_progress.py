@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from emulator.cli import bank, forward, main, scenario
+from emulator.cli import bank, main, scenario
 from emulator.cli.failure import Failed
 
 
@@ -71,7 +71,7 @@ def test_a_command_shows_the_progress_of_what_it_asks_for(
         followed.append(kind)
         yield
 
-    for module in (forward, scenario):
+    for module in (bank, scenario):
         monkeypatch.setattr(module, "progress", noted)
         monkeypatch.setattr(module, "ask", lambda *_: defaultdict(str))
     main.run([*command.split(), "--url", "http://127.0.0.1:1", "--output", "json"])

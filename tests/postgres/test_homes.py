@@ -743,9 +743,9 @@ async def test_requests_that_come_together_look_together_for_what_others_have_ma
     assert len(looks) <= 4, "the task that looks around each second may be among them"
 
 
-@pytest.mark.parametrize("found", [True, False], ids=["found", "away"])
+@pytest.mark.parametrize("answers", [True, False], ids=["answers", "away"])
 async def test_requests_for_a_bank_whose_home_is_not_known_look_for_it_once(
-    one: Process, two: Process, bank: str, *, found: bool
+    one: Process, two: Process, bank: str, *, answers: bool
 ) -> None:
     """Over a slow line, or where the server says nothing, they would wait for one another."""
     looks, first = list[float](), asyncio.Event()
@@ -754,7 +754,7 @@ async def test_requests_for_a_bank_whose_home_is_not_known_look_for_it_once(
         looks.append(monotonic())
         await first.wait()
         rows = await look
-        if not found:
+        if not answers:
             raise StoreUnreachable("PostgreSQL does not answer")
         return rows
 
@@ -763,7 +763,7 @@ async def test_requests_for_a_bank_whose_home_is_not_known_look_for_it_once(
         asked = [two.ask("GET", "clock", bank=bank) for _ in range(50)]
         await eventually(lambda: looks)
         first.set()
-        assert {answer.status for answer in await asyncio.gather(*asked)} == {200 if found else 503}
+        assert {answer.status for answer in await asyncio.gather(*asked)} == {200 if answers else 503}
     assert len(looks) == 1
     await two.control("GET", "clock", bank=bank)
 
