@@ -58,10 +58,9 @@ def remember(service: BankService, memory: bytes) -> None:
         left = memory_read(memory)
         if left.get("form") != FORM:
             raise ValueError("another version of this program has left it")
-        requests = [_exchange(service, plain) for plain in left["requests"]]
         if isinstance(service.rules, RuleSet):
             service.rules.count_from(left["rules"])
-        service.log.continue_from(requests, left["following"])
+        service.log.continue_from([_exchange(service, plain) for plain in left["requests"]], left["following"])
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         logger.warning("bank %s: what its last home had in memory cannot be read: %s", service.bank.name, error)
 

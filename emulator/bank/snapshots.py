@@ -41,6 +41,7 @@ class Snapshots:
     def __init__(self, present: Iterable[tuple[str, datetime]] = ()) -> None:
         self._saved = {name: SavedSnapshot(created, None) for name, created in present}
         self._under_way: set[str] = set()  # being saved or deleted
+        self._cleared = 0  # how often the bank was replaced: what was being saved then is deleted at its end
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """Save the bank's current state; a snapshot of the same name is replaced.
@@ -54,12 +55,13 @@ class Snapshots:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         self._refuse_while_under_way(name)
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
+        cleared = self._cleared
         self._under_way.add(name)
         try:
             if self.stored:
                 yield None  # after the turn everything in it lasts
                 yield from in_thread(lambda: self._write(name, image), lasts=True)
-            if name not in self._under_way:
+            if cleared != self._cleared:
                 yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         finally:
@@ -114,16 +116,23 @@ class Snapshots:
         """Delete all snapshots of a bank that was replaced, in steps."""
         if self._saved or self._under_way:
             yield None  # as above
+            self._cleared += 1
+            for name in self._under_way:
+                self._saved.pop(name, None)
+            names = list(self._saved)
+            self._under_way.update(names)
             try:
-                yield from self._drop(list(self._saved))
+                yield from self._drop(names)
             except StoreUnwritable as error:
                 raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
-            self._under_way.clear()
-            self._saved.clear()
+            finally:
+                self._under_way.difference_update(names)
+            for name in names:
+                self._saved.pop(name, None)
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""
-        return [{"name": name, "created": date_time(saved.created)} for name, saved in reversed(self._saved.items())]
+        return [{"name": name, "created": date_time(saved.created)} for name, saved in reversed([*self._saved.items()])]
 
     def _find(self, name: str) -> SavedSnapshot:
         saved = self._saved.get(name)
@@ -139,7 +148,7 @@ class Snapshots:
             image = self._read(name)
         except LookupError:
             if self._saved.get(name) is saved:
-                del self._saved[name]
+                self._saved.pop(name, None)  # this is a thread
             raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None
         except StoreUnwritable:
             raise

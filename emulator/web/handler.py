@@ -180,13 +180,16 @@ class Watchers:
     def __init__(self, application: Application) -> None:
         self._application = application
         self.open: set[Leaving] = set()
+        self._ended = False
         self._changed = asyncio.Event()
         self._waking: asyncio.Task[None] | None = None
 
     def add(self, stream: Leaving, /) -> None:
-        """Add a new stream."""
+        """Add a new stream, which ends at once if the server stops: its request had arrived before."""
         self.open.add(stream)
         self.look_again()
+        if self._ended:
+            stream.leave()
 
     def discard(self, stream: Leaving, /) -> None:
         """Remove a stream that has ended."""
@@ -201,6 +204,7 @@ class Watchers:
 
     def end(self) -> None:
         """End all streams, when the server stops."""
+        self._ended = True
         for stream in tuple(self.open):
             stream.leave()
 

@@ -60,7 +60,7 @@ UNKNOWN = 5.0  # seconds in which the outcome of a commit is looked up
 COMMITTING = 2.0  # seconds for a commit, and one more for each SECOND bytes
 SECOND = 4 << 20
 TRIES = 3  # commits that were lost on their way, one after the other
-CHECKPOINT = 4 << 20  # bytes of changes after which a checkpoint is written, or half of the size of the last one
+CHECKPOINT = 4 << 20  # bytes of changes after which a checkpoint is written, or a quarter of the size of the last one
 PART = 1 << 20  # bytes of a snapshot in one row
 AT_ONCE = 8  # such rows that are read with one statement
 
@@ -308,7 +308,7 @@ class PostgresLog(Log):
     @property
     def compaction_due(self) -> bool:
         """Whether a new checkpoint would make the next start much faster."""
-        return self.size > max(CHECKPOINT, self._weight // 2) and not self.compacting and self.ended is None
+        return self.size > max(CHECKPOINT, self._weight // 4) and not self.compacting and self.ended is None
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a checkpoint of the present content; the coroutine writes it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -276,3 +277,30 @@ def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path
     with pytest.raises(BankError, match="deleted meanwhile"):
         list(saving)
     assert (saved.listing(), list(tmp_path.iterdir())) == ([], [])
+
+
+def test_one_that_is_stored_while_the_others_are_deleted_goes_with_them(
+    bank: Bank, tmp_path: Path, may_write: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In PostgreSQL a deletion takes a step of its own; until the saving ends its name can be used by no other."""
+    saved, drop = FileSnapshots(tmp_path), FileSnapshots._drop
+
+    def in_steps(self: FileSnapshots, names: Sequence[str]) -> Iterator[object]:
+        yield None
+        yield from drop(self, names)
+
+    monkeypatch.setattr(FileSnapshots, "_drop", in_steps)
+    may_write.set()
+    list(saved.saving(bank, "old"))
+    saving, clearing = saved.saving(bank, "a"), saved.clearing()
+    next(saving)
+    next(clearing)
+    next(clearing)  # the old one is being deleted
+    with pytest.raises(BankError, match="being saved or deleted"):
+        next(saved.saving(bank, "a"))
+    with pytest.raises(BankError, match="deleted meanwhile"):
+        list(saving)
+    list(clearing)
+    assert (saved.listing(), list(tmp_path.iterdir())) == ([], [])
+    list(saved.saving(bank, "a"))
+    assert [one["name"] for one in saved.listing()] == ["a"]

@@ -127,3 +127,20 @@ async def test_nothing_is_applied_when_the_last_stream_has_ended(pauses: Pauses)
     watchers.discard(streams[1])
     await turn()
     assert (len(pauses.seen), bank.applied) == (waits, 1)
+
+
+async def test_a_stream_that_opens_while_the_server_stops_ends_at_once(pauses: Pauses) -> None:
+    class Stream:
+        left = False
+
+        def leave(self) -> None:
+            self.left = True
+
+    watchers, streams = Watchers(cast(Any, Bank())), [Stream(), Stream()]
+    watchers.add(streams[0])
+    watchers.end()
+    watchers.add(streams[1])
+    assert [stream.left for stream in streams] == [True, True]
+    for stream in streams:
+        watchers.discard(stream)
+    await turn()
