@@ -1,8 +1,8 @@
 """The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
 Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good ones, `shop.py` and
-`shop.mjs` beside it, are to meet its occasion. `python -m tests.docs.sections` writes checks.md, and their
-number into agents.md.
+`shop.mjs` beside it, are to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number of
+checks into agents.md.
 
 `seen` describes the observation that is the occasion. `expect` has one or several clauses, each judged on its own:
 

@@ -1,7 +1,8 @@
 """Payments: initiation, details, status, authorisations and cancellation, of every product (payments.md).
 
-`details_shown` has the members of the details; their form is in `api/shapes/answers.py`, and a member that Berlin Group
-does not have is told of in berlin-group.md."""
+`details_shown` has the members of the details; their form is in `api/shapes/answers.py`. A member that Berlin Group
+does not have is listed in berlin-group.md.
+"""
 
 from __future__ import annotations
 
