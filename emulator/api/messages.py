@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from emulator.bank.fixtures import PreparedFixture
+from emulator.bank.threads import Lasting
 from emulator.store import Documents
 
 HeaderPairs = Collection[tuple[str, str]]
@@ -134,7 +135,8 @@ Steps = Generator[object, None, Response | Stream]
 """Work that returns an answer: each `next` does a part that is complete in itself.
 
 A step gives None as long as nothing of the request itself was done, so that it may be begun again; the Future of what
-another thread does where nothing but that is waited for; else anything.
+another thread does where nothing but that is waited for; else anything. After a Lasting one the work is not abandoned
+where its client goes away.
 """
 
 
@@ -142,16 +144,17 @@ class Unfinished:
     """An answer that takes several steps; other requests are answered between two of them.
 
     `last`: what the last step gave. `begun`: something of the request itself was done. `ended`: there is no further
-    step. `failed`: why what the last step changed was undone; the next step raises it in the work. `documents`: those
-    of its bank, where another process may have the bank between two steps.
+    step. `failed`: why what the last step changed was undone; the next step raises it in the work. `lasts`: it goes on
+    where the client has gone. `documents`: those of its bank, where another process may have the bank between two
+    steps.
     """
 
-    __slots__ = ("__weakref__", "_steps", "begun", "documents", "ended", "failed", "last")
+    __slots__ = ("__weakref__", "_steps", "begun", "documents", "ended", "failed", "last", "lasts")
 
     def __init__(self, steps: Generator[object, None, Answered]) -> None:
         self._steps = steps
         self.last: object = None
-        self.begun = False
+        self.begun = self.lasts = False
         self.ended = False
         self.failed: Exception | None = None
         self.documents: Documents | None = None
@@ -169,6 +172,7 @@ class Unfinished:
             self._end()
             raise
         self.begun = self.begun or not (self.last is None or isinstance(self.last, Future))
+        self.lasts = self.lasts or isinstance(self.last, Lasting)
         return self
 
     @property

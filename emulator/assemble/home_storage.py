@@ -65,6 +65,14 @@ class ServerSnapshots(Snapshots):
         if gone:
             raise StoreLost(LOST)
 
+    def _failed(self, error: BaseException) -> None:
+        """Without knowing what is stored, look when the bank is asked for again. Its new epoch lets nothing come late.
+
+        As with a commit: what is in memory must not be one thing, and what the next home loads another.
+        """
+        if isinstance(error, StoreUncertain) and self._homes.leases.held.get(self._lease.name) is self._lease:
+            self._homes.drop(self._lease.name)
+
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
         asked = self._lease.name, self._lease.epoch, list(names)
         yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)

@@ -18,6 +18,7 @@ from secrets import token_hex
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import NAME, Snapshots
+from emulator.bank.threads import LASTS
 from emulator.ca.files import sweep, write_private
 from emulator.store import (
     Documents,
@@ -171,7 +172,7 @@ class FolderStorage(Storage):
         aside = self.temporary("deleted")
         self._rename(self.of(name), aside)
         end()
-        yield None
+        yield LASTS
         shutil.rmtree(aside, ignore_errors=True)
 
     def snapshots(self, name: str) -> Snapshots:

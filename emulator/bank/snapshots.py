@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
-from emulator.bank.threads import in_thread
+from emulator.bank.threads import LASTS, in_thread
 from emulator.store import Image, StoreError, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
@@ -56,16 +57,13 @@ class Snapshots:
         self._refuse_while_under_way(name)
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
         cleared = self._cleared
-        self._under_way.add(name)
-        try:
+        with self._working_on([name]):
             if self.stored:
                 yield None  # after the turn everything in it lasts
                 yield from in_thread(lambda: self._write(name, image), lasts=True)
             if cleared != self._cleared:
                 yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
-        finally:
-            self._under_way.discard(name)
         self._saved.pop(name, None)
         in_memory = not self.stored or image.size <= LARGE
         self._saved[name] = SavedSnapshot(real_now(), image if in_memory else None)
@@ -100,12 +98,9 @@ class Snapshots:
         """Delete a snapshot, in steps; RESOURCE_UNKNOWN, CONFLICT."""
         self._find(name)
         self._refuse_while_under_way(name)
-        self._under_way.add(name)
-        try:
+        with self._working_on([name]):
             yield None  # what was changed before is stored by the next step, or that fails
             yield from self._drop([name])
-        finally:
-            self._under_way.discard(name)
         self._saved.pop(name, None)
 
     def _refuse_while_under_way(self, name: str) -> None:
@@ -115,20 +110,33 @@ class Snapshots:
     def clearing(self) -> Iterator[object]:
         """Delete all snapshots of a bank that was replaced, in steps."""
         if self._saved or self._under_way:
-            yield None  # as above
+            yield LASTS  # as above
             self._cleared += 1
             for name in self._under_way:
                 self._saved.pop(name, None)
             names = list(self._saved)
-            self._under_way.update(names)
             try:
-                yield from self._drop(names)
+                with self._working_on(names):
+                    yield from self._drop(names)
             except StoreUnwritable as error:
                 raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
-            finally:
-                self._under_way.difference_update(names)
             for name in names:
                 self._saved.pop(name, None)
+
+    @contextmanager
+    def _working_on(self, names: Sequence[str]) -> Iterator[None]:
+        """Save or delete these; nobody else may meanwhile. If it fails, what is stored of them may be old or new."""
+        self._under_way.update(names)
+        try:
+            yield
+        except BaseException as error:
+            if self.stored:
+                for saved in filter(None, map(self._saved.get, names)):
+                    saved.image = None
+                self._failed(error)
+            raise
+        finally:
+            self._under_way.difference_update(names)
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""
@@ -159,6 +167,9 @@ class Snapshots:
         return image
 
     # How they are stored
+
+    def _failed(self, _error: BaseException) -> None:
+        """Saving or deleting has failed."""
 
     def _write(self, name: str, image: Image) -> None:
         """Store a snapshot, in a thread."""

@@ -15,15 +15,25 @@ T = TypeVar("T")
 SLICE = 0.005  # seconds that a step waits for the work
 
 
+class Lasting(Future[T]):
+    """What a thread does that lasts: its request goes on to its end, whether or not the client still waits."""
+
+
+LASTS: Lasting[None] = Lasting()
+"""What a step gives after which the request goes on to its end in the same way."""
+LASTS.set_result(None)
+
+
 def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future[T] | bool, None, T]:
     """Run `work` in a thread. Returns its result, or raises its exception.
 
     Yields the future of the result, which the caller waits for before the next step; an earlier step waits briefly. The
     work must not use data that is changed elsewhere meanwhile. When the generator is closed, the thread continues to
-    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then;
-    the last step, True, marks the request as begun, so that nobody does it again where another process has the bank.
+    its end. `lasts`: what it has done lasts although changes of the documents fail meanwhile, which is left out then,
+    and although the client has gone (`Lasting`), as what is in memory must agree with it; the last step, True, marks
+    the request as begun, so that nobody does it again where another process has the bank.
     """
-    future: Future[T] = Future()
+    future: Future[T] = Lasting() if lasts else Future()
 
     def run() -> None:
         try:

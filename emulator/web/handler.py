@@ -16,7 +16,8 @@ follows, when that is awaited (`_deliver_later`); the next turn may be computed 
     a handler raises                    that request alone gets the error (500); the others of the turn go on
     the turn cannot be stored           the application undoes the changes and has made 503 of its answers
     the end of the turn itself raises   all requests of the turn get the error: none may wait for ever
-    a client goes away                  its answer is dropped; its changes stay, as they are stored; long work ends
+    a client goes away                  its answer is dropped; its changes stay, as they are stored; long work ends,
+                                        but for what is not to stop half-way (`Unfinished.lasts`)
     the server stops                    waiting requests are answered, long work is abandoned with 503
 """
 
@@ -128,7 +129,7 @@ class Handler:
         for (request, waiter), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Unfinished):
                 request.unfinished = answer
-                if not (waiter.done() or self._stopped):
+                if not self._stopped and (answer.lasts or not waiter.done()):
                     self._continue(request, waiter, answer)
                     continue
             if request.unfinished is not None:

@@ -39,7 +39,7 @@ from emulator.control.operations import scenarios
 from emulator.scenario import facts
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
-from emulator.store.snapshot import image_from_bytes
+from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from emulator.store.table import TableContent
 from emulator.web.handler import Handler
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -439,6 +439,50 @@ async def test_a_large_snapshot_is_restored_beside_others(
         kind: rows for kind, rows in saved.items() if kind != "meta"
     }
     assert len(contents(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("name", ["kept", "new"])
+async def test_a_snapshot_is_saved_to_the_end_although_the_client_has_gone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What the thread has stored is what the bank restores from then on, not only after a restart."""
+    documents = desk.application.default.bank.documents
+    assert await desk.status("PUT", "/_emulator/snapshots/kept") == 201
+    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
+    held = Held()
+    monkeypatch.setattr(snapshot_files, "snapshot_bytes", held(snapshot_bytes))
+    saving = await underway(desk, held, "PUT", f"/_emulator/snapshots/{name}")
+    saving.cancel()
+    for _ in range(3):  # it is noticed
+        assert await desk.status("PUT", f"/_emulator/snapshots/{name}") == 409
+    threads = [thread for thread in enumerate_threads() if thread.name == "request-work"]
+    held.let.set()
+    for thread in threads:
+        thread.join(30)
+    for _ in range(3):
+        assert await desk.status("GET", "/health") == 200
+    listed = json.loads((await desk.send("GET", "/_emulator/snapshots")).body)["snapshots"]
+    assert {snapshot["name"] for snapshot in listed} == {"kept", name}
+    assert await desk.status("POST", f"/_emulator/snapshots/{name}/restore") == 200
+    assert documents.count(CUSTOMER) == 0
+
+
+async def test_the_snapshots_of_a_bank_go_with_it_whenever_the_client_has_gone_that_replaces_it(desk: Desk) -> None:
+    """The new bank could be restored to what the old one was."""
+    for moment in range(4):
+        assert await desk.status("PUT", "/_emulator/banks/other", {"fixtures": "known-state"}) < 300
+        assert await desk.status("PUT", "/banks/other/_emulator/snapshots/kept") == 201
+        replacing = desk.send("PUT", "/_emulator/banks/other", {"fixtures": "empty"})
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        replacing.cancel()
+        for _ in range(3):
+            assert await desk.status("GET", "/health") == 200
+        people, listed = [
+            json.loads((await desk.send("GET", f"/banks/other/_emulator/{what}")).body)
+            for what in ("people", "snapshots")
+        ]
+        assert bool(people["people"]) == bool(listed["snapshots"]), "the old bank with its snapshot, or the new one"
 
 
 @pytest.mark.parametrize("work", ["snapshots/big/restore", "reset"])

@@ -336,6 +336,61 @@ async def test_where_nobody_knows_whether_anything_else_was_stored_the_client_ge
     assert answer.delivery.disconnect == "after"
 
 
+@pytest.mark.parametrize("executed", ["at once", "late", "never"])
+async def test_a_snapshot_that_was_saved_without_an_answer_is_from_then_on_what_is_stored(
+    one: Process, two: Process, bank: str, executed: str
+) -> None:
+    """Not one thing at this home, and another one at the next."""
+    before = await now(one, bank)
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    late: list[Any] = []
+
+    async def lost(statement: Any) -> Any:
+        if executed == "at once":
+            await statement
+        else:
+            late.append(statement)
+        raise OutcomeUnknown("the connection is lost")
+
+    for path in ("snapshots/kept", "snapshots/other"):
+        async with commits_of(one, lost, (home_storage._SAVE_SNAPSHOT,)):
+            answer = await one.ask("PUT", path, bank=bank)
+            assert isinstance(answer, Response)
+            assert answer.delivery.disconnect == "after"
+
+    async def shown(each: Process) -> Any:
+        await each.control("POST", "clock/advance", {"by": "PT5H"}, bank=bank)
+        restored = await each.ask("POST", "snapshots/kept/restore", bank=bank)
+        listed = (await each.control("GET", "snapshots", bank=bank))["snapshots"]
+        return restored.status, await now(each, bank), [one["name"] for one in listed]
+
+    saved = executed == "at once"
+    expected = (200, before + timedelta(hours=saved), ["other", "kept"] if saved else ["kept"])
+    assert await shown(one) == expected
+    for statement in late:
+        if executed == "late":
+            await statement
+        statement.close()
+    assert await shown(one) == expected
+    one.homes.drop(bank)
+    await over(one, bank)
+    assert await shown(two) == expected
+
+
+@pytest.mark.parametrize("executed", [False, True])
+async def test_a_snapshot_that_was_deleted_without_an_answer_is_there_if_it_is_stored(
+    one: Process, two: Process, bank: str, executed: bool
+) -> None:
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+    async with commits_of(one, Sent(executed), (home_storage._DROP_SNAPSHOTS,)):
+        await one.ask("DELETE", "snapshots/kept", bank=bank)
+    for each in (one, two):
+        listed = (await each.control("GET", "snapshots", bank=bank))["snapshots"]
+        assert [one["name"] for one in listed] == ([] if executed else ["kept"])
+        await each.control("POST", "snapshots/kept/restore", bank=bank, status=404 if executed else 200)
+
+
 async def test_a_commit_that_arrives_after_it_was_looked_up_stores_nothing(
     one: Process, two: Process, bank: str
 ) -> None:
