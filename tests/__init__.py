@@ -21,7 +21,7 @@ Lists that are kept by hand, and fail when something is missing:
     settings of a bank         api/test_every_member.py
     flags                      unit/test_serve_settings.py
     statuses of error codes    unit/api/test_statuses.py
-    products                   api/test_payments.py (`BODIES`), unit/payments/test_payee.py (who verify the payee)
+    products                   unit/payments/test_payee.py (who verify the payee)
     effects, steps             api/test_control_effects.py; ready scenarios: api/test_control_ready_scenarios.py
     changes by control         api/test_full_disk.py
     sandbox operations         api/test_sandbox_bodies.py

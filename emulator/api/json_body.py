@@ -1,4 +1,10 @@
-"""Parsing a JSON body (requests.md#bodies): one value, no duplicate keys, no NaN, limited depth and size."""
+"""Parsing a JSON body (requests.md#bodies): one value, no duplicate keys, no NaN, limited depth and size.
+
+LARGEST_BODY is also the limit of the web server (`web/wire.py`) and of the control interface. It stands in
+requests.md#bodies, consents.md#all-limits and `tests/hostile/bodies.py`, and as bytes in
+`tests/e2e/test_wire_refusals.py` and `tests/api/test_control_commands.py`. Files in YAML have a limit of their own
+(`bank/fixtures/strict_yaml.py`).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 An observation is a request of a TPP with its answer, a browser at an SCA page, or a change (an SCA that ended, the new
 status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
 which any element may match, or None if the observation has no such fact; only `absent: true` matches None.
+`python -m tests.docs.sections` writes the table of facts in add-check.md.
 """
 
 from __future__ import annotations

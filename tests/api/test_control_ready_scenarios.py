@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request
-from emulator.bank import notifications
+from emulator.bank import notifications, products
 from emulator.bank.clock import stamp
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
@@ -366,7 +366,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "object": {"remittanceInformationStructured": {"reference": KID}},
     "array": {"remittanceInformationStructuredArray": [{"reference": KID}]},
 }
-PRODUCTS = (STRAKS, DOMESTIC, SEPA, CROSS_BORDER, PERIODIC, BULK)
+PRODUCTS = tuple(f"/v1/{service}/{product}" for service, product in products.table())
 ABROAD = (SEPA, CROSS_BORDER)
 ONE_BY_ONE = (STRAKS, DOMESTIC, SEPA, CROSS_BORDER)
 

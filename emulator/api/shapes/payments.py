@@ -1,8 +1,10 @@
 """The bodies of payment initiation, one for each product (payments.md#members-of-a-body), and of signing baskets.
 
-Limits of length and number are here, and in consents.md#all-limits, payments.md and `tests/api/test_openapi.py`. A text
-that is booked has the same one in `account_answers.py` and `sandbox.py`, and `bank/booking/entries.py` cuts it there.
-Checks that need the bank's documents or clock (accounts, dates, amounts), and check digits, belong to the products.
+Limits of length and number are here, and in consents.md#all-limits; lengths of texts also in payments.md and
+`tests/api/test_openapi.py`, the number of payments of a basket in baskets.md and `tests/unit/shapes/test_baskets.py`. A
+text that is booked has the same one in `account_answers.py` and `sandbox.py`, and `bank/booking/entries.py` cuts it
+there. Checks that need the bank's documents or clock (accounts, dates, amounts), and check digits, belong to the
+products.
 """
 
 from __future__ import annotations

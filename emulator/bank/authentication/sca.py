@@ -11,10 +11,13 @@ what is known (`step`), so a step whose result the request has brought is skippe
 
 Nothing leaves `finalised` and `failed`. The functions here do not check that: their callers ask `is_open` first (pages:
 410, control: CONFLICT) and call what ends an SCA within a transaction, which undoes what a FORMAT_ERROR leaves half
-done. The oldest SCAs beyond PASSING_KEPT and MOST_KEPT are deleted, and their pages are 404. An SCA older than
-LIFETIME stays `started` until somebody touches it, and every reader asks `is_late`: lateness needs no step of bank
-time. The ten minutes stand in words in `EXPIRED`, the console and consents.md#all-limits. How long a session lasts is
-in `customers/sessions.py`, a consent in `customers/consents.py`.
+done. The oldest SCAs beyond PASSING_KEPT and MOST_KEPT are deleted, and their pages are 404. An SCA older than LIFETIME
+stays `started` until somebody touches it, and every reader asks `is_late`: lateness needs no step of bank time. The ten
+minutes stand in words in `EXPIRED`, the console and consents.md#all-limits. How long a session lasts is in
+`customers/sessions.py`, a consent in `customers/consents.py`. A method is a name in `METHODS`, from which pages,
+scenarios and the control interface follow; its two texts are `sca_method_NAME` and `sca_method_hint_NAME`
+(`web/pages/wording.py`, in the same order). headers.md#x-psu-authmethod-preferred lists all; one that does not end in
+_MOBILE or ID is also in `_METHOD` and its words (`api/header_matrix.py`).
 
 `complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
 session, the consent, the redirect. The effects on what is approved (payment, basket, cancellation) are the bank's

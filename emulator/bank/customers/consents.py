@@ -10,6 +10,9 @@ The state is not stored but follows from what has happened to the document (`sta
 Nothing leaves `revoked`, and only an SCA gives access again, by a new document. There is one valid consent for each
 TPP, person, context and agreement (`owner_key`). The next request is refused already: access asks `current` each time.
 The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
+
+LIFETIME is also read by `api/operations/consents.py` (`validUntil`). The 180 days stand in words in `access.py`, in
+`access_lead` (`web/pages/wording.py`), and in consents.md, errors.md, notifications.md and bank-time.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The flows of payments: each module of this package defines one `Flow` or several; a malformed one stops the start.
 
 A product names its flow. `Flow` itself is the flow of a single payment that is executed once; other flows override
-what differs. No other module depends on which flow a payment has.
+what differs. No other module depends on which flow a payment has. `tests/unit/payments/test_transitions.py` quotes the
+names of the flows, in the order of their modules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The members of a kind are what a schedule has to name; from them follow rules and settings of the bank, or changes of it
 after a request. To draw a new effect of scenarios, add a kind that names it in `effects`, and the values of its members
-in `draws`.
+in `draws`. `python -m tests.docs.sections` writes the table in find-the-fault.md; `tests/explore/test_schedule.py`
+plays the `example` of each kind with the task `pay`, or with `read` for the operations and kinds that it names.
 """
 
 from __future__ import annotations
