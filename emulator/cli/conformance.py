@@ -211,7 +211,7 @@ def _bank(url: str | None) -> Iterator[str]:
     if url is not None:
         yield bank_url(url)
         return
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.cli.tested_program import LocalBanks
 
     with closing(LocalBanks()) as banks:
         yield banks.base

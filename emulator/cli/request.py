@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Send a signed request and print the answer. Its status goes to stderr."""
     from emulator.client.tpp import Tpp
-    from emulator.httpsig.sendable import check_sendable
+    from emulator.httpsig.signing import check_sendable
 
     address = bank_url(url)
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)

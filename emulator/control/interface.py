@@ -28,7 +28,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.description.writer import resolved
+from emulator.api.description import resolved
 from emulator.api.guards import Attempts, HostNames, is_own_origin
 from emulator.api.headers import Headers
 from emulator.api.json_body import LARGEST_BODY, read_json

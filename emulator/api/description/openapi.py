@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from emulator.api import header_matrix, headers, render
-from emulator.api.description import examples
-from emulator.api.description.writer import JsonObject, Writer, content, path_parameter, query_parameter
+from emulator.api.description import JsonObject, Writer, content, examples, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS

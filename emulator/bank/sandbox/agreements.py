@@ -11,7 +11,7 @@ from emulator.bank.documents import Agreement, Customer, Engagement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, SESSION
 from emulator.bank.money import too_fine
-from emulator.bank.sandbox.data import Body, customer_named, decimal, find_customer
+from emulator.bank.sandbox import Body, customer_named, decimal, find_customer
 
 LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
 

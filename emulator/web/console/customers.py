@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.messages import Response
-from emulator.bank.accounts import cards as card_rules
-from emulator.bank.accounts import ledger, transactions
+from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Card, Customer, Person
@@ -88,7 +87,7 @@ def one(screen: Screen) -> Response:
 
 
 def _card_available(screen: Screen, card: Card) -> str:
-    return plain(card_rules.balances(screen.bank, card)["forwardAvailable"], card["currency"])
+    return plain(accounts.card_balances(screen.bank, card)["forwardAvailable"], card["currency"])
 
 
 def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION) -> plot.Plot:
