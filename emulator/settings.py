@@ -5,7 +5,7 @@ Each flag is declared once, as a member of ServeSettings: name, type, default, p
 help, the variables and the manual's table come from it (`FLAGS`). It is read where it is used: what concerns a bank in
 `assemble/registry.py`, what concerns the process in the other modules of `assemble` (the log of requests is switched in
 `composition.py`) and in `cli/serve.py`. One that processes of a store must have alike is in `SHARED`
-(`assemble/joining.py`), one that a test may set also in `testing/options.BankOptions`. Tests:
+(`assemble/joining.py`), one that a test may set also in `testing/handles.BankOptions`. Tests:
 `tests/unit/test_serve_settings.py`, with a row for each flag, and `tests/e2e/test_serve.py`, with what it does.
 """
 

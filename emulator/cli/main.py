@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "serve": "emulator.cli.serve",
     "tpp": "emulator.cli.tpp",
     "request": "emulator.cli.request",
-    "proxy": "emulator.cli.proxy",
+    "proxy": "emulator.cli.request",
     "explain": "emulator.cli.explain",
     "openapi": "emulator.cli.export",
     "collection": "emulator.cli.export",
