@@ -1,4 +1,7 @@
-"""Sandbox data, which a TPP creates, changes, generates and deletes for its tests; here what its kinds share."""
+"""Sandbox data, which a TPP creates, changes, generates and deletes for its tests.
+
+Here is what its kinds of documents share.
+"""
 
 from __future__ import annotations
 
