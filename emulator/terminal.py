@@ -52,7 +52,6 @@ class PrintableStream:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write every line."""
         for line in lines:
             self.write(line)
 

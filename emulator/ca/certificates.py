@@ -67,7 +67,6 @@ class Credentials:
 
     @property
     def certificate_pem(self) -> str:
-        """The certificate as PEM text."""
         return pem(self.certificate)
 
     @property
@@ -87,7 +86,6 @@ class Credentials:
 
 
 def pem(certificate: x509.Certificate) -> str:
-    """`certificate` as PEM text."""
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 

@@ -30,7 +30,6 @@ def command() -> None:
 
 
 def report_options(command: Command) -> Command:
-    """The options of a command that writes a report."""
     for option in (
         click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
         click.option(

@@ -241,7 +241,6 @@ def _scenario_name(name: str) -> str:
 
 
 def _line(now: SearchProgress) -> None:
-    """The progress, on one line of a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"
         click.echo(f"\r{text:<70}", nl=False, err=True)

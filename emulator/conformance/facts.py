@@ -409,5 +409,4 @@ EVENT_FACTS: dict[str, str] = {
 
 
 def is_fact(name: str) -> bool:
-    """Whether there is a fact of this name."""
     return name in FACTS or name in EVENT_FACTS or _MEMBER.match(name) is not None

@@ -75,7 +75,6 @@ def report(checks: Iterable[Check], records: Mapping[str, Record]) -> dict[str, 
 
 
 def summed(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The report with these checks."""
     return {
         "checks": list(rows),
         "summary": {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS},

@@ -157,7 +157,6 @@ class Control:
         self._router = self._routing()
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
-        """The bank of a service, with all that a scenario changes."""
         bank = service.bank
         if not isinstance(service.rules, RuleSet):
             raise TypeError("the rules of a service are a RuleSet")

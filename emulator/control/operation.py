@@ -150,7 +150,6 @@ class ControlOperation:
     yaml: bool = False
 
     def response(self, answer: Answer) -> Response | Stream:
-        """The answer of its handler as a response."""
         if isinstance(answer, Response | Stream):
             return answer
         status = next(iter(self.answers))

@@ -397,15 +397,12 @@ class RuleSet:
         return self._keep([active for called, active in self._named if called != name and not active.added.setting])
 
     def remove_scenario(self, scenario: str) -> None:
-        """Remove the rules of a scenario."""
         self._keep([active for active in self._stored if active.added.scenario != scenario])
 
     def remove_scenarios(self) -> None:
-        """Remove the rules of all scenarios."""
         self._keep([active for active in self._stored if active.added.scenario is None])
 
     def clear(self) -> None:
-        """Remove all rules."""
         self._keep([])
 
     def _keep(self, remaining: list[_ActiveRule]) -> bool:

@@ -51,7 +51,6 @@ class SignedHash:
     value: bytes
 
     def fits(self, text: bytes) -> bool:
-        """Whether this is the hash of `text`."""
         return bool(self.function(text).digest() == self.value)
 
 

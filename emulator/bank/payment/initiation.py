@@ -87,7 +87,6 @@ def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
 def _document(
     bank: Bank, product: Product, order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]
 ) -> Payment:
-    """The document of a new payment."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
         agreement = agreement_for(bank, order.national_id, debtor)

@@ -47,7 +47,6 @@ def create_agreement(bank: Bank, body: Body) -> Agreement:
 
 
 def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
-    """A further engagement of an agreement."""
     agreement = find_agreement(bank, agreement_id)
     engagement = _engage(bank, agreement, body, "")
     bank.documents.put(AGREEMENT, agreement)
@@ -55,7 +54,6 @@ def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
 
 
 def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engagement:
-    """Add an engagement to the agreement."""
     customer = customer_named(bank, body["customer"], f"{prefix}customer")
     iban = body["account"]["iban"]
     account = bank.documents.first(ACCOUNT, iban=iban)

@@ -157,7 +157,6 @@ def _visible(text: str) -> str:
 
 
 def clear(screen: Screen) -> Response:
-    """Empty the request log."""
     screen.control.ask("DELETE", "requests")
     return screen.go("requests", done="log-emptied")
 
@@ -206,6 +205,5 @@ def conformance(screen: Screen) -> Response:
 
 
 def clear_conformance(screen: Screen) -> Response:
-    """Clear the conformance report."""
     screen.control.ask("DELETE", "conformance")
     return screen.go("conformance", done="conformance-cleared")

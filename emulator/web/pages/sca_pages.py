@@ -79,7 +79,6 @@ class _ScaVisit:
         return self._redirect_if_failed() or self._page()
 
     def process(self, form: PageForm) -> Response:
-        """Process a posted form."""
         failed = self._redirect_if_failed()
         if failed is not None:
             return failed
