@@ -201,12 +201,8 @@ def _path(form: _Variant) -> list[JsonObject]:
     return entries
 
 
-def _is_reserved(name: str) -> bool:
-    """Headers that OpenAPI describes by other means, or that belong to HTTP itself."""
-    return name in ("Accept", "Host") or name.startswith("Accept-")
-
-
-_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not _is_reserved(name)]
+# Without those that OpenAPI describes by other means, or that belong to HTTP itself.
+_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not re.match(r"Host$|Accept(-|$)", name)]
 
 
 def _component(name: str) -> str:
@@ -252,14 +248,11 @@ def _body(form: _Variant, writer: Writer, shown: Mapping[str, Any]) -> JsonObjec
         shapes = list(dict.fromkeys(body(params) for params in form.path_parameters()))
         schemas = [writer.schema(shape) for shape in shapes]
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-        shown = {title: value for title, value in shown.items() if _is_of(form, examples.product_of(title))}
+        if form.fixed:
+            shown = {name: value for name, value in shown.items() if _params(examples.product_of(name)) == form.fixed}
     else:
         schema = writer.schema(body)
     return {"required": True, "content": content(schema, shown)}
-
-
-def _is_of(form: _Variant, product: tuple[str, str]) -> bool:
-    return not form.fixed or form.fixed == _params(product)
 
 
 def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> JsonObject:
