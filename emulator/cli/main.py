@@ -27,7 +27,7 @@ COMMANDS: dict[str, str] = {
     "tpp": "emulator.cli.tpp",
     "request": "emulator.cli.request",
     "proxy": "emulator.cli.request",
-    "explain": "emulator.cli.explain",
+    "explain": "emulator.cli.requests",
     "openapi": "emulator.cli.export",
     "collection": "emulator.cli.export",
     "state": "emulator.cli.state",
