@@ -88,7 +88,6 @@ def check_program(shell: str | None, hook: str | None, claims: str | None) -> No
 
 
 NAME = "explored"
-ROLES = ("PISP", "AISP")
 DATE_SKEW = 10**6  # seconds: bank time is not that of the TPP
 
 
@@ -111,7 +110,7 @@ class LocalBanks:
     @cached_property
     def issued(self) -> Credentials:
         """The TPP of the banks that `open` gives."""
-        return self._authority.issue(NAME, roles=ROLES)
+        return self._authority.issue(NAME)
 
     def call(self, work: Callable[[], Result]) -> Result:
         """Do work on the banks' thread, between two requests."""

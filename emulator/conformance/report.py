@@ -202,14 +202,7 @@ def with_baseline(report: Mapping[str, Any], names: Collection[str]) -> tuple[di
     return summed(rows), fixed
 
 
-_MARKS: Mapping[str, str] = {
-    "pass": "pass",
-    "fail": "FAIL",
-    "warn": "warn",
-    "not-seen": "not seen",
-    "skipped": "skipped",
-    "known": "known",
-}
+_MARKS: Mapping[str, str] = {**{verdict: verdict for verdict in VERDICTS}, "fail": "FAIL", "not-seen": "not seen"}
 
 
 def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bool = False) -> str:

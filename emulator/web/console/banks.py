@@ -172,11 +172,6 @@ def reset(screen: Screen) -> Steps:
     return screen.go("reset", done="reset")
 
 
-def show_generate(screen: Screen) -> Response:
-    """Show the form for generated customers."""
-    return screen.page("generate")
-
-
 def generate(screen: Screen) -> Steps:
     """Generate customers with accounts and transactions."""
     numbers: dict[str, Any] = {}

@@ -37,7 +37,7 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("settings", banks.settings),
     ("snapshots", banks.snapshots),
     ("reset", banks.show_reset),
-    ("generate", banks.show_generate),
+    ("generate", lambda screen: screen.page("generate")),
     ("banks", banks.banks),
 )
 
