@@ -6,7 +6,7 @@ help, the variables and the manual's table come from it (`FLAGS`); what it exclu
 table by hand. It is read where it is used: what concerns a bank in `assemble/registry.py`, what concerns the process in
 the other modules of `assemble` (the log of requests is switched in `composition.py`) and in `cli/serve.py`. One that
 processes of a store must have alike is in `SHARED` (`assemble/joining.py`), one that a test may set also in
-`testing/options.BankOptions`. Tests: `tests/unit/test_serve_settings.py`, with the name of each flag in order and a
+`testing/handles.BankOptions`. Tests: `tests/unit/test_serve_settings.py`, with the name of each flag in order and a
 value of most, and `tests/e2e/test_serve.py`, with what it does.
 """
 

@@ -29,15 +29,11 @@ def printable(text: str) -> str:
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """`value` as JSON, with control characters escaped in the way of JSON."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return text if text.isprintable() else _UNSAFE_IN_TEXT.sub(_json_escape, text)
+    return text if text.isprintable() else _UNSAFE_IN_TEXT.sub(lambda unsafe: f"\\u{ord(unsafe[0]):04x}", text)
 
 
 def _escape(match: re.Match[str]) -> str:
     return ascii(match[0])[1:-1]
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
 
 
 class PrintableStream:
@@ -52,7 +48,6 @@ class PrintableStream:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write every line."""
         for line in lines:
             self.write(line)
 

@@ -93,7 +93,7 @@ FAULTS = (
         "unit/formats/test_calendar.py",
     ),
     Fault(
-        "bank/scheme/schedule.py",
+        "bank/scheme/execution.py",
         "min(schedule.day or schedule.start.day, last)",
         "min(schedule.day or 1, last)",
         "a standing order without a day is executed on the 1st",

@@ -68,7 +68,6 @@ def _address(http: str | None) -> tuple[str, int]:
 
 
 def _imported() -> tuple[type[BankServer], Callable[[BankServer], None], Callable[..., None]]:
-    """The server, which needs the SDK."""
     try:
         from emulator.agents.server import BankServer, serve_http, serve_stdio
     except ModuleNotFoundError as error:

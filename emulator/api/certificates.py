@@ -57,7 +57,6 @@ class TppCertificate:
     not_after: float
     notes: tuple[str, ...] = ()
     _key_ids: dict[tuple[str, bool], KeyIdVerdict] = field(default_factory=dict)
-    _issued_by: tuple[x509.Certificate, bool] | None = None
 
     def key_id(self, text: str, *, lenient: bool) -> KeyIdVerdict:
         """Whether the keyId `text` matches this certificate; the latest results are cached."""
@@ -71,9 +70,11 @@ class TppCertificate:
 
     def issued_by(self, authority: x509.Certificate) -> bool:
         """Whether `authority` signed this certificate."""
-        if self._issued_by is None or self._issued_by[0] is not authority:
-            self._issued_by = (authority, _issued_by(self.certificate, authority))
-        return self._issued_by[1]
+        try:
+            self.certificate.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, exceptions.InvalidSignature, exceptions.UnsupportedAlgorithm):
+            return False
+        return True
 
 
 def read_certificate(text: str) -> TppCertificate:
@@ -189,14 +190,6 @@ def _signing_key(certificate: x509.Certificate) -> tuple[rsa.RSAPublicKey | None
         return key, None
     kind = "has an EC key" if isinstance(key, ec.EllipticCurvePublicKey) else "does not have an RSA key"
     return None, f"the certificate {kind}; rsa-sha256 needs an RSA key of at least {SMALLEST_KEY} bits"
-
-
-def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, exceptions.InvalidSignature, exceptions.UnsupportedAlgorithm):
-        return False
-    return True
 
 
 def _roles(certificate: x509.Certificate) -> frozenset[str]:

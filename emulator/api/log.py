@@ -301,7 +301,6 @@ class RequestLog:
         return exchanges
 
     def get(self, exchange_id: str) -> Exchange | None:
-        """The exchange with this id, or None if it is not stored."""
         if not (exchange_id.isascii() and exchange_id.isdigit()) or len(exchange_id) > 18 or not self._ring:
             return None
         at = int(exchange_id) - self._ring[0].id

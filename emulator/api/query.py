@@ -75,7 +75,8 @@ def parse(parameters: tuple[QueryParameter, ...], raw: str) -> Mapping[str, Any]
                     text = f"{parameter.not_before} is after {parameter.name}."
                     wrong.append(Message("FORMAT_ERROR", text, parameter.not_before))
             else:
-                text = f"The query parameter {parameter.name} must be {expected}; {_received(sent[parameter.name])}."
+                received = f"received {quoted(value)}" if (value := sent[parameter.name]) else "received no value"
+                text = f"The query parameter {parameter.name} must be {expected}; {received}."
                 wrong.append(Message("FORMAT_ERROR", text, parameter.name))
         elif parameter.required and not any(message.path == parameter.name for message in wrong):
             text = f"The query parameter {parameter.name} is required."
@@ -129,7 +130,3 @@ def _read(parameter: QueryParameter, sent: str | None) -> tuple[Any, str | None]
     if expected is not None:
         return None, expected
     return (value == "true" if parameter.type == "boolean" else int(value) if parameter.type == "int" else value), None
-
-
-def _received(value: str | None) -> str:
-    return f"received {quoted(value)}" if value else "received no value"

@@ -52,7 +52,6 @@ _NO_MEMORY = BankError("SYSTEM_ERROR", "The bank has not enough memory for this.
 
 
 def status_of(error: BankError) -> int:
-    """The HTTP status of a refusal."""
     if error.status is not None:
         return error.status
     return 400 if error.in_body else STATUS[error.code]

@@ -139,7 +139,6 @@ class Exactly:
             yield path, f"expected {described(self.wanted)}, found {_described(value)}"
 
     def holds(self, value: Any) -> bool:
-        """Whether the value fits."""
         wanted = self.wanted
         if value is ABSENT:
             return False

@@ -56,11 +56,9 @@ class Format:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the values."""
         return self.stated() if callable(self.stated) else self.stated
 
     def fits(self, value: Any) -> bool:
-        """Whether the value has this format."""
         return self.check(value) is None
 
     def deciding(self, text: str) -> Format:

@@ -29,7 +29,6 @@ class Singleton(Generic[D]):
         self.name = name
 
     def read(self, documents: Documents) -> D | None:
-        """The document, or None."""
         return cast(D | None, documents.get(META, self.name))
 
     def follow(self, documents: Documents, take: Callable[[D | None], None]) -> None:
@@ -51,7 +50,6 @@ class Singleton(Generic[D]):
         documents.put(META, cast(dict[str, Any], document))
 
     def delete(self, documents: Documents) -> None:
-        """Delete the document, if there is one."""
         documents.delete(META, self.name)
 
 

@@ -154,7 +154,6 @@ class PriceList:
         self.charge = lru_cache(maxsize=1024)(self._charge)
 
     def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
-        """The fee of a payment in `currency`, in the account's currency."""
         same = currency == account_currency
         if same and (currency == HOME or not crosses_border):
             return ZERO

@@ -37,12 +37,6 @@ HELD = timedelta(hours=1)  # how long a notification waits for the next one to b
 LOOKED_AT = 512  # the most due notifications that are examined when some are claimed
 
 Resource = Literal["payment", "basket", "consent"]
-_ID_MEMBERS: Mapping[Resource, str] = {"payment": "paymentId", "basket": "basketId", "consent": "consentId"}
-_STATUS_MEMBERS: Mapping[Resource, str] = {
-    "payment": "transactionStatus",
-    "basket": "transactionStatus",
-    "consent": "consentStatus",
-}
 _LAST: Mapping[Resource, frozenset[str]] = {
     "payment": frozenset(FINAL),
     "basket": frozenset({"ACTC", "RJCT"}),
@@ -86,8 +80,7 @@ def subscribe(
         subscription["passing"] = "yes"
     bank.documents.put(SUBSCRIPTION, subscription)
     if script is not None and script[0] == "forged":
-        body = {_ID_MEMBERS[resource]: target, _STATUS_MEMBERS[resource]: _FORGED[resource]}
-        _queue(bank, subscription, body, forged=True)
+        _queue(bank, subscription, _body(resource, target, _FORGED[resource]), forged=True)
 
 
 def status_changed(bank: Bank, target: str, status: str) -> None:
@@ -99,7 +92,12 @@ def status_changed(bank: Bank, target: str, status: str) -> None:
     subscription.pop("passing", None)
     wanted = subscription["content"]
     if "PROCESS" in wanted or ("LAST" in wanted and status in _LAST[resource]):
-        _queue(bank, subscription, {_ID_MEMBERS[resource]: target, _STATUS_MEMBERS[resource]: status})
+        _queue(bank, subscription, _body(resource, target, status))
+
+
+def _body(resource: Resource, target: str, status: str) -> dict[str, str]:
+    member = "consentStatus" if resource == "consent" else "transactionStatus"
+    return {f"{resource}Id": target, member: status}
 
 
 def sca_ended(bank: Bank, sca: Sca) -> None:
@@ -109,7 +107,7 @@ def sca_ended(bank: Bank, sca: Sca) -> None:
     if target is None or subscription is None:
         return
     if "SCA" in subscription["content"]:
-        body = {_ID_MEMBERS[subscription["resource"]]: target}
+        body = {f"{subscription['resource']}Id": target}
         for authorisation in bank.documents.find(AUTHORISATION, target=target):
             if authorisation["sca"] == sca["id"]:
                 body["authorisationId"] = authorisation["id"]

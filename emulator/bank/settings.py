@@ -22,7 +22,7 @@ from emulator.bank.problems import Problem, unknown, written
 
 Value = TypeVar("Value")
 
-# Rough weather also changes feeds, beside its rules (`scenario/weather`): ids of pending entries may change at booking.
+# Rough weather also changes feeds, beside its rules (`scenario/rules`): ids of pending entries may change at booking.
 ROUGH_FEED: tuple[Mapping[str, Any], ...] = ({"effect": "new-id", "chance": 0.2},)
 
 _SECONDS = whole(0, 10**9, "of seconds ")

@@ -189,7 +189,6 @@ def one_of(what: str, words: Collection[str]) -> Reads:
 
 
 def typed(form: Format) -> Reads:
-    """A value of this format."""
 
     def read(value: Any) -> Any:
         expected = form.check(value)

@@ -3,11 +3,12 @@
 It depends on no other package of the emulator and knows nothing of the bank.
 """
 
-from emulator.ca.authority import TPP_NAME, AuthorityDamaged, CertificateAuthority, TppExists, TppNameRefused
+from emulator.ca.authority import ROLES, TPP_NAME, AuthorityDamaged, CertificateAuthority, TppExists, TppNameRefused
 from emulator.ca.certificates import FLAWS, Credentials, IssueRefused
 
 __all__ = [
     "FLAWS",
+    "ROLES",
     "TPP_NAME",
     "AuthorityDamaged",
     "CertificateAuthority",

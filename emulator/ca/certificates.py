@@ -67,7 +67,6 @@ class Credentials:
 
     @property
     def certificate_pem(self) -> str:
-        """The certificate as PEM text."""
         return pem(self.certificate)
 
     @property
@@ -87,7 +86,6 @@ class Credentials:
 
 
 def pem(certificate: x509.Certificate) -> str:
-    """`certificate` as PEM text."""
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
@@ -124,27 +122,6 @@ class CertificateContent:
     issuer_name: x509.Name | None = None
 
 
-def _expired(content: CertificateContent) -> CertificateContent:
-    return replace(content, not_before=content.not_before - VALID_FOR, not_after=content.not_before - DAY)
-
-
-def _not_yet_valid(content: CertificateContent) -> CertificateContent:
-    return replace(content, not_before=content.not_before + 30 * DAY)
-
-
-def _unknown_ca(content: CertificateContent) -> CertificateContent:
-    return replace(content, issuer_name=distinguished_name(organization="Unknown", common="Unknown CA"))
-
-
-def _no_roles(content: CertificateContent) -> CertificateContent:
-    return replace(content, roles=frozenset())
-
-
-def _leading_zero_serial(content: CertificateContent) -> CertificateContent:
-    """The first byte is below 16: some tools print a leading zero, others do not."""
-    return replace(content, serial=int.from_bytes(b"\x0a" + os.urandom(15), "big"))
-
-
 def _special_characters(content: CertificateContent) -> CertificateContent:
     """Every character that RFC 2253 escapes, letters beyond ASCII, and an attribute type without a short name."""
     issuer = distinguished_name(
@@ -156,11 +133,16 @@ def _special_characters(content: CertificateContent) -> CertificateContent:
 
 
 _CHANGES: Mapping[str, Callable[[CertificateContent], CertificateContent]] = {
-    "expired": _expired,
-    "not-yet-valid": _not_yet_valid,
-    "unknown-ca": _unknown_ca,
-    "no-roles": _no_roles,
-    "leading-zero-serial": _leading_zero_serial,
+    "expired": lambda content: replace(
+        content, not_before=content.not_before - VALID_FOR, not_after=content.not_before - DAY
+    ),
+    "not-yet-valid": lambda content: replace(content, not_before=content.not_before + 30 * DAY),
+    "unknown-ca": lambda content: replace(
+        content, issuer_name=distinguished_name(organization="Unknown", common="Unknown CA")
+    ),
+    "no-roles": lambda content: replace(content, roles=frozenset()),
+    # The first byte is below 16: some tools print a leading zero, others do not.
+    "leading-zero-serial": lambda content: replace(content, serial=int.from_bytes(b"\x0a" + os.urandom(15), "big")),
     "special-characters": _special_characters,
 }
 FLAWS = tuple(_CHANGES)

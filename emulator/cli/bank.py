@@ -285,7 +285,6 @@ class ControlCommand:
             raise CheckFailed(failure)
 
     def command(self, name: str) -> click.Command:
-        """The click command of this row."""
 
         @bank_options
         def run(**values: Any) -> None:
@@ -330,7 +329,6 @@ def name_argument(name: str, **options: Any) -> click.Argument:
 
 
 def limit_option(default: int) -> click.Option:
-    """The option --limit of a list."""
     about = "At most that many."
     return click.Option(
         ["--limit"], metavar="N", type=click.IntRange(1, 1000), default=default, show_default=True, help=about
@@ -355,5 +353,4 @@ def table(noun: str, *columns: str) -> Text:
 
 
 def line(member: str) -> Text:
-    """Prints one member of an answer."""
     return lambda value: click.echo(value[member])

@@ -30,7 +30,6 @@ def command() -> None:
 
 
 def report_options(command: Command) -> Command:
-    """The options of a command that writes a report."""
     for option in (
         click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
         click.option(
@@ -211,7 +210,7 @@ def _bank(url: str | None) -> Iterator[str]:
     if url is not None:
         yield bank_url(url)
         return
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.cli.tested_program import LocalBanks
 
     with closing(LocalBanks()) as banks:
         yield banks.base

@@ -31,10 +31,6 @@ def _clock_text(clock: dict[str, Any]) -> None:
     click.echo(f"{clock['now']} {clock['mode']}")
 
 
-def _reset_text(answer: dict[str, Any]) -> None:
-    click.echo(f"{answer['fixtures']} {answer['scenario'] or ''}".rstrip())
-
-
 def _people_text(people: list[dict[str, Any]]) -> None:
     shown = [
         {
@@ -87,10 +83,6 @@ def _ledger_text(report: dict[str, Any]) -> None:
     columns = ("iban", "currency", "opening", "bookings", "balance", "reserved")
     rows(report["accounts"], *columns, noun="accounts")
     click.echo("balanced" if report["balanced"] else "NOT balanced")
-
-
-def _ledger_failure(report: dict[str, Any]) -> str:
-    return "" if report["balanced"] else "the ledger does not balance"
 
 
 _SCENARIO = click.Option(
@@ -274,7 +266,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             ),
             _SCENARIO,
         ),
-        text=_reset_text,
+        text=lambda answer: click.echo(f"{answer['fixtures']} {answer['scenario'] or ''}".rstrip()),
         progress="reset",
     ),
     "ledger": ControlCommand(
@@ -282,7 +274,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         "GET ledger",
         "bank-emulator ledger --output json",
         text=_ledger_text,
-        failure=_ledger_failure,
+        failure=lambda report: "" if report["balanced"] else "the ledger does not balance",
     ),
     "people": ControlCommand(
         "List people, newest first. Shows identity number, accounts and agreements.",

@@ -1,19 +1,26 @@
-"""`bank-emulator request`: sends one signed request to this bank or any other."""
+"""Signed requests to this bank or any other: `request` sends one, `proxy` signs those of curl or a REST client."""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.bank.errors import STATUS
-from emulator.cli.bank import hint, send
+from emulator.cli.bank import ask, hint, send
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import bank_url, identity_of, signer_options, stdin, url_option
+from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
 from emulator.terminal import json_text, one_line
+
+if TYPE_CHECKING:
+    from emulator.client import AsyncTppClient
+
 
 EPILOG = """\b
 Headers that every request needs are added unless -H sets them;
@@ -22,10 +29,17 @@ Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers \\
            --json @payment.json
 """
+PROXY_EPILOG = """\b
+After an SCA the customer's browser returns to the proxy, which then adds
+PSU-ID and session to every request; --login does this without a browser.
+Requests from web pages of other sites are refused.
+Example: bank-emulator proxy --port 9090 --login 14888520059 &
+         curl http://127.0.0.1:9090/v1/accounts
+"""
 TIMEOUT = 30.0  # seconds
 
 
-@click.command(name="request", epilog=EPILOG)
+@click.command(epilog=EPILOG)
 @click.argument("method")
 @click.argument("path")
 @click.option(
@@ -36,7 +50,7 @@ TIMEOUT = 30.0  # seconds
 @click.option("--fail", is_flag=True, help="Exit with 1 if the status is 400 or above.")
 @url_option
 @signer_options
-def command(
+def request(
     method: str,
     path: str,
     headers: tuple[str, ...],
@@ -51,7 +65,7 @@ def command(
 ) -> None:
     """Send a signed request and print the answer. Its status goes to stderr."""
     from emulator.client.tpp import Tpp
-    from emulator.httpsig.sendable import check_sendable
+    from emulator.httpsig.signing import check_sendable
 
     address = bank_url(url)
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
@@ -117,4 +131,71 @@ def _code(body: bytes) -> str | None:
     return code if isinstance(code, str) and code in STATUS else None
 
 
-COMMANDS = {"request": command}
+@click.command(epilog=PROXY_EPILOG)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", default=0, help="The port to listen on; 0 picks a free one."
+)
+@click.option("--to", "target", metavar="URL", help="The bank to forward to, instead of --url; http or https.")
+@click.option(
+    "--login",
+    metavar="NATIONAL-ID",
+    callback=check_name,
+    help="Log this customer in without a browser; works with this emulator only.",
+)
+@click.option("--quiet", is_flag=True, help="Do not log requests to stderr.")
+@url_option
+@signer_options
+def proxy(
+    port: int,
+    target: str | None,
+    login: str | None,
+    quiet: bool,
+    url: str | None,
+    state: str | None,
+    tpp: str,
+    certificate: str | None,
+    key: str | None,
+) -> None:
+    """Run a proxy that signs requests for a bank."""
+    import asyncio
+
+    from emulator.cli.serve import ready
+    from emulator.client import AsyncTppClient
+    from emulator.client.proxy import ANSWER_TIMEOUT, SigningProxy
+
+    signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
+    bank = bank_url(target, "--to") if target else bank_url(url)
+    try:
+        client = AsyncTppClient(bank, signer, ca=trusted_ca(), timeout=ANSWER_TIMEOUT)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{trusted_ca()} cannot be read as a CA: {error.strerror or error}") from error
+    if login is not None:
+        _log_in(client, login)
+    proxy = SigningProxy(client, log=(lambda _: None) if quiet or sys.stderr is None else _log())
+    try:
+        asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)  # without what asyncio adds
+        raise Failed(f"--port {port}: {reason}") from error
+
+
+def _log() -> Callable[[str], None]:
+    """Writes lines on stderr; a request waits for no reader of them."""
+    from emulator.cli.logs import LineWriter
+
+    writer = LineWriter(sys.stderr.fileno())
+    return lambda text: writer.emit(logging.makeLogRecord({"msg": text}))
+
+
+def _log_in(client: AsyncTppClient, national_id: str) -> None:
+    """Create a session and a consent at the bank, as an SCA that the customer approves does."""
+    from emulator.api.certificates import read_certificate
+
+    tpp_id = read_certificate(client.identity.header).tpp.id
+    client.use_session(ask(client.base_url, "POST", "sessions", {"tpp": tpp_id, "nationalId": national_id}))
+    click.echo(f"customer {national_id} is logged in", err=True)
+
+
+COMMANDS = {"request": request, "proxy": proxy}

@@ -82,7 +82,7 @@ def _action(verb: str) -> click.Command:
         answer = ask(address, "POST", f"sca/{quote(chosen, safe='!=')}/{verb}", members(values))
         if latest is not None:
             click.echo(f"{verb} {_described(latest)}", err=True)
-        show(answer, output, _redirect_text)
+        show(answer, output, lambda _: click.echo(answer["redirect"] or "the customer left; there is no redirect"))
 
     params = [name_argument("target", default="latest"), *options, *_NARROWED]
     return click.command(verb, params=params, help=f"{about}\n\n{_TARGET}", epilog=f"Example: {example}")(run)
@@ -130,10 +130,6 @@ def _described(sca: dict[str, Any]) -> str:
     about = f"{sca['purpose']} {sca.get('target', '')}".rstrip()
     customer = f", customer {sca['nationalId']}" if "nationalId" in sca else ""
     return f"{about} of {sca['tpp']}{customer}, created {sca['created']}"
-
-
-def _redirect_text(answer: dict[str, Any]) -> None:
-    click.echo(answer["redirect"] or "the customer left; there is no redirect")
 
 
 command.add_command(LIST.command("list"))

@@ -27,7 +27,6 @@ EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
 
 def schema_option(command: Command) -> Command:
-    """The option --store-schema of a command."""
     default = ServeSettings().store_schema
     return click.option(
         "--store-schema",

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from emulator.client.signing import HoldsKey
 from emulator.client.tpp import Options, Prepared, Tpp, TppOptions
-from emulator.httpsig.sendable import check_sendable
+from emulator.httpsig.signing import check_sendable
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
@@ -65,7 +65,6 @@ class TppResponse:
 
     @property
     def text(self) -> str:
-        """The body as text."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
@@ -125,19 +124,15 @@ class SendingTpp(Tpp, Generic[Answer]):
         return self.send(self.prepare(method, path, **options))
 
     def get(self, path: str, **options: Unpack[Options]) -> Answer:
-        """GET `path`."""
         return self.request("GET", path, **options)
 
     def post(self, path: str, **options: Unpack[Options]) -> Answer:
-        """POST to `path`."""
         return self.request("POST", path, **options)
 
     def put(self, path: str, **options: Unpack[Options]) -> Answer:
-        """PUT to `path`."""
         return self.request("PUT", path, **options)
 
     def delete(self, path: str, **options: Unpack[Options]) -> Answer:
-        """DELETE `path`."""
         return self.request("DELETE", path, **options)
 
 
@@ -240,7 +235,6 @@ class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
             return TppResponse(answer.status, ResponseHeaders(pairs), await answer.read())
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None

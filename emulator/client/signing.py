@@ -257,16 +257,14 @@ def _without(unsigned: Unsigned, name: str) -> Headers:
     return {key: value for key, value in unsigned.signed().items() if key.lower() != name}
 
 
-def _unlisted(unsigned: Unsigned) -> Headers:
-    return replace(unsigned, lines=[line for line in unsigned.lines if line[0] != "x-request-id"]).signed()
-
-
 TAMPERINGS: Mapping[str, Callable[[Unsigned], Headers]] = {
     "no-signature": lambda unsigned: _without(unsigned, "signature"),
     "no-certificate": lambda unsigned: _without(unsigned, "tpp-signature-certificate"),
     "no-date": lambda unsigned: _without(unsigned, "date"),
     "no-digest": lambda unsigned: _without(unsigned, "digest"),
-    "unlisted": _unlisted,
+    "unlisted": lambda unsigned: replace(
+        unsigned, lines=[line for line in unsigned.lines if line[0] != "x-request-id"]
+    ).signed(),
     "leading-word": lambda unsigned: _changed(unsigned.signed(), "signature", lambda value: f"Signature {value}"),
     "algorithm": lambda unsigned: replace(unsigned, claimed="hs2019").signed(),
     "other-serial": lambda unsigned: _serial(unsigned, lambda serial: f"{int(serial, 16) + 1:X}"),

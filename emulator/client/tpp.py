@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.signing import HoldsKey, Identity, real_now, signed_headers
-from emulator.httpsig.sendable import address_of
+from emulator.httpsig.signing import address_of
 
 HeaderChanges = Mapping[str, str | None]
 

@@ -75,7 +75,6 @@ def report(checks: Iterable[Check], records: Mapping[str, Record]) -> dict[str, 
 
 
 def summed(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The report with these checks."""
     return {
         "checks": list(rows),
         "summary": {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS},
@@ -203,14 +202,7 @@ def with_baseline(report: Mapping[str, Any], names: Collection[str]) -> tuple[di
     return summed(rows), fixed
 
 
-_MARKS: Mapping[str, str] = {
-    "pass": "pass",
-    "fail": "FAIL",
-    "warn": "warn",
-    "not-seen": "not seen",
-    "skipped": "skipped",
-    "known": "known",
-}
+_MARKS: Mapping[str, str] = {**{verdict: verdict for verdict in VERDICTS}, "fail": "FAIL", "not-seen": "not seen"}
 
 
 def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bool = False) -> str:

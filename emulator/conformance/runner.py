@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from emulator.conformance import claims, program
@@ -27,11 +27,9 @@ POLL_INTERVAL = 0.02  # seconds
 MOST_DAYS = 80  # before today, on which an arm adds transactions: a list shows 90 days
 
 
-class BankControl(Protocol):
-    """The control interface of one bank."""
-
-    def __call__(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of the answer; raises RunFailed if the bank refuses the request or cannot be reached."""
+BankControl = Callable[..., Any]
+"""The control interface of one bank: the JSON of the answer to `method, path, body=None`; raises RunFailed if the bank
+refuses the request or cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.description.writer import resolved
+from emulator.api.description import resolved
 from emulator.api.guards import Attempts, HostNames, is_own_origin
 from emulator.api.headers import Headers
 from emulator.api.json_body import LARGEST_BODY, read_json
@@ -157,7 +157,6 @@ class Control:
         self._router = self._routing()
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
-        """The bank of a service, with all that a scenario changes."""
         bank = service.bank
         if not isinstance(service.rules, RuleSet):
             raise TypeError("the rules of a service are a RuleSet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from emulator.api.description.writer import JSON_TYPE, Writer, content, path_parameter, query_parameter, resolved
+from emulator.api.description import JSON_TYPE, Writer, content, path_parameter, query_parameter, resolved
 from emulator.bank.validation import validate_as
 from emulator.control.forms import Error
 from emulator.control.operation import AnswerSpec, ControlOperation

@@ -150,7 +150,6 @@ class ControlOperation:
     yaml: bool = False
 
     def response(self, answer: Answer) -> Response | Stream:
-        """The answer of its handler as a response."""
         if isinstance(answer, Response | Stream):
             return answer
         status = next(iter(self.answers))
@@ -158,23 +157,7 @@ class ControlOperation:
 
 
 def operation(
-    method: str,
-    path: str,
-    answers: Mapping[int, AnswerSpec],
-    *,
-    query: tuple[QueryParameter, ...] = (),
-    body: Any = None,
-    example: Any = None,
-    yaml: bool = False,
+    method: str, path: str, answers: Mapping[int, AnswerSpec], **members: Any
 ) -> Callable[[Handler], ControlOperation]:
-    """Make an operation of its handler: `list_rules` is listRules, and the docstring has summary and description."""
-    return lambda handler: ControlOperation(
-        **described(handler),
-        method=method,
-        path=path,
-        answers=answers,
-        query=query,
-        body=body,
-        example=example,
-        yaml=yaml,
-    )
+    """Make an operation of its handler, see `described`; `members`: others of ControlOperation."""
+    return lambda handler: ControlOperation(**described(handler), method=method, path=path, answers=answers, **members)

@@ -33,7 +33,6 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
 
     def add(self, value: float) -> None:
-        """One more value."""
         self._counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
@@ -59,7 +58,6 @@ class BanksCounted:
         self._named: set[str] = set()
 
     def add(self, bank: str, operation: str, status: int) -> None:
-        """One more request."""
         own = self._banks.get(bank)
         if own is None:
             if len(self._banks) >= RANKED:

@@ -59,7 +59,6 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """The title of its panel."""
         return self.name.removesuffix("_seconds").replace("_", " ").capitalize()
 
     def family(self, samples: Samples, process: dict[str, str]) -> Family:

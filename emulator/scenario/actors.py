@@ -15,14 +15,13 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from emulator.bank.clock import oslo_date
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
-from emulator.ca import FLAWS, TPP_NAME, Credentials
+from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
-from emulator.httpsig.sendable import check_sendable
+from emulator.httpsig.signing import check_sendable
 from emulator.scenario.transport import ReceivedAnswer, Transport
 from emulator.scenario.values import Context, either
 
-ROLES = ("PISP", "AISP")
 # The prefix keeps the certificates of stories apart from those of the user.
 STORED_AS = "story-"
 LONGEST_NAME = 63 - len(STORED_AS)

@@ -42,7 +42,6 @@ class Facts:
         return tuple(self._headers.get(name.lower(), ()))
 
     def query(self, name: str) -> tuple[Any, ...]:
-        """The values of a query parameter."""
         return tuple(self._query.get(name, ()))
 
     @cached_property

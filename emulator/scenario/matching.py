@@ -48,7 +48,6 @@ class Matcher:
     anchor: tuple[Place, frozenset[Constant]] | None = None
 
     def fits(self, facts: Facts) -> bool:
-        """Whether a request matches."""
         for values, condition in self.conditions:
             if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
                 return False
@@ -200,7 +199,6 @@ class When(Model):
 
     @cached_property
     def matcher(self) -> Matcher:
-        """The compiled conditions."""
         pairs: list[tuple[_Values, Condition]] = []
         anchors: list[tuple[Place, frozenset[Constant]]] = []
         for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):

@@ -79,7 +79,6 @@ class EffectsModel(Model):
 
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
-        """The effects by name, in their order."""
         known = effects()
         return {name: known[name].effect(getattr(self, name)) for name in known if name in self.model_fields_set}
 
@@ -127,7 +126,6 @@ class Rule(Model):
 
     @property
     def effects(self) -> Mapping[str, Effect]:
-        """The effects of the rule, by name."""
         return self.then.effects
 
     def unfit(self, operation: str, product: Product) -> Mapping[str, str]:

@@ -47,6 +47,67 @@ if TYPE_CHECKING:
     from emulator.scenario.facts import Facts, Place
     from emulator.scenario.rule import Rule
 
+# The rules of the setting `weather`. `rough` disturbs requests at random and at low rates, on operations with data of
+# customers, not on sandbox data and contact information; a client that follows the documented rules loses nothing.
+WORK = {
+    "in": [
+        "/v1/accounts*",
+        "/v1/card-accounts*",
+        "/v1/consents*",
+        "/v1/bank-offered-consents*",
+        "/v1/user*",
+        "/v1/agreements*",
+        "/v1/payments/*",
+        "/v1/periodic-payments/*",
+        "/v1/bulk-payments/*",
+        "/v1/signing-baskets*",
+    ]
+}
+CHANGES = {"in": ["POST", "DELETE"]}
+
+WEATHER: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "calm": (),
+    "rough": (
+        {
+            "name": "weather: lost answer",
+            "when": {"method": CHANGES, "path": WORK},
+            "times": {"chance": 0.03},
+            "then": {"disconnect": "after"},
+        },
+        {
+            "name": "weather: lost request",
+            "when": {"path": WORK},
+            "times": {"chance": 0.01},
+            "then": {"disconnect": "before"},
+        },
+        {
+            "name": "weather: unavailable",
+            "when": {"path": WORK},
+            "times": {"chance": 0.02},
+            "then": {
+                "answer": {
+                    "status": 503,
+                    "text": "The bank is unavailable for a moment.",
+                    "headers": {"Retry-After": "1"},
+                }
+            },
+        },
+        {
+            "name": "weather: slow answer",
+            "when": {"path": WORK},
+            "times": {"chance": 0.05},
+            "then": {"delay": {"min": "500ms", "max": "3s"}},
+        },
+        {
+            "name": "weather: slow SCA",
+            "when": {"path": WORK},
+            "times": {"chance": 0.2},
+            "then": {"sca": {"slow": "3s"}},
+        },
+    ),
+}
+
+
 MANY = 8  # with that many rules for an operation they are indexed by their constants
 MOST_REMOVED = 100  # removed rules whose counters are kept, as their removal may be undone
 
@@ -206,7 +267,6 @@ class RuleSet:
 
     def _weather_rules(self, weather: str) -> list[_ActiveRule]:
         from emulator.scenario.rule import Rule
-        from emulator.scenario.weather import WEATHER
 
         at = self._bank.clock.stamp()
         return [
@@ -337,15 +397,12 @@ class RuleSet:
         return self._keep([active for called, active in self._named if called != name and not active.added.setting])
 
     def remove_scenario(self, scenario: str) -> None:
-        """Remove the rules of a scenario."""
         self._keep([active for active in self._stored if active.added.scenario != scenario])
 
     def remove_scenarios(self) -> None:
-        """Remove the rules of all scenarios."""
         self._keep([active for active in self._stored if active.added.scenario is None])
 
     def clear(self) -> None:
-        """Remove all rules."""
         self._keep([])
 
     def _keep(self, remaining: list[_ActiveRule]) -> bool:

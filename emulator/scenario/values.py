@@ -38,7 +38,6 @@ def duration(longest: timedelta = durations.LONGEST) -> Reads:
 
 
 def amount(pattern: str) -> Reads:
-    """An amount in a string."""
     return matching(re.compile(pattern, re.ASCII), 'an amount in quotes, such as "100.00"')
 
 

@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emulator.testing.handles import BankClock, BankCustomer, Received, Receiver, TppFiles
-    from emulator.testing.options import BankOptions
+    from emulator.testing.handles import BankClock, BankCustomer, BankOptions, Received, Receiver, TppFiles
     from emulator.testing.running import BankFactory, RunningBank, TestTpp, banks
 
 __all__ = [
@@ -27,8 +26,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "handles": {"BankClock", "BankCustomer", "Received", "Receiver", "TppFiles"},
-    "options": {"BankOptions"},
+    "handles": {"BankClock", "BankCustomer", "BankOptions", "Received", "Receiver", "TppFiles"},
     "running": {"BankFactory", "RunningBank", "TestTpp", "banks"},
 }
 

@@ -96,7 +96,6 @@ class _Audit:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the failures."""
         if self._report is None:
             return
         from emulator.conformance import report

@@ -37,14 +37,17 @@ from emulator.terminal import one_line
 from emulator.testing.handles import (
     BankClock,
     BankCustomer,
+    BankOptions,
     Receiver,
     TppFiles,
     authority,
+    filters_for,
     issued,
     loop_thread,
+    moment_of,
+    settings_for,
     write_files,
 )
-from emulator.testing.options import BankOptions, filters_for, moment_of, settings_for
 from emulator.web.server import WebServer, listen
 
 Result = TypeVar("Result")

@@ -389,7 +389,6 @@ class Listener:
         return Connection(self, asyncio.get_running_loop())
 
     def closed(self, connection: Connection) -> None:
-        """Remove a closed connection."""
         self.open.discard(connection)
         if self.ending and not self.open:
             self._all_closed.set()

@@ -99,7 +99,6 @@ def _bound(family: int, host: str, port: int) -> socket.socket:
 
 
 def port_of(sockets: list[socket.socket]) -> int:
-    """The port that `listen` bound."""
     return int(sockets[0].getsockname()[1])
 
 
@@ -136,11 +135,9 @@ class WebServer:
 
     @property
     def connections(self) -> int:
-        """The number of open connections."""
         return sum(len(listener.open) for _, listener in self._addresses)
 
     async def start(self) -> None:
-        """Start answering requests."""
         loop = asyncio.get_running_loop()
         self._application.start()
         for sockets, listener in self._addresses:

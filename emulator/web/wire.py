@@ -15,7 +15,6 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from operator import itemgetter
-from time import time
 from urllib.parse import urlsplit
 
 from aiohttp.hdrs import ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
@@ -264,13 +263,7 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
     written = "\r\n".join(lines).encode()
     if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
         raise ValueError("a header of the answer contains a control character")
-    return written + (_SERVER if _DATE in written else _date_and_server(int(time())))
-
-
-@lru_cache(maxsize=1)
-def _date_and_server(second: int) -> bytes:
-    """The end of a head; the same for all answers within a second."""
-    return _DATE + formatdate(second, usegmt=True).encode() + _SERVER
+    return written + (b"" if _DATE in written else _DATE + formatdate(usegmt=True).encode()) + _SERVER
 
 
 def _packer() -> zlib._Compress:

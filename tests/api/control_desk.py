@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from emulator.api.description.writer import resolved as form
+from emulator.api.description import resolved as form
 from emulator.api.messages import Request, Response, Stream, finished
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from emulator.api import guards
-from emulator.api.description.writer import resolved
+from emulator.api.description import resolved
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Unfinished, finished
 from emulator.api.service import BankService

@@ -143,7 +143,7 @@ def test_a_capture_is_read_whole_or_refused_for_its_length(
     entry = {"method": sent.method, "url": sent.target, "headers": sent.headers}
     file.write_text(json.dumps([{"padding": "x" * 5 * 1024 * 1024}, entry]))
     assert run("explain", str(file))[0] == 0
-    monkeypatch.setattr("emulator.cli.explain.LARGEST", 1024 * 1024)
+    monkeypatch.setattr("emulator.cli.requests.LARGEST", 1024 * 1024)
     assert run("explain", str(file)) == (2, "", f"bank-emulator: {file} is longer than 1 MiB\n")
 
 

@@ -23,14 +23,14 @@ from emulator.api.messages import Answered, Request, Response, Unfinished
 from emulator.assemble import assemble
 from emulator.assemble import storage as snapshot_files
 from emulator.assemble.application import BankApplication
-from emulator.bank import fixtures, snapshots
+from emulator.bank import fixtures, sandbox, snapshots
 from emulator.bank.accounts import ledger
 from emulator.bank.clock import real_now
 from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CONTACT, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.problems import Problem
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import data, patterns
+from emulator.bank.sandbox import patterns
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
@@ -608,7 +608,7 @@ def many_entries(desk: Desk, kind: Kind[Any], holder: str, count: int) -> str:
 async def test_very_many_transactions_are_deleted_between_others(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, path: str, kind: Kind[Any], holder: str, gone: Kind[Any] | None
 ) -> None:
-    monkeypatch.setattr(data, "PIECE", 10)
+    monkeypatch.setattr(sandbox, "PIECE", 10)
     bank = desk.application.default.bank
     documents = bank.documents
     identity = name = many_entries(desk, kind, holder, 200)
@@ -633,7 +633,7 @@ async def test_very_many_transactions_are_deleted_between_others(
 async def test_a_kill_while_an_account_is_deleted_leaves_one_that_can_be_deleted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(data, "PIECE", 10)
+    monkeypatch.setattr(sandbox, "PIECE", 10)
     account = many_entries(desk, TRANSACTION, "accountId", 200)
     before = desk.application.default.bank.documents.get(ACCOUNT, account)
     assert before is not None
@@ -658,7 +658,7 @@ async def test_a_reset_while_an_account_is_deleted_keeps_the_account_of_the_fixt
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await desk.status("POST", "/_emulator/reset", {}) == 200
-    monkeypatch.setattr(data, "PIECE", 10)
+    monkeypatch.setattr(sandbox, "PIECE", 10)
     documents = desk.application.default.bank.documents
     account = many_entries(desk, TRANSACTION, "accountId", 200)
     deleting = desk.turns.in_turn(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))
@@ -675,7 +675,7 @@ async def test_a_reset_while_an_account_is_deleted_keeps_the_account_of_the_fixt
 async def test_a_full_disk_while_an_account_is_deleted_is_told_in_the_answer(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data, "PIECE", 10)
+    monkeypatch.setattr(sandbox, "PIECE", 10)
     bank = desk.application.default.bank
     account = many_entries(desk, TRANSACTION, "accountId", 200)
     deleting = desk.turns.in_turn(desk.signed("DELETE", f"/v1/sandbox/accounts/{account}"))

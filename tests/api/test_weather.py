@@ -14,8 +14,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, KINDS, PAYMENT, SCA
 from emulator.bank.settings import ROUGH_FEED, Settings
 from emulator.ca import CertificateAuthority
-from emulator.scenario.rules import RuleSet
-from emulator.scenario.weather import WEATHER
+from emulator.scenario.rules import WEATHER, RuleSet
 from emulator.store import memory_store
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve, monday, seeded_registry

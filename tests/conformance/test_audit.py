@@ -17,7 +17,7 @@ import pytest
 from emulator.assemble.application import BankApplication
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
-from emulator.conformance import links, observer
+from emulator.conformance import facts, observer
 from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import ready
 from emulator.testing import RunningBank
@@ -216,15 +216,15 @@ def test_the_links_of_long_pages_are_known_and_their_rest_is_not_held(bank: Runn
         answer = tpp.get(address)
         pages += 1
         address = answer.json()["transactions"]["_links"].get("next", {}).get("href")
-    assert len(answer.body) > 2 * links.END_OF_PAGE
+    assert len(answer.body) > 2 * facts.END_OF_PAGE
     checks = {row["check"]: row for row in bank.audit()["checks"]}
     assert checks["follows-the-links-of-pages"]["passed"] == pages - 1
     assert checks["ends-at-the-last-page"]["verdict"] == "pass"
 
 
 def test_the_most_recent_links_are_known_and_those_of_long_ago_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "MOST_KNOWN", 10)
-    known = links.Links()
+    monkeypatch.setattr(facts, "MOST_KNOWN", 10)
+    known = facts.Links()
     for number in range(100):
         known.add(
             b'{"paymentId":"%d","_links":{"self":{"href":"https://bank.example/x/v1/payments/%d"}}}' % (number, number)

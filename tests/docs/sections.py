@@ -207,7 +207,7 @@ def _in_short(value: object) -> str:
 
 def weather() -> str:
     from emulator.bank.settings import ROUGH_FEED
-    from emulator.scenario.weather import WEATHER
+    from emulator.scenario.rules import WEATHER
 
     rows = []
     for rule in WEATHER["rough"]:

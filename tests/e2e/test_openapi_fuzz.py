@@ -14,7 +14,7 @@ from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.client.signing import signed_headers
 from emulator.store import Kind
 from emulator.testing import RunningBank, TestTpp
-from emulator.testing.options import settings_for
+from emulator.testing.handles import settings_for
 from tests.known_state import KARI
 
 METHODS = ("get", "put", "post", "delete")

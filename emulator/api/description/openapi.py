@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from emulator.api import header_matrix, headers, render
-from emulator.api.description import examples
-from emulator.api.description.writer import JsonObject, Writer, content, path_parameter, query_parameter
+from emulator.api.description import JsonObject, Writer, content, examples, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
@@ -202,12 +201,8 @@ def _path(form: _Variant) -> list[JsonObject]:
     return entries
 
 
-def _is_reserved(name: str) -> bool:
-    """Headers that OpenAPI describes by other means, or that belong to HTTP itself."""
-    return name in ("Accept", "Host") or name.startswith("Accept-")
-
-
-_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not _is_reserved(name)]
+# Without those that OpenAPI describes by other means, or that belong to HTTP itself.
+_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not re.match(r"Host$|Accept(-|$)", name)]
 
 
 def _component(name: str) -> str:
@@ -253,14 +248,11 @@ def _body(form: _Variant, writer: Writer, shown: Mapping[str, Any]) -> JsonObjec
         shapes = list(dict.fromkeys(body(params) for params in form.path_parameters()))
         schemas = [writer.schema(shape) for shape in shapes]
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-        shown = {title: value for title, value in shown.items() if _is_of(form, examples.product_of(title))}
+        if form.fixed:
+            shown = {name: value for name, value in shown.items() if _params(examples.product_of(name)) == form.fixed}
     else:
         schema = writer.schema(body)
     return {"required": True, "content": content(schema, shown)}
-
-
-def _is_of(form: _Variant, product: tuple[str, str]) -> bool:
-    return not form.fixed or form.fixed == _params(product)
 
 
 def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> JsonObject:

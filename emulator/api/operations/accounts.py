@@ -26,7 +26,7 @@ from emulator.api.render import (
     fixes,
     list_renderer,
 )
-from emulator.bank.accounts import accounts, cards, transactions
+from emulator.bank.accounts import accounts, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
@@ -241,7 +241,7 @@ def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
 def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
     """One card account."""
     fix = fixes(call)
-    card = cards.find(call.bank, caller_of(call).resource)
+    card = accounts.find_card(call.bank, caller_of(call).resource)
     body: account_answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
     return Reply(200, amounts(body, fix))
 
@@ -249,7 +249,7 @@ def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
 def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
     shown = card_shown(call.bank, card, longer_names=LONGER_NAMES in fix)
     if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
-        shown["balances"] = balances_shown(call.bank, card, cards.balances(call.bank, card))
+        shown["balances"] = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
     shown["resourceId"] = caller_of(call).shown(call.bank, card["id"])
     return {**shown, "_links": account_links(call, f"/v1/card-accounts/{shown['resourceId']}")}
 
@@ -275,7 +275,7 @@ def card_shown(bank: Bank, card: Card, *, longer_names: bool) -> account_answers
     if number:
         account = bank.documents.first(ACCOUNT, bban=number)
         related: AccountRef = accounts.reference(account) if account is not None else {"bban": number}
-        other: CardReference = {"identification": number, "schemeNameProprietary": cards.CARD_SCHEME}
+        other: CardReference = {"identification": number, "schemeNameProprietary": accounts.CARD_SCHEME}
         shown["relatedAccount"] = {**related, "other": other}
     return shown
 
@@ -287,10 +287,10 @@ def _card_reference(card: Card) -> account_answers.CardRef:
 @_card_operation("GET", "/v1/card-accounts/{id}/balances", {200: f"{_ANSWERS}:CardBalances"}, quota="balances")
 def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
     """The balances of a card account."""
-    card = cards.find(call.bank, caller_of(call).resource)
+    card = accounts.find_card(call.bank, caller_of(call).resource)
     body: account_answers.CardBalances = {
         "cardAccount": _card_reference(card),
-        "balances": balances_shown(call.bank, card, cards.balances(call.bank, card)),
+        "balances": balances_shown(call.bank, card, accounts.card_balances(call.bank, card)),
     }
     return Reply(200, amounts(body, fixes(call)))
 
@@ -308,7 +308,7 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
     Newest first; dates and limit apply to pending ones too.
     """
     fix = fixes(call)
-    card = cards.find(call.bank, caller_of(call).resource)
+    card = accounts.find_card(call.bank, caller_of(call).resource)
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
     rendered = _card_renderer(fix)
@@ -324,4 +324,4 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
 @lru_cache(maxsize=RENDERERS)
 def _card_renderer(fix: Fixes) -> Callable[[Sequence[bytes]], Any]:
     swapped = SWITCHED_AMOUNTS not in fix
-    return list_renderer(lambda entry: amounts(cards.entry_view(entry, swapped=swapped), fix))
+    return list_renderer(lambda entry: amounts(accounts.entry_view(entry, swapped=swapped), fix))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.api.gates import approach_of
 from emulator.api.header_matrix import BASKET_GET, BASKET_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
-from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
+from emulator.api.operations.payments import PISP, REDIRECT, authorisation_started, payer_of
 from emulator.api.render import message_body
 from emulator.bank.authentication import authorisations
 from emulator.bank.documents import Basket
@@ -129,9 +129,8 @@ def start_signing_basket_authorisation(call: Call) -> Reply[answers.Authorisatio
     A further SCA for the payments of the basket that lack a signature.
     """
     basket = _basket(call)
-    signer = call.caller.national_id if call.caller else None
-    started = baskets.start_authorisation(call.bank, basket, approach_of(call), national_id=signer)
-    return authorisation_reply(call, f"{_BASKETS}/{basket['id']}/authorisations", *started)
+    path = f"{_BASKETS}/{basket['id']}/authorisations"
+    return authorisation_started(call, path, partial(baskets.start_authorisation, call.bank, basket))
 
 
 @_operation("GET", f"{_BASKET}/authorisations", {200: f"{_ANSWERS}:Authorisations"})

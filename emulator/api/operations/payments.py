@@ -6,6 +6,7 @@ does not have is listed in berlin-group.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -40,19 +41,17 @@ _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
 _operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments")
 _authorisation = partial(_operation, manual="sca#authorisations")
+_started = partial(
+    _authorisation,
+    answers={201: f"{_ANSWERS}:Authorisation"},
+    notifies=("payment", "paymentId"),
+    gives=("authorisationId", "authorisationId"),
+    needs=REDIRECT,
+)
 
 
 def _product(params: Params) -> products.Product:
     return _PRODUCTS[params["payment-service"], params["payment-product"]]
-
-
-def _creation_column(params: Params) -> str:
-    """The header column: one of its own for straks, another for every other product."""
-    return INSTANT_POST if _product(params).instant_headers else TRANSFER_POST
-
-
-def _creation_body(params: Params) -> str:
-    return f"emulator.api.shapes.payments:{_product(params).body}"
 
 
 def address(call: Call) -> str:
@@ -94,8 +93,8 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
     notifies=("payment", "paymentId"),
     gives=("paymentId", "paymentId"),
     manual="payments#creating-a-payment",
-    column=_creation_column,
-    body=_creation_body,
+    column=lambda params: INSTANT_POST if _product(params).instant_headers else TRANSFER_POST,
+    body=lambda params: f"emulator.api.shapes.payments:{_product(params).body}",
     query=(ALLOW_LOGICAL_DUPLICATE,),
     needs=REDIRECT,
     remembers=True,
@@ -105,8 +104,7 @@ def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
 
     201 in RCVD, with a scaRedirect to the page where the customer approves it.
     """
-    params = call.params
-    product = _PRODUCTS[params["payment-service"], params["payment-product"]]
+    product = _product(call.params)
     national_id, context, agreement = payer_of(call)
     duplicate = call.query.get("allowLogicalDuplicate") is not False
     how, script = approach_of(call), call.script
@@ -237,29 +235,23 @@ def delete_payment(call: Call) -> Reply[answers.CancellationStarted | None]:
     return Reply(202, {"paymentId": payment["id"], "transactionStatus": payment["status"], "_links": links})
 
 
-def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str) -> Reply[answers.Authorisation]:
-    """201 of an explicit authorisation."""
+def authorisation_started(call: Call, path: str, start: Callable[..., tuple[str, str]]) -> Reply[answers.Authorisation]:
+    """Start an authorisation below `path` by `start`, which gives its id and the token of its SCA."""
+    signer = call.caller.national_id if call.caller else None
+    authorisation_id, token = start(approach_of(call), national_id=signer)
     links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{path}/{authorisation_id}")}
     return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
 
 
-@_authorisation(
-    "POST",
-    f"{_PAYMENT}/authorisations",
-    {201: f"{_ANSWERS}:Authorisation"},
-    notifies=("payment", "paymentId"),
-    gives=("authorisationId", "authorisationId"),
-    needs=REDIRECT,
-)
+@_started("POST", f"{_PAYMENT}/authorisations")
 def start_authorisation(call: Call) -> Reply[answers.Authorisation]:
     """Start the authorisation of a payment.
 
     A further SCA for a payment that lacks a signature.
     """
     payment = _payment(call)
-    signer = call.caller.national_id if call.caller else None
-    started = payments.start_authorisation(call.bank, payment, approach_of(call), national_id=signer)
-    return authorisation_reply(call, f"{address(call)}/{payment['id']}/authorisations", *started)
+    path = f"{address(call)}/{payment['id']}/authorisations"
+    return authorisation_started(call, path, partial(payments.start_authorisation, call.bank, payment))
 
 
 @_authorisation("GET", f"{_PAYMENT}/authorisations", {200: f"{_ANSWERS}:Authorisations"})
@@ -279,23 +271,15 @@ def get_authorisation(call: Call) -> Reply[answers.ScaStatus]:
     return Reply(200, {"scaStatus": status})
 
 
-@_authorisation(
-    "POST",
-    f"{_PAYMENT}/cancellation-authorisations",
-    {201: f"{_ANSWERS}:Authorisation"},
-    notifies=("payment", "paymentId"),
-    gives=("authorisationId", "authorisationId"),
-    needs=REDIRECT,
-)
+@_started("POST", f"{_PAYMENT}/cancellation-authorisations")
 def start_cancellation_authorisation(call: Call) -> Reply[answers.Authorisation]:
     """Start the authorisation of a payment's cancellation.
 
     The SCA with which the customer cancels an authorised payment.
     """
     payment = _payment(call)
-    signer = call.caller.national_id if call.caller else None
-    started = payments.start_cancellation(call.bank, payment, approach_of(call), national_id=signer)
-    return authorisation_reply(call, f"{address(call)}/{payment['id']}/cancellation-authorisations", *started)
+    path = f"{address(call)}/{payment['id']}/cancellation-authorisations"
+    return authorisation_started(call, path, partial(payments.start_cancellation, call.bank, payment))
 
 
 @_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations", {200: f"{_ANSWERS}:Authorisations"})

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.operation import Call, Reply, operation
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST, sandbox_window
-from emulator.bank.accounts import accounts, cards, transactions
+from emulator.bank import sandbox
+from emulator.bank.accounts import accounts, transactions
 from emulator.bank.documents import Account, AccountRef, Card, CardTransaction, Transaction
 from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import cards as sandbox_cards
-from emulator.bank.sandbox import data as sandbox
 
 if TYPE_CHECKING:
     from emulator.api.shapes import sandbox_answers
@@ -259,7 +259,7 @@ def list_sandbox_card_accounts(call: Call) -> Reply[sandbox_answers.SandboxCardA
 @_operation("GET", _CARD, {200: f"{_ANSWERS}:SandboxCardAccount"})
 def get_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCardAccount]:
     """One card account."""
-    return Reply(200, _card_shown(call, cards.find(call.bank, _card_id(call))))
+    return Reply(200, _card_shown(call, accounts.find_card(call.bank, _card_id(call))))
 
 
 @_operation("PUT", _CARD, {200: f"{_ANSWERS}:SandboxCardAccount"}, body=f"{_BODY}:PostedCardAccount")
@@ -279,7 +279,7 @@ def _card_entry_link(call: Call, entry: CardTransaction) -> sandbox_answers.OwnL
 
 
 def _card_entry_shown(call: Call, entry: CardTransaction) -> Any:  # most of its members come from a table in `cards`
-    return {"id": entry["id"], **cards.entry_view(entry, swapped=False), "_links": _card_entry_link(call, entry)}
+    return {"id": entry["id"], **accounts.entry_view(entry, swapped=False), "_links": _card_entry_link(call, entry)}
 
 
 @_operation(
@@ -303,7 +303,7 @@ def list_sandbox_card_account_transactions(call: Call) -> Reply[sandbox_answers.
 
     Newest first.
     """
-    card = cards.find(call.bank, _card_id(call))
+    card = accounts.find_card(call.bank, _card_id(call))
     entries = sandbox.list_entries(call.bank, CARD_TRANSACTION, card["id"], **sandbox_window(call))
     return Reply(200, [_card_entry_shown(call, entry) for entry in entries])
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from emulator.api.operation import Call, Reply, operation
 from emulator.api.operations.sandbox_accounts import account_shown
 from emulator.api.query import QueryParameter
-from emulator.bank import fixtures
+from emulator.bank import fixtures, sandbox
 from emulator.bank.accounts import accounts
 from emulator.bank.customers import people
 from emulator.bank.documents import Agreement, Customer, Engagement
 from emulator.bank.kinds import AGREEMENT, CUSTOMER
 from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox import data as sandbox
 
 if TYPE_CHECKING:
     from emulator.api.shapes import sandbox_answers

@@ -39,7 +39,7 @@ from emulator.api.shapes.parts import (
     instructed_amount,
 )
 from emulator.bank.errors import Message
-from emulator.bank.scheme.schedule import FREQUENCIES, VARIABLE
+from emulator.bank.scheme.execution import FREQUENCIES, VARIABLE
 
 PurposeCode = Literal[
     "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"

@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -51,7 +52,6 @@ class SignedHash:
     value: bytes
 
     def fits(self, text: bytes) -> bool:
-        """Whether this is the hash of `text`."""
         return bool(self.function(text).digest() == self.value)
 
 
@@ -257,16 +257,12 @@ def first_difference(expected: str, sent: str) -> dict[str, Any] | None:
     if expected == sent:
         return None
     ours, theirs = expected.split("\n"), sent.split("\n")
-    for number in range(max(len(ours), len(theirs))):
-        here = ours[number] if number < len(ours) else None
-        there = theirs[number] if number < len(theirs) else None
+    for number, (here, there) in enumerate(zip_longest(ours, theirs), 1):
         if here != there:
-            return {"line": number + 1, "column": _column(here or "", there or ""), "expected": here, "sent": there}
+            return {"line": number, "column": _column(here or "", there or ""), "expected": here, "sent": there}
     return None
 
 
 def _column(here: str, there: str) -> int:
-    for at, (one, other) in enumerate(zip(here, there, strict=False)):
-        if one != other:
-            return at + 1
-    return min(len(here), len(there)) + 1
+    pairs = zip(here, there, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs, 1) if one != other), min(len(here), len(there)) + 1)

@@ -57,7 +57,6 @@ class Recipe(NamedTuple):
         return before + joiner.join([f"{name}{colon}{value}" if name else value for name, value in self.lines]) + after
 
     def encoded(self) -> bytes:
-        """Its bytes."""
         return self.text().encode(self.layout.encoding)
 
 
@@ -69,7 +68,6 @@ class Mistake(NamedTuple):
     change: Layout | Change
 
     def apply(self, recipe: Recipe) -> Recipe:
-        """The recipe with this mistake."""
         if isinstance(self.change, Layout):
             return Recipe(recipe.lines, self.change)
         return Recipe(self.change(recipe.lines), recipe.layout)
@@ -83,7 +81,6 @@ def each(change: Callable[[str, str], tuple[str, str]], *, target: bool = True) 
 
 
 def value(line: str, text: str) -> Change:
-    """Another value for the line `line`."""
     return each(lambda name, old: (name, text if name == line else old))
 
 
@@ -238,7 +235,6 @@ def date_rows(_: Inspection, text: str) -> Rows:
 
 
 def digest_rows(request: Inspection, text: str) -> Rows:
-    """Other values of Digest."""
     name, _, value = text.partition("=")
     body = request.body or b""
     raw = [(algorithm, function(body).digest()) for algorithm, function in HASHES.items()]
@@ -260,7 +256,6 @@ def digest_rows(request: Inspection, text: str) -> Rows:
 
 
 def host_rows(request: Inspection, text: str) -> Rows:
-    """Other values of Host."""
     host = text.rpartition(":")[0] or text
     proxied = request.present.get("x-forwarded-host") or None
     return (

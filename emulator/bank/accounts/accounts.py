@@ -1,19 +1,21 @@
-"""Accounts: looking them up, references, owners and balances (accounts.md).
+"""Accounts and card accounts: looking them up, references, owners and balances (accounts.md).
 
 The answers of GET accounts are built in `api/operations/accounts.py`, of the form `api/shapes/account_answers.py`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, AccountRef, Customer, TransactionDetails, Usage
+from emulator.bank.documents import Account, AccountRef, Card, Customer, TransactionDetails, Usage
+from emulator.bank.errors import BankError
 from emulator.bank.formats import digits_of
-from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER, TRANSACTION, HolderKind
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION, HolderKind
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 
@@ -104,3 +106,60 @@ def balances(bank: Bank, account: Account) -> dict[BalanceType, Decimal]:
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account['id']}|pending")
     expected = sum((Decimal(transaction["amount"]) for transaction in pending), booked)
     return {"closingBooked": booked, "expected": expected, "interimAvailable": ledger.available(account)}
+
+
+CARD_SCHEME: Literal["creditCardAccount"] = "creditCardAccount"  # the only schemeNameProprietary
+
+_SHOWN = (
+    "cardTransactionId",
+    "terminalId",
+    "transactionDate",
+    "bookingDate",
+    "transactionAmount",
+    "originalAmount",
+    "markupFee",
+    "markupFeePercentage",
+    "cardAcceptorId",
+    "cardAcceptorAddress",
+    "merchantCategoryCode",
+    "maskedPan",
+    "transactionDetails",
+    "invoiced",
+    "proprietaryBankTransactionCode",
+)
+
+
+def reference_of(identity: str) -> str:
+    """The cardTransactionId of an entry posted without one: at most 35 characters, for both forms of ids."""
+    return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
+
+
+def find_card(bank: Bank, card_id: str) -> Card:
+    """The card account; BankError RESOURCE_UNKNOWN when there is none."""
+    card = bank.documents.get(CARD, card_id)
+    if card is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no card account {card_id}.", "mockCardAccountId")
+    return card
+
+
+def card_balances(bank: Bank, card: Card) -> dict[BalanceType, Decimal]:
+    """closingBooked, expected and forwardAvailable of a card account; a debt is negative.
+
+    forwardAvailable is the amount that may still be spent: the credit limit minus debt and pending entries (assumed).
+    """
+    booked = Decimal(card["booked"])
+    pending = bank.documents.range(CARD_TRANSACTION, "shelf", group=f"{card['id']}|pending")
+    expected = sum((Decimal(entry["transactionAmount"]["amount"]) for entry in pending), booked)
+    available = expected + Decimal(card["creditLimit"])
+    return {"closingBooked": booked, "expected": expected, "forwardAvailable": available}
+
+
+def entry_view(entry: Mapping[str, Any], *, swapped: bool) -> dict[str, Any]:
+    """A card transaction; `swapped`: transactionAmount and originalAmount change places."""
+    shown = {name: entry[name] for name in _SHOWN if entry.get(name) not in (None, "")}
+    if "unidentified" in entry:
+        del shown["cardTransactionId"]
+    if swapped:
+        amounts = {"transactionAmount": shown["originalAmount"], "originalAmount": shown["transactionAmount"]}
+        shown |= amounts
+    return shown

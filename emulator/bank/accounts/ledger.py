@@ -49,7 +49,6 @@ def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = No
 
 
 def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
-    """Release `amount` of the reservation."""
     reserve(bank, account_id, -amount, at=at)
 
 
@@ -64,7 +63,6 @@ def pend(
 
 
 def withdraw(bank: Bank, transaction_id: str) -> None:
-    """Remove a pending transaction."""
     bank.documents.delete(TRANSACTION, transaction_id)
 
 

@@ -92,7 +92,6 @@ class TransactionPage:
 
     @property
     def entries(self) -> dict[str, list[Any]]:
-        """The entries themselves, decoded."""
         return {shelf: list(map(orjson.loads, texts)) for shelf, texts in self.texts.items()}
 
 

@@ -68,7 +68,6 @@ def start(
 
 
 def expire(bank: Bank, session: Session) -> None:
-    """Expire a live session."""
     if is_live(bank, session):
         session["expires"] = bank.clock.stamp()
         bank.documents.put(SESSION, session)

@@ -39,7 +39,7 @@ from emulator.bank.payment import payee
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
 from emulator.bank.request import Script
-from emulator.bank.scheme import rules, schedule
+from emulator.bank.scheme import execution, rules
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
@@ -87,7 +87,6 @@ def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
 def _document(
     bank: Bank, product: Product, order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]
 ) -> Payment:
-    """The document of a new payment."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
         agreement = agreement_for(bank, order.national_id, debtor)
@@ -317,7 +316,7 @@ def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
     if _WITH_WARNINGS.isdisjoint(initiation):
         return []
     messages = rules.deprecations(bank, initiation)
-    if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
+    if "dayOfExecution" in initiation and initiation["frequency"] in execution.DAYS:
         text = f"dayOfExecution has no effect with frequency {initiation['frequency']}, which counts from startDate."
         messages.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
     return messages

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from typing_extensions import TypedDict
 
-from emulator.bank.accounts import cards, ledger
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
@@ -127,7 +127,7 @@ def _card(bank: Bank, card: Card) -> OwnAccount:
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
         "booked": card["booked"],
-        "available": plain(cards.balances(bank, card)["forwardAvailable"], card["currency"]),
+        "available": plain(accounts.card_balances(bank, card)["forwardAvailable"], card["currency"]),
     }
 
 

@@ -120,5 +120,4 @@ def find(service: str, name: str) -> Product:
 
 
 def of(payment: Payment) -> Product:
-    """The product of a payment document."""
     return table()[payment["service"], payment["product"]]

@@ -1,1 +1,174 @@
-"""Sandbox data, which a TPP creates, changes, generates and deletes for its tests."""
+"""Sandbox data, which a TPP creates, changes, generates and deletes for its tests.
+
+Here is what its kinds of documents share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Literal, TypeVar
+
+import orjson
+
+from emulator.bank.accounts import ledger, transactions
+from emulator.bank.accounts.accounts import newest_first
+from emulator.bank.bank import Bank, progress_event
+from emulator.bank.clock import moment, stamp
+from emulator.bank.documents import Account, Card, CardTransaction, Customer, SandboxIdentity, Transaction
+from emulator.bank.errors import BankError, Message
+from emulator.bank.kinds import CONSENT, CUSTOMER, QUOTA, TRANSACTION, EntryKind
+from emulator.store import Kind
+
+Body = Mapping[str, Any]
+# Types of the booked balance, the preferred one first; names of Berlin Group and of the older interface.
+_BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
+PIECE = 250  # transactions that are deleted in one change of the store
+_MICROSECOND = timedelta(microseconds=1)
+
+Listed = TypeVar("Listed", bound=Mapping[str, Any])
+Entry = TypeVar("Entry", Transaction, CardTransaction)
+
+
+def find_customer(bank: Bank, customer_id: str) -> Customer:
+    """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
+    return bank.find(CUSTOMER, customer_id, "customerId")
+
+
+def customer_named(bank: Bank, name: str, path: str) -> Customer:
+    """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
+    customer = bank.documents.first(CUSTOMER, customerNumber=name) or bank.documents.get(CUSTOMER, name)
+    if customer is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {name}.", path, in_body=True)
+    return customer
+
+
+def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
+    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first."""
+    return newest_first(bank.documents.all(kind))
+
+
+def new_identity(bank: Bank) -> SandboxIdentity:
+    """The id and creation time of a new sandbox document."""
+    return {"id": bank.ids.new(), "created": bank.clock.stamp()}
+
+
+def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
+    """The members of a document that are kept when the others are replaced."""
+    identity: SandboxIdentity = {"id": document["id"]}
+    if "created" in document:
+        identity["created"] = document["created"]
+    return identity
+
+
+def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Sequence[str]) -> list[str]:
+    """A moment for each entry posted to an account or card, so that lists show entries in the order of posting.
+
+    `dates` are those under which they are listed. The moments are a microsecond apart, and later than those of the
+    existing entries even if bank time is frozen.
+    """
+    first = bank.clock.now()
+    for date in set(dates):
+        latest = bank.documents.range_texts(
+            kind, "shelf", group=f"{holder['id']}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
+        )
+        orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
+        first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
+    return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
+
+
+def list_entries(
+    bank: Bank, kind: Kind[Entry], holder_id: str, *, first: str | None, last: str | None, offset: int, limit: int
+) -> list[Entry]:
+    """The transactions of an account or card, pending and then booked, newest first."""
+    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
+    shelves: dict[str, list[Any]] = transactions.page(bank, holder_id, window, kind=kind).entries
+    return [*shelves[transactions.PENDING], *shelves[transactions.BOOKED]]
+
+
+def check_each(bodies: Sequence[Body], problems: Callable[[Body, str], Iterable[Message]], *, single: bool) -> None:
+    """Raise BankError with the `problems` of all bodies, which gets each with the prefix of its paths.
+
+    `single`: the body was one object, so paths have no index.
+    """
+    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
+    messages = [message for pair in zip(bodies, prefixes, strict=True) for message in problems(*pair)]
+    if messages:
+        raise BankError.several(messages)
+
+
+def decimal(value: Any) -> Decimal:
+    """An amount of a sandbox body: a number or decimal text."""
+    return Decimal(str(value))
+
+
+def booked_balance(posted: Sequence[Body] | None) -> Decimal:
+    """The booked balance of a body's balances, which are in the account's currency; 0 without balances."""
+    return booked_among([(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted or ()])
+
+
+def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
+    """The booked balance among balances (balanceType and amount), else the first; 0 without balances."""
+    by_type = {name.lower(): amount for name, amount in reversed(balances)}
+    first = balances[0][1] if balances else Decimal(0)
+    return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
+
+
+def number_of(bank: Bank, customer_id: str) -> str:
+    """The customerNumber of a customer; empty if the customer is missing."""
+    customer = bank.documents.get(CUSTOMER, customer_id)
+    return customer["customerNumber"] if customer is not None else ""
+
+
+def like(posted: Any, amount: str) -> Any:
+    """The amount as text or number, whichever was posted."""
+    if isinstance(posted, str):
+        return amount
+    number = Decimal(amount)
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def shortening(
+    bank: Bank, kind: Kind[Any], identity: str, holders: Iterable[tuple[Kind[Any], str]]
+) -> Generator[int, None, bool]:
+    """Delete the booked entries of accounts and cards in pieces, until few of each are left.
+
+    A piece is one change of the store, after which balances and bookings agree: the oldest transactions of an account
+    move to its opening balance. Yields the number of entries that are left. Returns whether the document, of which
+    they are, is still to be deleted: not if the bank was reset, or another request has deleted it.
+    """
+    documents = bank.documents
+    content = documents.content()
+    shelves = [(entries, name, f"{name}|booked") for entries, name in holders]
+    total = left = sum(documents.range_count(entries, "shelf", group=shelf) for entries, _, shelf in shelves)
+    published = 0
+    for entries, name, shelf in shelves:
+        while documents.range_count(entries, "shelf", group=shelf) > PIECE:
+            if entries is TRANSACTION:
+                ledger.forget_oldest(bank, name, PIECE)
+            else:
+                oldest = documents.range(entries, "shelf", group=shelf, limit=PIECE)
+                documents.delete_several(entries, (entry["id"] for entry in oldest))
+            left -= PIECE
+            if (hundredths := 100 - 100 * left // total) > published:
+                published = hundredths
+                bank.publish(progress_event(bank, "transactions", "deleting", done=total - left, of=total))
+            yield left
+            if documents.content() is not content:
+                return False
+    return documents.exists(kind, identity)
+
+
+def unshare(bank: Bank, member: Literal["accounts", "cards"], resource_ids: Collection[str]) -> None:
+    """Remove accounts or cards from consents, with one look at each of these."""
+    gone = frozenset(resource_ids)
+    if not gone:
+        return
+    for consent in bank.documents.all(CONSENT):
+        if not gone.isdisjoint(consent[member]):
+            consent[member] = [resource for resource in consent[member] if resource not in gone]
+            bank.documents.put(CONSENT, consent)
+    for quota in bank.documents.all(QUOTA):
+        if not gone.isdisjoint(quota["id"].split("|")):
+            bank.documents.delete(QUOTA, quota["id"])

@@ -20,8 +20,7 @@ from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import lifecycle
-from emulator.bank.sandbox.agreements import keep_engagements
-from emulator.bank.sandbox.data import (
+from emulator.bank.sandbox import (
     Body,
     booked_balance,
     check_each,
@@ -34,6 +33,7 @@ from emulator.bank.sandbox.data import (
     shortening,
     unshare,
 )
+from emulator.bank.sandbox.agreements import keep_engagements
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 

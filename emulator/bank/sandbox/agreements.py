@@ -11,7 +11,7 @@ from emulator.bank.documents import Agreement, Customer, Engagement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, SESSION
 from emulator.bank.money import too_fine
-from emulator.bank.sandbox.data import Body, customer_named, decimal, find_customer
+from emulator.bank.sandbox import Body, customer_named, decimal, find_customer
 
 LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
 
@@ -47,7 +47,6 @@ def create_agreement(bank: Bank, body: Body) -> Agreement:
 
 
 def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
-    """A further engagement of an agreement."""
     agreement = find_agreement(bank, agreement_id)
     engagement = _engage(bank, agreement, body, "")
     bank.documents.put(AGREEMENT, agreement)
@@ -55,7 +54,6 @@ def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
 
 
 def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engagement:
-    """Add an engagement to the agreement."""
     customer = customer_named(bank, body["customer"], f"{prefix}customer")
     iban = body["account"]["iban"]
     account = bank.documents.first(ACCOUNT, iban=iban)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, cast
 
-from emulator.bank.accounts import accounts, cards, transactions
+from emulator.bank.accounts import accounts, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Amount, Card, CardTransaction, CardTransactionDetails, SandboxIdentity
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION
 from emulator.bank.money import plain
-from emulator.bank.sandbox.data import (
+from emulator.bank.sandbox import (
     Body,
     booked_balance,
     check_each,
@@ -45,7 +45,7 @@ def create_card(bank: Bank, body: Body) -> Card:
 
 def replace_card(bank: Bank, card_id: str, body: Body) -> Card:
     """Replace all members of a card account; its transactions stay. CONFLICT if they are in another currency."""
-    before = cards.find(bank, card_id)
+    before = accounts.find_card(bank, card_id)
     if body["currency"] != before["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
     return _put_card(bank, identity_of(before), body)
@@ -87,7 +87,7 @@ def _limit(value: Any) -> Decimal:
 
 def deleting_card(bank: Bank, card_id: str) -> Iterator[int]:
     """Delete a card account in steps, between which the bank may be used; it is there until the last one."""
-    cards.find(bank, card_id)
+    accounts.find_card(bank, card_id)
     if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
         delete_cards(bank, [card_id])
 
@@ -106,7 +106,7 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
 
     `single`: the body was one object, so paths in messages have no index.
     """
-    card = cards.find(bank, card_id)
+    card = accounts.find_card(bank, card_id)
     check_each(bodies, lambda body, prefix: _problems(card, body, prefix), single=single)
     moments = moments_after(bank, CARD_TRANSACTION, card, [_booking(bank, body) for body in bodies])
     entries = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
@@ -136,7 +136,7 @@ def _transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransaction
     amount = _amount(body["transactionAmount"])
     document: CardTransaction = {
         "id": identity,
-        "cardTransactionId": body.get("cardTransactionId") or cards.reference_of(identity),
+        "cardTransactionId": body.get("cardTransactionId") or accounts.reference_of(identity),
         "cardId": card["id"],
         "status": "booked",
         "shelf": f"{card['id']}|booked",
@@ -164,7 +164,7 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTrans
 
     A transaction that a drifting feed shows under the id is preferred.
     """
-    cards.find(bank, card_id)
+    accounts.find_card(bank, card_id)
     shown = transactions.shown(bank, card_id, transaction_id, kind=CARD_TRANSACTION)
     if shown is not None:
         return cast(CardTransaction, shown)
@@ -179,7 +179,7 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTrans
 
 def deleting_transactions(bank: Bank, card_id: str) -> Iterator[int]:
     """Delete a card account's transactions in steps, the oldest first; its balance stays."""
-    cards.find(bank, card_id)
+    accounts.find_card(bank, card_id)
     if (yield from shortening(bank, CARD, card_id, [(CARD_TRANSACTION, card_id)])):
         entries = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
         bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in entries))

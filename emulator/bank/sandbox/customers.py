@@ -21,10 +21,10 @@ from emulator.bank.kinds import (
     SESSION,
     TRANSACTION,
 )
+from emulator.bank.sandbox import Body, find_customer, identity_of, new_identity, shortening
 from emulator.bank.sandbox.accounts import delete_accounts
 from emulator.bank.sandbox.agreements import delete_agreement, keep_engagements, organisation_number
 from emulator.bank.sandbox.cards import delete_cards
-from emulator.bank.sandbox.data import Body, find_customer, identity_of, new_identity, shortening
 from emulator.store import Kind
 
 

@@ -425,12 +425,10 @@ class Run:
         return sorted(listed, key=lambda payment: (payment["created"], payment["id"]))
 
     def members_of(self, basket: str) -> list[str]:
-        """The payments of a basket."""
         document = self.bank.call(lambda: self.bank.service.bank.documents.get(BASKET, basket))
         return [] if document is None else list(document["payments"])
 
     def report(self) -> Mapping[str, Any]:
-        """The report on the checks."""
         return self.bank.call(conformance_of(self.bank.service).report)  # the server judges too, when it is idle
 
 

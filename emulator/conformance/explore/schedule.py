@@ -113,7 +113,6 @@ class FaultSchedule(_Part):
         return {name: value for name, value in shown.items() if name == "tasks" or value not in ([], 0, "now")}
 
     def text(self) -> str:
-        """As YAML."""
         return yaml.safe_dump(self.document(), sort_keys=False, allow_unicode=True, width=100)
 
     @property

@@ -49,7 +49,6 @@ class Breakage:
 
     @property
     def name(self) -> str:
-        """Its name, as that of a file."""
         return f"{self.finding.what}-{self.outcome.schedule.digest}"
 
 

@@ -206,7 +206,6 @@ def count_requests(call: ControlCall[Any]) -> Work:
 def watch_events(call: ControlCall[Any]) -> Stream:
     """Follow server-sent events: requests, status changes, and changes of the whole bank."""
     bank = call.bank
-    next(call.service.log.newest(), None)  # processes that share a store read the log: what is in it is no news
 
     def subscribe(push: Push) -> Callable[[], None]:
         push(b": watching\n\n")

@@ -16,8 +16,7 @@ from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Wor
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
-from emulator.scenario.rules import AddedRule
-from emulator.scenario.weather import WEATHER
+from emulator.scenario.rules import WEATHER, AddedRule
 
 LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 

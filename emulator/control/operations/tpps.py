@@ -11,12 +11,10 @@ from typing_extensions import TypedDict
 from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable, filled, one_of
-from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
+from emulator.ca import FLAWS, ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control.forms import closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 from emulator.settings import KEYSTORE_PASSWORD
-
-ROLES = ("PISP", "AISP")
 
 _Name = Annotated[str, filled(63)]
 

@@ -21,10 +21,6 @@ GATEWAY_PAGE = (
 HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
-def _truncated(body: bytes) -> bytes:
-    return body[: max(len(body) // 2, 1)]
-
-
 def _wrong_type(body: bytes) -> bytes:
     """Valid JSON in which every member has a wrong type."""
     try:
@@ -59,7 +55,7 @@ def _extended(value: Any) -> Any:
 
 
 MALFORMED: Mapping[str, Callable[[bytes], bytes]] = {
-    "truncated": _truncated,
+    "truncated": lambda body: body[: max(len(body) // 2, 1)],
     "not-json": lambda _: NOT_JSON,
     "wrong-type": _wrong_type,
     "empty": lambda _: b"",

@@ -37,7 +37,6 @@ FLAWS = (
 
 
 def overview(screen: Screen) -> Response:
-    """Show the overview."""
     bank = screen.bank
     created = BANK.read(bank.documents)
     return screen.page(
@@ -64,7 +63,6 @@ def change_clock(screen: Screen) -> Steps:
 
 
 def settings(screen: Screen) -> Response:
-    """Show all settings of this bank."""
     current = screen.bank.settings.as_document()
     return screen.page(
         "settings",
@@ -127,12 +125,10 @@ def _present_state(screen: Screen) -> list[str]:
 
 
 def snapshots(screen: Screen) -> Response:
-    """List the snapshots of this bank."""
     return screen.page("snapshots", snapshots=screen.control.every("snapshots"))
 
 
 def save_snapshot(screen: Screen) -> Steps:
-    """Save the state of the bank under a name."""
     name = screen.form.get("snapshot")
     exists = any(snapshot["name"] == name for snapshot in screen.control.every("snapshots"))
     if exists and not screen.confirmed:
@@ -143,7 +139,6 @@ def save_snapshot(screen: Screen) -> Steps:
 
 
 def restore_snapshot(screen: Screen) -> Steps:
-    """Restore the bank from a snapshot."""
     name = screen.params["name"]
     if not screen.confirmed:
         lost = _present_state(screen)
@@ -177,11 +172,6 @@ def reset(screen: Screen) -> Steps:
     return screen.go("reset", done="reset")
 
 
-def show_generate(screen: Screen) -> Response:
-    """Show the form for generated customers."""
-    return screen.page("generate")
-
-
 def generate(screen: Screen) -> Steps:
     """Generate customers with accounts and transactions."""
     numbers: dict[str, Any] = {}
@@ -213,7 +203,6 @@ def create_bank(screen: Screen) -> Steps:
 
 
 def delete_bank(screen: Screen) -> Steps:
-    """Delete another bank and its documents."""
     name = screen.params["name"]
     if not screen.confirmed:
         lost = ["all of its documents", "its snapshots"]

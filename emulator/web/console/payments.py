@@ -188,12 +188,10 @@ def advance(screen: Screen) -> Response:
 
 
 def basket_listing(screen: Screen) -> Response:
-    """List the newest signing baskets."""
     return screen.page("baskets", baskets=baskets.listing(screen.bank, limit=MOST))
 
 
 def basket(screen: Screen) -> Response:
-    """Show a basket with its payments and its authentications."""
     bank = screen.bank
     document = bank.documents.get(BASKET, screen.params["id"])
     if document is None:

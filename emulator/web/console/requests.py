@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from shlex import quote
 from typing import Any
 from urllib.parse import urlencode
@@ -125,17 +126,14 @@ def side_by_side(signature: dict[str, Any] | None) -> list[dict[str, Any]]:
     if signature is None or "likelySent" not in signature:
         return []
     ours, theirs = signature["signingString"].split("\n"), signature["likelySent"].split("\n")
+    place = signature.get("firstDifference") or {}
     rows: list[dict[str, Any]] = []
-    marked = False
-    for number in range(max(len(ours), len(theirs))):
-        bank = ours[number] if number < len(ours) else None
-        sent = theirs[number] if number < len(theirs) else None
-        row: dict[str, Any] = {"bank": bank, "sent": sent, "differs": bank != sent, "first": False}
-        if bank != sent and not marked:
-            marked = True
-            same = _common(bank or "", sent or "")
+    for number, (bank, sent) in enumerate(zip_longest(ours, theirs), 1):
+        is_first = number == place.get("line")
+        row: dict[str, Any] = {"bank": bank, "sent": sent, "differs": bank != sent, "first": is_first}
+        if is_first:
+            same = place["column"] - 1
             row |= {
-                "first": True,
                 "same": (bank or sent or "")[:same],
                 "bank_rest": _visible((bank or "")[same:]),
                 "sent_rest": _visible((sent or "")[same:]),
@@ -144,20 +142,12 @@ def side_by_side(signature: dict[str, Any] | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _common(one: str, other: str) -> int:
-    at = 0
-    while at < min(len(one), len(other)) and one[at] == other[at]:
-        at += 1
-    return at
-
-
 def _visible(text: str) -> str:
     """White space at a difference as visible characters."""
     return text.replace("\r", "␍").replace("\t", "⇥").replace(" ", "·") if text.strip() == "" else text
 
 
 def clear(screen: Screen) -> Response:
-    """Empty the request log."""
     screen.control.ask("DELETE", "requests")
     return screen.go("requests", done="log-emptied")
 
@@ -206,6 +196,5 @@ def conformance(screen: Screen) -> Response:
 
 
 def clear_conformance(screen: Screen) -> Response:
-    """Clear the conformance report."""
     screen.control.ask("DELETE", "conformance")
     return screen.go("conformance", done="conformance-cleared")

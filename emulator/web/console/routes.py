@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
-from emulator.web.console import access, banks, customers, payments, requests, scenarios
+from emulator.web.console import banks, customers, payments, requests, scenarios
 from emulator.web.console.screen import ControlRefused, Screen
 
 View = Callable[[Screen], Response]
@@ -24,8 +24,8 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("payments/{id}", payments.one),
     ("baskets", payments.basket_listing),
     ("baskets/{id}", payments.basket),
-    ("sca", access.sca_listing),
-    ("consents", access.listing),
+    ("sca", customers.sca_listing),
+    ("consents", customers.consent_listing),
     ("notifications", payments.notification_listing),
     ("tpps", banks.tpps),
     ("scenarios", scenarios.listing),
@@ -37,7 +37,7 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("settings", banks.settings),
     ("snapshots", banks.snapshots),
     ("reset", banks.show_reset),
-    ("generate", banks.show_generate),
+    ("generate", lambda screen: screen.page("generate")),
     ("banks", banks.banks),
 )
 
@@ -45,9 +45,9 @@ PAGES: tuple[tuple[str, View], ...] = (
 ACTIONS: tuple[tuple[str, Action, str], ...] = (
     ("clock", banks.change_clock, ""),
     ("payments/{id}", payments.advance, "payments/{id}"),
-    ("sca/{id}", access.end_sca, "sca"),
-    ("consents/{id}", access.revoke, "consents"),
-    ("sessions/{id}", access.end_session, "consents"),
+    ("sca/{id}", customers.end_sca, "sca"),
+    ("consents/{id}", customers.revoke, "consents"),
+    ("sessions/{id}", customers.end_session, "consents"),
     ("tpps", banks.issue_tpp, "tpps"),
     ("scenarios", scenarios.apply, "scenarios"),
     ("scenarios/check", scenarios.check, "scenarios/new"),

@@ -108,12 +108,10 @@ def play(screen: Screen) -> Response:
 
 
 def withdraw(screen: Screen) -> Response:
-    """Remove the applied scenario."""
     screen.control.ask("DELETE", "scenario")
     return screen.go("scenarios", done="withdrawn")
 
 
 def clear_rules(screen: Screen) -> Response:
-    """Remove all rules."""
     screen.control.ask("DELETE", "rules")
     return screen.go("scenarios", done="rules-cleared")

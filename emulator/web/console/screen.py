@@ -251,15 +251,12 @@ class DisplayNames:
         return self._known[kind, key]
 
     def person(self, national_id: str | None) -> str:
-        """The name of a person."""
         return self._name("person", national_id, people.person) if national_id else "nobody yet"
 
     def account(self, account_id: str) -> str:
-        """The name of an account."""
         return self._name("account", account_id, lambda bank, key: bank.documents.get(ACCOUNT, key))
 
     def card(self, card_id: str) -> str:
-        """The name of a card account."""
         return self._name("card", card_id, lambda bank, key: bank.documents.get(CARD, key))
 
     def agreement(self, agreement_id: str | None) -> str:
@@ -269,5 +266,4 @@ class DisplayNames:
         return self._name("agreement", agreement_id, lambda bank, key: bank.documents.get(AGREEMENT, key))
 
     def customer(self, customer_id: str) -> str:
-        """The name of a customer."""
         return self._name("customer", customer_id, lambda bank, key: bank.documents.get(CUSTOMER, key))

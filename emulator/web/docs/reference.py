@@ -100,7 +100,6 @@ class Reference:
 
     @cached_property
     def groups(self) -> dict[str, list[DocumentedOperation]]:
-        """The operations by their tag."""
         groups: dict[str, list[DocumentedOperation]] = {}
         for operation in self.operations.values():
             groups.setdefault(operation.group, []).append(operation)

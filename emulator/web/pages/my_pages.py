@@ -20,9 +20,8 @@ from emulator.bank.payment import self_service
 from emulator.bank.payment.self_service import OwnPayment
 from emulator.store import Kind
 from emulator.web.pages.browser import Guard, LoginCookie, PageForm, path_below, read_form, root_of
-from emulator.web.pages.rendering import BANK, see_other
+from emulator.web.pages.rendering import BANK, Visit, see_other
 from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
-from emulator.web.pages.visit import Visit
 from emulator.web.pages.wording import TEXTS
 
 STEPS = ("identity", "method")

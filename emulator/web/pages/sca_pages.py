@@ -23,8 +23,7 @@ from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
-from emulator.web.pages.rendering import see_other
-from emulator.web.pages.visit import Visit
+from emulator.web.pages.rendering import Visit, see_other
 from emulator.web.pages.wording import NORWEGIAN, day, translated
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
@@ -80,7 +79,6 @@ class _ScaVisit:
         return self._redirect_if_failed() or self._page()
 
     def process(self, form: PageForm) -> Response:
-        """Process a posted form."""
         failed = self._redirect_if_failed()
         if failed is not None:
             return failed

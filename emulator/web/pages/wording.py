@@ -322,6 +322,5 @@ TEXTS: dict[str, tuple[str, str]] = {
 
 
 def translated(key: str, language: str) -> str:
-    """A text in a language."""
     norwegian, english = TEXTS[key]
     return norwegian if language == NORWEGIAN else english

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from emulator.api.operations.accounts import balances_shown, card_shown
-from emulator.bank.accounts import accounts, cards, ledger
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION
 from emulator.bank.payment import progression
@@ -50,7 +50,7 @@ def test_a_balance_names_its_day_and_the_last_change(bank: Bank) -> None:
 
 def test_a_card_may_still_spend_its_limit_less_what_is_owed_and_pending(bank: Bank) -> None:
     card = next(iter(bank.documents.all(CARD)))
-    assert amounts(cards.balances(bank, card)) == {
+    assert amounts(accounts.card_balances(bank, card)) == {
         "closingBooked": "-6412.85",
         "expected": "-6871.85",
         "forwardAvailable": "43128.15",

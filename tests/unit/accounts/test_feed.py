@@ -23,7 +23,7 @@ from emulator.bank.feed import EFFECTS
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, KINDS, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import cards as sandbox_cards
-from emulator.bank.sandbox.data import list_entries
+from emulator.bank.sandbox import list_entries
 from emulator.bank.threads import run_to_end
 from emulator.store import memory_store
 from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account

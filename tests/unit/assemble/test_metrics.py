@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from emulator.api.messages import Request, Response, Unfinished
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, registry_for
+from emulator.bank import sandbox
 from emulator.bank.clock import real_now
-from emulator.bank.sandbox import data
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
 from emulator.metrics.table import METRICS, PROCESS
@@ -130,7 +130,7 @@ def test_what_cannot_be_stored_counts_as_what_the_client_is_told(
     body: dict[str, Any],
 ) -> None:
     tpp = DeskClient(process.registry.default, authority).log_in(KARI)
-    monkeypatch.setattr(data, "PIECE", 1)
+    monkeypatch.setattr(sandbox, "PIECE", 1)
     customers = {one["customerNumber"]: one["customerId"] for one in tpp.get("/v1/sandbox/customers").json()}
     path = path.format(customer=customers[KARI])
     process.registry.default.log.clear()

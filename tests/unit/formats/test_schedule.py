@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank.scheme.execution import is_banking_day
-from emulator.bank.scheme.schedule import (
+from emulator.bank.scheme.execution import (
     DAYS,
     FREQUENCIES,
     MONTHS,
     VARIABLE,
     Schedule,
     executions,
+    is_banking_day,
     next_execution,
     schedule_of,
 )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.signature.diagnosis import first_difference
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, TRANSACTION
 from emulator.web.console import plot
@@ -96,7 +97,7 @@ def test_headers_that_curl_makes_itself_are_left_out() -> None:
     ],
 )
 def test_the_first_difference_is_marked(bank: str, sent: str, same: str, rests: tuple[str, str]) -> None:
-    rows = side_by_side({"valid": False, "signingString": bank, "likelySent": sent})
+    rows = side_by_side({"signingString": bank, "likelySent": sent, "firstDifference": first_difference(bank, sent)})
     [first] = [row for row in rows if row["first"]]
     assert (first["same"], (first["bank_rest"], first["sent_rest"])) == (same, rests)
 

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.bank import products
 from emulator.bank.authentication import sca
-from emulator.bank.scheme.schedule import FREQUENCIES
+from emulator.bank.scheme.execution import FREQUENCIES
 from emulator.web.pages import sca_pages, wording
 from emulator.web.pages.wording import TEXTS
 

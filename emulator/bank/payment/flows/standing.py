@@ -19,7 +19,7 @@ from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment.flows import AUTHORISED, Flow, PaymentDates, Planned
 from emulator.bank.products import PERIODIC
 from emulator.bank.scheme import execution
-from emulator.bank.scheme.schedule import DAYS, next_execution, schedule_of
+from emulator.bank.scheme.execution import DAYS, next_execution, schedule_of
 from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
 
 
