@@ -147,7 +147,7 @@ class HomeStorage(Storage):
 
             def place() -> None:
                 homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
-                lease.made += lease.damage is not None  # as CLEAR counts a bank that was replaced
+                lease.made += lease.damage is not None  # as the store counts one that is replaced
                 lease.sequence, lease.damage = documents.sequence, None
                 undo.pop_all()
 

@@ -910,9 +910,7 @@ async def test_who_asks_for_a_bank_that_is_being_created_does_not_disturb_that(o
 async def test_who_asks_for_a_damaged_bank_that_is_being_replaced_does_not_disturb_that(
     one: Process, two: Process, bank: str
 ) -> None:
-    await one.homes._give_back([bank])
-    one.homes.drop(bank)
-    await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
+    await damage(one, bank)
     assert await one.homes.locate(bank, new=True, whole=True) is None  # as `PUT` does at first
     lease = one.leases.held[bank]
     for each in (one, two):
@@ -1226,15 +1224,37 @@ async def test_a_damaged_row_is_named_until_it_is_restored(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+async def damage(home: Process, bank: str) -> None:
+    """The bank is damaged, and has no home any more."""
+    await home.homes._give_back([bank])
+    home.homes.drop(bank)
+    await execute(home.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
+
+
+@pytest.mark.parametrize("outcome", ["refused", "lost", "executed and lost"])
+async def test_a_damaged_bank_stays_until_the_changes_of_the_new_one_are_stored(
+    one: Process, bank: str, outcome: str
+) -> None:
+    """Its rows may be repaired from a backup."""
+    await damage(one, bank)
+    rows = "SELECT sequence, body FROM {schema}.change WHERE bank = %s"
+    before = await execute(one.url, rows, bank)
+    how = refused if outcome == "refused" else Sent(outcome == "executed and lost")
+    async with commits_of(one, how, (log._REPLACE,)):
+        answer = await one.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == (None if outcome == "refused" else "after")
+    if outcome == "executed and lost":
+        await one.control("GET", "clock", bank=bank, status=200)
+    else:
+        assert await execute(one.url, rows, bank) == before
+        assert "is damaged" in str(await one.control("GET", "clock", bank=bank, status=503))
+    await one.control("PUT", f"banks/{bank}", {"fixtures": "empty"}, status=200)
+
+
 async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process, bank: str) -> None:
     """What cannot be put in its place leaves it as it is."""
-
-    async def damage(home: Process) -> None:
-        await home.homes._give_back([bank])
-        home.homes.drop(bank)
-        await execute(one.url, "UPDATE {schema}.change SET body = '{' WHERE bank = %s", bank)
-
-    await damage(one)
+    await damage(one, bank)
     for each in (one, two):
         answer = await each.control("PUT", f"banks/{bank}", {"fixtures": "none.yaml"}, status=400)
         assert "none.yaml" in str(answer)
@@ -1248,7 +1268,7 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
     await two.homes._give_back([bank])
     two.homes.drop(bank)
     assert (await one.control("GET", "people", bank=bank))["people"] == people
-    await damage(one)
+    await damage(one, bank)
     await two.control("DELETE", f"banks/{bank}", status=204)
     for each in (one, two):
         await each.control("GET", "clock", bank=bank, status=404)

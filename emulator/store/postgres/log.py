@@ -82,7 +82,7 @@ _COMMIT_ONE = (
     " INSERT INTO {schema}.change (bank, sequence, body) SELECT name, sequence, %b FROM advanced RETURNING bank"
 )
 # What a statement deletes is what was there when it began: a commit or a snapshot that was under way leaves its rows
-# behind. The new epoch lets nothing come after that, and CLEAR deletes them before there is another bank of this name.
+# behind. The new epoch lets nothing come after that, and _REPLACE deletes them when there is another bank of this name.
 DELETE = (
     "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL, home = NULL,"
     " epoch = epoch + 1, until = now() - interval '1 microsecond' WHERE name = %s AND epoch = %s RETURNING name),"
@@ -90,13 +90,19 @@ DELETE = (
     " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name),"
     " c AS (DELETE FROM {schema}.snapshot s USING gone g WHERE s.bank = g.name) SELECT name FROM gone"
 )
-CLEAR = (
-    "WITH own AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, memory = NULL,"
-    " made = made + CASE WHEN sequence > 0 THEN 1 ELSE 0 END WHERE name = %s AND epoch = %s RETURNING name),"
-    " a AS (DELETE FROM {schema}.change c USING own o WHERE c.bank = o.name),"
+# the first changes of a bank in place of another one of its name, which is there until they are stored
+_REPLACE = (
+    "WITH own AS (UPDATE {schema}.bank SET sequence = %s, checkpoint = 0, memory = NULL,"
+    " written = greatest(written, %s), made = made + CASE WHEN sequence > 0 THEN 1 ELSE 0 END"
+    " WHERE name = %s AND epoch = %s RETURNING name),"
+    " a AS (DELETE FROM {schema}.change c USING own o WHERE c.bank = o.name RETURNING 1),"
     " b AS (DELETE FROM {schema}.checkpoint c USING own o WHERE c.bank = o.name"
     " AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)),"
-    " c AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name) SELECT name FROM own"
+    " c AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name)"
+    " INSERT INTO {schema}.change (bank, sequence, body) SELECT o.name, v.sequence, v.body"
+    " FROM own o, unnest(%s::bigint[], %b::bytea[]) v (sequence, body),"
+    " (SELECT count(*) FROM a) deleted"  # before: the numbers are the same
+    " RETURNING bank"
 )
 _STAGE = (
     "INSERT INTO {schema}.checkpoint (bank, sequence, part, body)"
@@ -270,7 +276,7 @@ class PostgresLog(Log):
     def confirmed(self, sequence: int) -> None:
         """The changes up to this one are stored."""
         if self.ended is None:
-            self.synced = sequence
+            self.synced, self.replaces = sequence, False
             self.pending = [change for change in self.pending if change.sequence > sequence]
             self._store.confirm(sequence)
         self._wake(lambda change: change <= sequence, lambda stored: stored.set_result(None))
@@ -412,7 +418,9 @@ class Commits:
             while batches or self._noted:
                 if not batches:
                     logs, self._noted = list(self._noted), {}
-                    batches.append([(log, tuple(log.pending)) for log in logs])
+                    pending = [(log, tuple(log.pending)) for log in logs]
+                    batches += [[one] for one in pending if one[0].replaces]
+                    batches.append([one for one in pending if not one[0].replaces])
                 batch = [one for one in batches.popleft() if one[1] and one[0].ended is None]
                 if not batch:
                     continue
@@ -438,16 +446,16 @@ class Commits:
 
     async def _store(self, batch: Batch) -> None:
         """Store the changes; StoreUnreachable."""
-        for log, _ in batch:
-            if log.replaces:
-                staged = orjson.dumps(list(log.contents)).decode()
-                await self.server.rows(CLEAR, log.name, log.lease.epoch, staged, within=LOADING)
-                log.replaces = False
         now = int(time() * 1e6)
         bodies = [change.payload for _, changes in batch for change in changes]
         within = COMMITTING + sum(map(len, bodies)) / SECOND
-        if len(bodies) == 1:
-            log, (change,) = batch[0]
+        log, changes = batch[0]
+        if log.replaces:
+            staged, numbers = orjson.dumps(list(log.contents)).decode(), [change.sequence for change in changes]
+            new = (numbers[-1], now, log.name, log.lease.epoch, staged, numbers, bodies)
+            stored = await self.server.rows(_REPLACE, *new, within=LOADING, again=False)
+        elif len(bodies) == 1:
+            change = changes[0]
             one = (change.sequence, now, log.name, log.lease.epoch, change.sequence - 1, change.payload)
             stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
         else:
@@ -473,8 +481,8 @@ class Commits:
             except StoreUnreachable:
                 await asyncio.sleep(0.1)
         for log, changes in batch:
-            # if the bank was dropped meanwhile, the change of this number may be that of another home
-            last = None if present is None or log.ended is not None else present.get(log.name)
+            # the change of this number may be that of another home, if the bank was dropped meanwhile, or bank
+            last = None if present is None or log.ended is not None or log.replaces else present.get(log.name)
             if last == changes[-1].sequence:
                 log.confirmed(last)
             elif last == changes[0].sequence - 1:
