@@ -9,6 +9,7 @@ from pathlib import Path
 
 from emulator.assemble.homes import LOST, NOWHERE, Homes
 from emulator.assemble.storage import New, Storage
+from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import Snapshots
@@ -54,6 +55,9 @@ class ServerSnapshots(Snapshots):
         super().__init__(lease.snapshots)
         self._homes = homes
         self._lease = lease
+
+    def _store(self, _bank: Bank, name: str, image: Image) -> Iterator[object]:
+        yield from in_thread(lambda: self._write(name, image), lasts=True)
 
     def _write(self, name: str, image: Image) -> None:
         bank, now, content = self._lease.name, datetime.now(UTC), snapshot_bytes(image.tables)

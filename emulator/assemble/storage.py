@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 
+from emulator.bank.bank import Bank
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import KINDS
-from emulator.bank.snapshots import NAME, Snapshots
-from emulator.bank.threads import LASTS
-from emulator.ca.files import sweep, write_private
+from emulator.bank.snapshots import NAME, Snapshots, deleted_meanwhile
+from emulator.bank.threads import LASTS, in_thread
+from emulator.ca.files import new_private, sweep
 from emulator.store import (
     Documents,
     Image,
@@ -221,33 +222,53 @@ class FileSnapshots(Snapshots):
         times = sorted((file.stat().st_mtime, file.name.removesuffix(ENDING)) for file in snapshot_files(directory))
         super().__init__((name, datetime.fromtimestamp(time, UTC)) for time, name in times)
 
-    def _write(self, name: str, image: Image) -> None:
+    def _store(self, bank: Bank, name: str, image: Image) -> Iterator[object]:
         """Write a file atomically, readable by its owner only; StoreUnwritable.
 
-        OSError if a power cut could undo the write; a new file is then removed.
+        A thread writes it under another name. The bank may be deleted meanwhile, and its folder be that of another one:
+        only between two steps of others it is known which. OSError if a power cut could undo the write; a new file is
+        then removed.
         """
         disk, file = Disk(), self._file(name)
-        is_new = not file.exists()
-        try:
-            disk.make_directory(self._directory, sync=self._power)
-            write_private(file, snapshot_bytes(image.tables))
-        except OSError as error:
-            raise StoreUnwritable(f"{file}: {error}") from error
-        if self._power:
+
+        def written() -> Path:
             try:
-                disk.sync_directory(self._directory)
+                disk.make_directory(self._directory, sync=self._power)
+                return new_private(file, snapshot_bytes(image.tables))
+            except OSError as error:
+                raise StoreUnwritable(f"{file}: {error}") from error
+
+        try:
+            temporary = yield from in_thread(written, lasts=True)
+        except StoreUnwritable:
+            if bank.documents.discarded:
+                raise deleted_meanwhile() from None
+            raise
+        try:
+            if bank.documents.discarded:
+                raise deleted_meanwhile()
+            is_new = not file.exists()
+            disk.rename(temporary, file)
+            try:
+                self._sync()
             except OSError:
                 if is_new:
                     with suppress(OSError):
                         file.unlink()
                 raise
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
         for name in names:
             self._file(name).unlink(missing_ok=True)
-        if self._power:
-            Disk().sync_directory(self._directory)
+        self._sync()
         yield from ()
+
+    def _sync(self) -> None:
+        if self._power and self._directory.is_dir():  # which the first snapshot creates
+            Disk().sync_directory(self._directory)
 
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}{ENDING}"

@@ -1,7 +1,7 @@
 """Named snapshots of a bank: documents, clock, rules and settings, which can be restored.
 
 `Snapshots` holds them in memory; `emulator.assemble` has the forms that store them, in files or where several processes
-share them: a form has `_write`, `_read` and `_drop`. A reset keeps them (assumed); a bank that is created again has
+share them: a form has `_store`, `_read` and `_drop`. A reset keeps them (assumed); a bank that is created again has
 none.
 """
 
@@ -24,6 +24,11 @@ from emulator.store import Image, StoreError, StoreUncertain, StoreUnwritable
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
 LARGE = 4 << 20  # bytes; a larger snapshot is prepared in a thread, and does not stay in memory if it is stored
+
+
+def deleted_meanwhile() -> BankError:
+    """The refusal of work in several steps on a bank that is gone."""
+    return BankError("CONFLICT", "The bank was deleted in the meantime.")
 
 
 @dataclass(slots=True)
@@ -60,7 +65,7 @@ class Snapshots:
         with self._working_on([name]):
             if self.stored:
                 yield None  # after the turn everything in it lasts
-                yield from in_thread(lambda: self._write(name, image), lasts=True)
+                yield from self._store(bank, name, image)
             if cleared != self._cleared:
                 yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
@@ -91,7 +96,7 @@ class Snapshots:
             content = yield from in_thread(lambda: bank.documents.prepare(image))
             report(2, 2)
         if bank.documents.content() is None:
-            raise BankError("CONFLICT", "The bank was deleted in the meantime.")
+            raise deleted_meanwhile()
         return content
 
     def deleting(self, name: str) -> Iterator[object]:
@@ -171,8 +176,9 @@ class Snapshots:
     def _failed(self, _error: BaseException) -> None:
         """Saving or deleting has failed."""
 
-    def _write(self, name: str, image: Image) -> None:
-        """Store a snapshot, in a thread."""
+    def _store(self, _bank: Bank, _name: str, _image: Image) -> Iterator[object]:
+        """Store a snapshot of the bank, unless that is deleted meanwhile, in steps."""
+        yield from ()
 
     def _read(self, name: str) -> Image:
         """Read a snapshot, in a thread; LookupError if there is none any more."""

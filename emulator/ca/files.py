@@ -101,6 +101,17 @@ def write_private(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
 
 
+def new_private(path: Path, content: bytes) -> Path:
+    """A new file beside `path`, which a rename puts in its place; `sweep` removes it where that does not happen."""
+    temporary = _temporary_name(path)
+    try:
+        _write_new(temporary, content)
+    except BaseException:
+        _remove(temporary)
+        raise
+    return temporary
+
+
 def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
     """Create `path` with `content` unless it exists, and return its content: two processes get the same bytes."""
     with _temporary(path) as temporary:
@@ -158,10 +169,14 @@ def sweep(directory: Path) -> None:
                 _remove(path)
 
 
+def _temporary_name(path: Path, ending: str = "") -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
+
+
 @contextmanager
 def _temporary(path: Path, ending: str = "") -> Iterator[Path]:
     """A temporary name in the folder of `path`, removed at the end; `sweep` cannot run at the same time."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
+    temporary = _temporary_name(path, ending)
     with _opened(path.parent) as folder:
         with suppress(OSError):  # on file systems without locks for directories, nothing is swept
             fcntl.flock(folder, fcntl.LOCK_SH)

@@ -12,6 +12,7 @@ from threading import Event
 
 import pytest
 
+from emulator.assemble import storage
 from emulator.assemble.storage import FileSnapshots
 from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
@@ -21,6 +22,7 @@ from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
 from emulator.store import Image, StoreUnwritable, memory_store
 from emulator.store.disk import Disk
+from emulator.store.snapshot import snapshot_bytes
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
 
@@ -214,9 +216,9 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
 @pytest.fixture
 def may_write(monkeypatch: pytest.MonkeyPatch) -> Event:
     """Every snapshot is large, and none is written before this is set."""
-    write, event = FileSnapshots._write, Event()
+    event = Event()
     monkeypatch.setattr(snapshots, "LARGE", 0)
-    monkeypatch.setattr(FileSnapshots, "_write", lambda *args: event.wait() and write(*args))
+    monkeypatch.setattr(storage, "snapshot_bytes", lambda *args: event.wait() and snapshot_bytes(*args))
     return event
 
 
@@ -268,15 +270,18 @@ def test_one_that_is_deleted_while_it_is_read_can_be_restored(
     assert bank.documents.dump() == before
 
 
-def test_one_that_is_being_saved_goes_with_the_others(bank: Bank, tmp_path: Path, may_write: Event) -> None:
-    saved = FileSnapshots(tmp_path)
+@pytest.mark.parametrize("power", [False, True])
+def test_one_that_is_being_saved_goes_with_the_others(
+    bank: Bank, tmp_path: Path, may_write: Event, power: bool
+) -> None:
+    saved = FileSnapshots(tmp_path / "none yet", power=power)
     saving = saved.saving(bank, "a")
     next(saving)
     list(saved.clearing())
     may_write.set()
     with pytest.raises(BankError, match="deleted meanwhile"):
         list(saving)
-    assert (saved.listing(), list(tmp_path.iterdir())) == ([], [])
+    assert (saved.listing(), list(tmp_path.rglob("*.json"))) == ([], [])
 
 
 def test_one_that_is_stored_while_the_others_are_deleted_goes_with_them(
