@@ -90,8 +90,6 @@ class Snapshots:
             report(1, 2)
             content = yield from in_thread(lambda: bank.documents.prepare(image))
             report(2, 2)
-        if bank.documents.content() is None:
-            raise BankError("CONFLICT", "The bank was deleted in the meantime.")
         return content
 
     def deleting(self, name: str) -> Iterator[object]:

@@ -73,17 +73,19 @@ def prepare(
 ) -> Generator[object, None, Image | None]:
     """Prepare the snapshot that a scenario starts from, for `apply`; a large one is read beside other work.
 
-    Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario.
+    Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario. Raises CONFLICT if the
+    bank is replaced or deleted meanwhile.
     """
     snapshot = scenario.start.snapshot
     if snapshot is None:
         return None
     bank = scenario_target.bank
     report = reports_preparing(bank, "scenario", status=status, name=scenario.name)
-    try:
-        return (yield from scenario_target.snapshots.prepare(bank, snapshot, report))
-    except BankError:
-        return None
+    with bank.preparing():
+        try:
+            return (yield from scenario_target.snapshots.prepare(bank, snapshot, report))
+        except BankError:
+            return None
 
 
 def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | None = None) -> dict[str, Any]:
